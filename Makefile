@@ -1,0 +1,56 @@
+# make run · make test · make lint · make bench · make shots · make env · make clean
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help env run test lint bench shots speech clean
+
+# The first of the supported Pythons that is installed; override with `make PYTHON=…`.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+BUILD := build
+
+help:
+	@echo "make run    open the window on the demo (without a display: run it headless, leave session and picture)"
+	@echo "make test   run the tests        make lint   ruff, mypy, import-linter"
+	@echo "make bench  side-by-side benches make shots  pictures of every view"
+
+env: $(VENV)/.installed
+	@.ci/system-libraries $(BIN)/python
+
+# Reinstalled when the dependencies change; otherwise costs nothing.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "make: no python3 found; install Python 3.11, 3.12 or 3.13." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "make: $(PYTHON) is $$($(PYTHON) --version), and asrscope wants 3.11, 3.12 or 3.13 (make PYTHON=…)." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/system-libraries --venv $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test,bench]'
+	@touch $@
+
+run: env
+	$(BIN)/asrscope demo --folder $(BUILD)/demo
+
+test: env
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: env
+	@mkdir -p $(BUILD)/bench
+	@for name in $$($(BIN)/asrscope bench --list); do \
+	  echo "bench $$name"; $(BIN)/asrscope bench $$name --json > $(BUILD)/bench/$$name.json || exit 1; done
+	@echo "results in $(BUILD)/bench"
+
+shots: env
+	$(BIN)/python -m tests.bench.shots --folder $(BUILD)/shots
+
+speech: env
+	$(BIN)/python -m assets.speech.build
+
+clean:
+	rm -rf $(BUILD) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

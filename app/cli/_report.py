@@ -1,0 +1,132 @@
+"""The report of a session: what `run` and `show` print, as JSON (keys of the command line's contract) or as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import Breakdown
+    from profiler.session.reader import Session
+
+FRAME_S = 0.01
+
+
+def report(session: Session) -> dict[str, Any]:
+    """The JSON object of `run` and `show` for an open session."""
+    from profiler.analysis.breakdown import breakdown
+
+    parts = breakdown(session)
+    utterances = [utterance(u) for u in session.utterances]
+    scored = [u for u in session.utterances if u.errors is not None and u.reference_words]
+    errors = sum(u.errors for u in scored)
+    words = sum(u.reference_words for u in scored)
+    return {
+        "schema": 1,
+        "session": str(session.path),
+        "state": session.state,
+        "audio_s": parts.audio_s,
+        "wall_s": parts.wall_ns / 1e9,
+        "setup_s": parts.setup_ns / 1e9,
+        "idle_s": parts.idle_ns / 1e9,
+        "rtf": parts.rtf,
+        "wer": errors / words if words else None,
+        "wer_errors": errors if words else None,
+        "wer_words": words or None,
+        "utterances": utterances,
+        "categories": _categories(parts),
+        "stages": [_stage(row) for row in parts.stages],
+        "recorder": parts.recorder,
+        "config": session.configs[-1].tree if session.configs else {},
+        "machine": session.meta.get("machine", {}),
+        "preset": session.meta.get("preset"),
+        "markers": [
+            {
+                "kind": m.kind,
+                "text": m.text,
+                "asked_frame": m.asked_frame,
+                "applied_frame": m.applied_frame,
+            }
+            for m in session.markers
+        ],
+    }
+
+
+def utterance(u: Any) -> dict[str, Any]:
+    audio_s = u.audio_s
+    wall_s = u.wall_ns / 1e9 if u.wall_ns is not None else None
+    return {
+        "id": u.name,
+        "audio_s": audio_s,
+        "wall_s": wall_s,
+        "rtf": wall_s / audio_s if wall_s is not None and audio_s else None,
+        "hypothesis": u.hypothesis,
+        "reference": u.reference,
+        "wer": u.errors / u.reference_words if u.errors is not None and u.reference_words else None,
+        "wer_errors": u.errors,
+        "wer_words": u.reference_words,
+    }
+
+
+def _categories(parts: Breakdown) -> dict[str, float | None]:
+    seconds: dict[str, float | None] = {
+        f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()
+    }
+    seconds["hidden_s"] = None if parts.hidden_ns is None else parts.hidden_ns / 1e9
+    return seconds
+
+
+def _stage(row: Any) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "group": row.group,
+        "lane": row.lane,
+        "time_s": row.time_ns / 1e9,
+        "share": row.share,
+        "calls": row.calls,
+        "flops": row.flops,
+        "bytes_min": row.bytes_min,
+        "bytes_max": row.bytes_max,
+        "work": row.work,
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "sentence": row.sentence,
+    }
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The report as a page for a person."""
+    lines = [
+        f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {_number(tree['rtf'], '.3f')}"
+        f" (set-up {_number(tree['setup_s'], '.1f')} s, waiting {_number(tree['idle_s'], '.1f')} s, both outside)"
+    ]
+    if tree["wer"] is not None:
+        lines.append(
+            f"WER {tree['wer']:.1%}: {tree['wer_errors']} errors in {tree['wer_words']} words"
+        )
+    for utterance in tree["utterances"]:
+        lines.append(f"  {utterance['id']:24} {utterance['hypothesis'] or '(nothing)'}")
+    if tree["categories"]:
+        lines += ["", f"{'category':28} {'time':>10} {'share':>7}"]
+        for name, value in tree["categories"].items():
+            if value is not None:
+                share = value / tree["wall_s"] if tree["wall_s"] else 0.0
+                lines.append(f"{name.removesuffix('_s'):28} {value:8.3f} s {share:7.1%}")
+    if tree["stages"]:
+        lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
+        for row in tree["stages"]:
+            lines.append(
+                f"{row['name']:28} {row['time_s']:8.3f} s {row['share']:7.1%} {row['calls']:8d}  "
+                f"{row['verdict'] or ''} · {row['evidence']}"
+            )
+    recorder = tree["recorder"]
+    if recorder:
+        lines += [
+            "",
+            f"recorder: {recorder['spans']} spans at {_number(recorder['ns_per_span'], '.0f')} ns, "
+            f"{recorder['dropped']} dropped, {_number(recorder['perturbation'], '.2%')} of the run",
+        ]
+    return "\n".join(lines)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

@@ -1,0 +1,73 @@
+"""Run a side-by-side bench against a peer, from a checkout of the source.
+
+    asrscope bench --list
+    asrscope bench decode --json
+    asrscope bench decode --audio corpus/ --transcripts corpus/transcripts.tsv
+
+Every bench runs both sides interleaved and prints `ratio`: peer time / our time, so bigger is better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from app.cli import _output
+from profiler.errors import BadInput
+
+CHECKOUT = Path(__file__).parents[2]
+NOT_BENCHES = {"corpus", "shots"}  # helpers that live in the same folder
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("name", metavar="NAME", nargs="?", help="which bench")
+    parser.add_argument("--list", action="store_true", help="print the names of the benches")
+    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
+    parser.add_argument("--transcripts", metavar="FILE.tsv")
+    parser.add_argument("--repeat", metavar="N", type=int, default=3, help="pairs of runs")
+    _output.json_flag(parser)
+
+
+def names() -> list[str]:
+    """The benches of this checkout."""
+    folder = CHECKOUT / "tests" / "bench"
+    found = {file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")}
+    return sorted(found - NOT_BENCHES)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the bench and print its result."""
+    known = names()
+    if arguments.list:
+        print("\n".join(known))
+        return 0
+    if not known:
+        raise BadInput("The benches are part of the source checkout, and this is an installed copy.")
+    if arguments.name not in known:
+        raise BadInput(f"bench wants one of {', '.join(known)}, and not {arguments.name!r}.")
+    if str(CHECKOUT) not in sys.path:
+        sys.path.insert(0, str(CHECKOUT))
+    bench = importlib.import_module(f"tests.bench.{arguments.name}")
+    progress = _output.Progress()
+    tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress)
+    progress.done()
+    tree = {"schema": 1, "bench": arguments.name, **tree}
+    if arguments.json:
+        _output.print_json(tree)
+        return 0
+    print(f"{arguments.name}: against {tree['peer']}")
+    print(
+        f"ratio {tree['ratio']:.2f} ({tree['ratio_min']:.2f}…{tree['ratio_max']:.2f}): {tree['ratio_meaning']}"
+    )
+    for key, value in tree["agreement"].items():
+        print(f"  {key}: {value}")
+    for row in tree["rows"]:
+        print("  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items()))
+    return 0
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

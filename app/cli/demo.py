@@ -1,0 +1,42 @@
+"""Open the window and run the demo; without a display run the same headless.
+
+    asrscope demo
+    asrscope demo --folder build/demo
+
+The demo decodes the bundled synthetic voices with the default preset. Headless it leaves a session and a
+picture of the desk in the folder and says where.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from app.cli._display import has_display
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument(
+        "--folder", default="asrscope-demo", help="where session and picture go without a display"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the demo."""
+    if has_display():
+        from app.gui import open_window
+
+        return open_window(None, demo=True)
+    from app.cli.main import main
+
+    folder = Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    session, picture = folder / "demo.asrs", folder / "demo.png"
+    print("There is no display, so the demo runs without a window.")
+    status = main(["run", "--preset", "gmm", "--out", str(session)])
+    if status == 0:
+        status = main(["export", str(session), "--png", str(picture)])
+    if status == 0:
+        print(f"session: {session}\npicture: {picture}")
+    return status

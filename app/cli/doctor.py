@@ -1,0 +1,167 @@
+"""Say what works on this machine and what does not, and why.
+
+asrscope doctor
+asrscope doctor --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from app.cli import _output
+from app.cli._display import has_display
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried. `works` is False where something is missing that only some uses need."""
+
+    name: str
+    works: bool
+    detail: str
+    needed: bool = True
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Try everything and print what came of it; exit status 1 when something needed does not work."""
+    checks = [check for probe in PROBES for check in probe()]
+    ready = all(c.works for c in checks if c.needed)
+    if arguments.json:
+        from profiler.machine.describe import describe
+
+        rows = [asdict(c) for c in checks]
+        _output.print_json({"schema": 1, "ready": ready, "checks": rows, "machine": describe()})
+    else:
+        for check in checks:
+            sign = "ok" if check.works else ("MISSING" if check.needed else "absent")
+            print(f"{sign:8} {check.name:20} {check.detail}")
+        print("\nEverything needed is here." if ready else "\nSomething needed is missing.")
+    return 0 if ready else 1
+
+
+def _packages() -> list[Check]:
+    checks = []
+    for name in (
+        "numpy",
+        "numba",
+        "torch",
+        "kaldifst",
+        "pocketsphinx",
+        "PySide6-Essentials",
+        "pyqtgraph",
+    ):
+        try:
+            checks.append(Check(name, True, importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            checks.append(Check(name, False, f"not installed; run: pip install {name}"))
+    return checks
+
+
+def _in_a_process(code: str) -> tuple[bool, str]:
+    """Run `code` apart from this process, since a missing system library can end the one it is in."""
+    environment = {**os.environ}
+    if not has_display():
+        environment["QT_QPA_PLATFORM"] = "offscreen"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    )
+    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
+    return done.returncode == 0, lines[-1] if lines else f"exit status {done.returncode}"
+
+
+def _window() -> list[Check]:
+    works, detail = _in_a_process(
+        "from PySide6.QtWidgets import QApplication; from PySide6.QtCore import qVersion\n"
+        "QApplication([]); print('Qt', qVersion())"
+    )
+    shown = Check(
+        "display",
+        has_display(),
+        "a window can be opened" if has_display() else "none: pictures and headless runs only",
+        needed=False,
+    )
+    return [Check("Qt", works, detail), shown]
+
+
+def _accelerator() -> list[Check]:
+    works, detail = _in_a_process(
+        "import torch\n"
+        "found = torch.accelerator.is_available()\n"
+        "print(torch.accelerator.current_accelerator() if found else "
+        "f'torch {torch.__version__} finds none')\n"
+        "raise SystemExit(0)"
+    )
+    found = works and "finds none" not in detail
+    return [Check("accelerator", found, detail, needed=False)]
+
+
+def _model() -> list[Check]:
+    from pipelines.models import sphinx
+    from profiler.errors import BadInput
+
+    try:
+        folder = sphinx.default_directory()
+        model = sphinx.load(folder)
+    except (BadInput, OSError) as problem:
+        return [Check("acoustic model", False, str(problem))]
+    senones = model.mdef.n_senones
+    return [Check("acoustic model", True, f"{senones} senones in {folder}")]
+
+
+def _folders() -> list[Check]:
+    from profiler import paths
+
+    def writable(name: str, find: Callable[[], Path]) -> Check:
+        try:
+            folder = find()
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as problem:
+            return Check(name, False, str(problem))
+        return Check(name, True, str(folder))
+
+    return [
+        writable("cache folder", paths.cache_dir),
+        writable("sessions folder", paths.sessions_dir),
+    ]
+
+
+def _sampling() -> list[Check]:
+    import psutil
+
+    process = psutil.Process()
+    checks = []
+    for name, read in (
+        ("CPU frequency", psutil.cpu_freq),
+        ("context switches", process.num_ctx_switches),
+    ):
+        try:
+            value = read()
+        except (OSError, NotImplementedError, RuntimeError, AttributeError) as problem:
+            value, reason = None, str(problem)
+        else:
+            reason = "this system does not tell it"
+        detail = "can be read" if value else f"not available: {reason}"
+        checks.append(Check(name, bool(value), detail, needed=False))
+    return checks
+
+
+PROBES = (_packages, _window, _accelerator, _model, _folders, _sampling)

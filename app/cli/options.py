@@ -1,0 +1,41 @@
+"""List every setting that --set and presets can change.
+
+asrscope options
+asrscope options --json
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from app.cli import _output
+from pipelines import config
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the options."""
+    known = config.options()
+    if arguments.json:
+        _output.print_json({"schema": 1, "options": [asdict(o) for o in known]})
+        return 0
+    layer = None
+    for option in known:
+        if option.layer != layer:
+            layer = option.layer
+            print(f"\n{layer}" if layer != known[0].layer else layer)
+        if option.choices:
+            span = " | ".join(str(c) for c in option.choices)
+        elif option.minimum is not None:
+            span = f"{option.minimum:g}…{option.maximum:g}"
+        else:
+            span = option.type
+        live = "live" if option.live else "    "
+        print(f"  {option.key:28} {live}  {span} [{_output.plain(option.default)}] {option.unit}")
+        print(f"  {'':28}       {option.help}")
+    return 0

@@ -1,0 +1,123 @@
+"""Run a pipeline without a window and record a session.
+
+    asrscope run
+    asrscope run --preset gmm --audio my.wav --set search.beam=10 --out my.asrs
+    asrscope run --audio corpus/ --transcripts corpus/transcripts.tsv --json
+
+Without --out the session goes where the window keeps its own, and its path is printed. Ctrl+C stops after
+the block being decoded and leaves a valid session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from app.cli import _output, _pipeline, _report
+
+if TYPE_CHECKING:
+    from pipelines.run import Outcome
+
+STOPPED = 130
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _pipeline.add_arguments(parser)
+    parser.add_argument("--out", metavar="FILE.asrs", help="where the session goes")
+    parser.add_argument(
+        "--no-profile",
+        action="store_true",
+        help="the same with the recorder off and no session, to measure the recorder's own cost",
+    )
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Decode and report."""
+    # The configuration is looked at first: a typing error costs no second of loading.
+    chosen = _pipeline.preset(arguments)
+    from pipelines.control import Control
+    from pipelines.run import Request, execute
+    from profiler.paths import new_session_path
+    from profiler.session.reader import Session
+
+    out = None
+    if not arguments.no_profile:
+        out = Path(arguments.out) if arguments.out else new_session_path(chosen.name)
+    request = Request(
+        config=chosen.config,
+        preset=chosen.name,
+        audio=tuple(arguments.audio),
+        transcripts=arguments.transcripts,
+        out=out,
+        repeat=arguments.repeat,
+        replace=bool(arguments.out),
+    )
+    control = Control()
+    progress = _output.Progress()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl+C is not patient
+        control.stop()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        outcome = execute(request, control, progress)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        progress.done()
+    if out is None:
+        tree = _unrecorded(outcome, chosen.config)
+    else:
+        with closing(Session.open(out)) as session:
+            tree = _report.report(session)
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(_report.as_text(tree))
+        if out is not None:
+            print(f"session: {out}")
+    problems = [*outcome.result.refused, *([outcome.problem] if outcome.problem else [])]
+    for problem in problems:
+        print(f"asrscope: {problem}", file=sys.stderr)
+    if problems:
+        return 2
+    return STOPPED if outcome.state == "stopped" else 0
+
+
+def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
+    """The report of a run that kept no session: what the decode loop itself knows."""
+    from pipelines.config import to_dict
+    from profiler.machine.describe import describe
+
+    result = outcome.result
+    audio_s = sum(u.audio_s for u in result.utterances)
+    scored = [u for u in result.utterances if u.errors is not None and u.reference_words]
+    errors = sum(u.errors or 0 for u in scored)
+    words = sum(u.reference_words or 0 for u in scored)
+    wall_s = result.wall_ns / 1e9
+    return {
+        "schema": 1,
+        "session": None,
+        "state": outcome.state,
+        "audio_s": audio_s,
+        "wall_s": wall_s,
+        "setup_s": outcome.setup_ns / 1e9,
+        "idle_s": result.idle_ns / 1e9,
+        "rtf": wall_s / audio_s if audio_s else None,
+        "wer": errors / words if words else None,
+        "wer_errors": errors if words else None,
+        "wer_words": words or None,
+        "utterances": [_report.utterance(u) for u in result.utterances],
+        "categories": None,
+        "stages": [],
+        "recorder": None,
+        "config": to_dict(config),
+        "machine": describe(),
+    }

@@ -1,0 +1,31 @@
+"""The breakdown of a session: where its time went, and what was heard.
+
+asrscope show run.asrs
+asrscope show run.asrs --json
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from app.cli import _output, _report
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report of the session."""
+    from profiler.session.reader import Session
+
+    with closing(Session.open(arguments.session)) as session:
+        tree = _report.report(session)
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(_report.as_text(tree))
+    return 0

@@ -1,0 +1,52 @@
+"""The few icons of the window, drawn as paths so that they follow theme and scale."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPixmap
+
+_SIZE = 64
+"""Pixels of the drawing; Qt scales it down to what a button needs."""
+
+
+def _triangle(x0: float, x1: float) -> QPainterPath:
+    path = QPainterPath(QPointF(x0, 10))
+    path.lineTo(x1, 32)
+    path.lineTo(x0, 54)
+    path.closeSubpath()
+    return path
+
+
+def _shape(name: str) -> QPainterPath:
+    path = QPainterPath()
+    if name == "play":
+        return _triangle(16, 54)
+    if name == "pause":
+        path.addRoundedRect(QRectF(14, 10, 13, 44), 3, 3)
+        path.addRoundedRect(QRectF(37, 10, 13, 44), 3, 3)
+    elif name == "stop":
+        path.addRoundedRect(QRectF(12, 12, 40, 40), 4, 4)
+    elif name == "next":
+        path = _triangle(12, 44)
+        path.addRoundedRect(QRectF(46, 10, 8, 44), 2, 2)
+    elif name == "previous":
+        path.addRoundedRect(QRectF(10, 10, 8, 44), 2, 2)
+        path.addPath(_triangle(52, 20))
+    else:
+        raise ValueError(f"there is no icon called {name!r}")
+    return path
+
+
+def icon(name: str, color: QColor, dimmed: QColor) -> QIcon:
+    """Return an icon (play, pause, stop, next, previous) in ``color``; ``dimmed`` when disabled."""
+    result = QIcon()
+    shape = _shape(name)
+    for mode, ink in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, dimmed)):
+        pixmap = QPixmap(_SIZE, _SIZE)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillPath(shape, ink)
+        painter.end()
+        result.addPixmap(pixmap, mode)
+    return result

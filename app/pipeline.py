@@ -1,0 +1,166 @@
+"""The settings a person edits: those of the next run, and those the running one has now.
+
+A live setting changed during a run is sent to the worker and kept for the next run; any other is
+only kept, and ``waits`` says so. Nothing here knows which settings exist.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from pipelines import config as settings
+from pipelines import presets
+from pipelines.config import Config, ConfigError, Option, Value
+
+SELECTION_KEY = "gmm.selection.enabled"
+SKIP_KEY = "frames.skip"
+DEFAULT_SKIP = 2
+"""What *Frame skipping* switches to when it was never set: every second frame."""
+
+
+class Pipeline(QObject):
+    """Holds the configuration of the next run and, during a run, the one in force."""
+
+    changed = Signal(str, object)
+    replaced = Signal()
+    asked = Signal(str, object)
+    refused = Signal(str, str)
+
+    def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.options: tuple[Option, ...] = tuple(settings.options())
+        self._by_key = {option.key: option for option in self.options}
+        self._running: Config | None = None
+        self._before: dict[str, Value] = {}
+        self._last_skip = DEFAULT_SKIP
+        self.preset = presets.load(preset)
+        self._next: Config = self.preset.config
+        self._note_skip()
+
+    @property
+    def next(self) -> Config:
+        """Configuration of the next run."""
+        return self._next
+
+    @property
+    def running(self) -> Config | None:
+        """Configuration in force in the run under way, or None."""
+        return self._running
+
+    def option(self, key: str) -> Option:
+        """Return the description of one setting."""
+        return self._by_key[key]
+
+    def value(self, key: str) -> Value:
+        """Return a setting of the next run."""
+        return settings.get(self._next, key)
+
+    def waits(self, key: str) -> bool:
+        """Tell whether the setting was changed but takes effect only with the next run."""
+        if self._running is None:
+            return False
+        return settings.get(self._running, key) != settings.get(self._next, key)
+
+    def differs(self) -> bool:
+        """Tell whether the settings are no longer those of the chosen preset."""
+        return self._next != self.preset.config
+
+    def set(self, key: str, value: Value) -> bool:
+        """Change a setting; what does not fit is refused with a sentence, and False returned."""
+        try:
+            changed = settings.replace(self._next, key, value)
+        except ConfigError as error:
+            self.refused.emit(key, str(error))
+            self.changed.emit(key, self.value(key))
+            return False
+        if changed == self._next:
+            return True
+        self._next = changed
+        fitted = settings.get(changed, key)
+        self._note_skip()
+        if self._running is not None and self._by_key[key].live:
+            self._before[key] = settings.get(self._running, key)
+            self._running = settings.replace(self._running, key, fitted)
+            self.asked.emit(key, fitted)
+        self.changed.emit(key, fitted)
+        return True
+
+    def choose(self, name: str) -> None:
+        """Take the settings of a preset for the next run (live ones at once, if one is going)."""
+        self.preset = presets.load(name)
+        wanted = self.preset.config
+        if self._running is not None:
+            for option in self.options:
+                if option.live:
+                    self.set(option.key, settings.get(wanted, option.key))
+        self._next = wanted
+        self._note_skip()
+        self.replaced.emit()
+
+    def run_started(self, config: Config) -> None:
+        """A run began with ``config``."""
+        self._running = config
+        self.replaced.emit()
+
+    def run_ended(self) -> None:
+        """No run is under way any more."""
+        if self._running is not None:
+            self._running = None
+            self.replaced.emit()
+
+    def not_taken(self, key: str) -> None:
+        """The worker refused a live change: it waits for the next run."""
+        if self._running is not None and key in self._before:
+            self._running = settings.replace(self._running, key, self._before.pop(key))
+            self.changed.emit(key, self.value(key))
+
+    # -- the two toggles -------------------------------------------------------------------
+
+    @property
+    def selecting(self) -> bool:
+        """Whether Gaussian selection is on."""
+        return bool(self.value(SELECTION_KEY))
+
+    @property
+    def skipping(self) -> bool:
+        """Whether frames are skipped."""
+        return int(self.value(SKIP_KEY)) > 1
+
+    def set_selecting(self, on: bool) -> None:
+        """Switch Gaussian selection."""
+        self.set(SELECTION_KEY, on)
+
+    def set_skipping(self, on: bool) -> None:
+        """Switch frame skipping between every frame and the last factor that was used."""
+        self.set(SKIP_KEY, self._last_skip if on else 1)
+
+    def selection_text(self) -> str:
+        """Say in a few words what Gaussian selection does now."""
+        if not self.selecting:
+            return self.tr("off: all Gaussians")
+        method = str(self.value("gmm.selection.method"))
+        details = [method]
+        for option in self.options:
+            prefix, _, name = option.key.rpartition(".")
+            if prefix == "gmm.selection" and option.type in ("int", "float"):
+                used = (
+                    name.startswith(method.replace("-", "_"))
+                    or name == method.split("-", maxsplit=1)[0]
+                )
+                if used:
+                    details.append(f"{self.value(option.key)} {option.unit}".strip())
+        return " · ".join(details)
+
+    def skipping_text(self) -> str:
+        """Say in a few words what frame skipping does now."""
+        skip = int(self.value(SKIP_KEY))
+        if skip <= 1:
+            return self.tr("off: every frame scored")
+        rule = self.value("frames.rule")
+        ordinal = {2: self.tr("2nd"), 3: self.tr("3rd")}.get(skip, self.tr("{0}th").format(skip))
+        return self.tr("scores every {0}, {1} between").format(ordinal, rule)
+
+    def _note_skip(self) -> None:
+        skip = int(self.value(SKIP_KEY))
+        if skip > 1:
+            self._last_skip = skip

@@ -1,0 +1,110 @@
+"""What the window remembers between two starts, and where it writes sessions.
+
+All of it lies in one ``QSettings`` with a schema number; a schema from elsewhere is dropped, never
+guessed at. Sessions go to the user's data folder unless ``ASRSCOPE_SESSIONS`` names another one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+
+ORGANISATION = "asrscope"
+APPLICATION = "asrscope"
+SCHEMA = 1
+MOST_RECENT = 12
+
+SESSION_SUFFIX = ".asrs"
+AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
+
+
+class Memory:
+    """Typed access to the settings; every value read back is checked."""
+
+    def __init__(self) -> None:
+        self._settings = QSettings(ORGANISATION, APPLICATION)
+        if self._integer("schema", SCHEMA) != SCHEMA:
+            self._settings.clear()
+        self._settings.setValue("schema", SCHEMA)
+
+    def _integer(self, key: str, default: int) -> int:
+        try:
+            return int(str(self._settings.value(key, default)))
+        except ValueError:
+            return default
+
+    def _texts(self, key: str) -> list[str]:
+        value = self._settings.value(key)
+        if isinstance(value, str):  # an ini file gives a list of one back as a string
+            return [value] if value else []
+        return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a remembered text."""
+        value = self._settings.value(key, default)
+        return value if isinstance(value, str) else default
+
+    def remember(self, key: str, value: str | list[str] | QByteArray) -> None:
+        """Remember a value under ``key``."""
+        self._settings.setValue(key, value)
+
+    def state(self, key: str) -> QByteArray | None:
+        """Return a remembered geometry or layout, or None."""
+        value = self._settings.value(key)
+        return value if isinstance(value, QByteArray) and not value.isEmpty() else None
+
+    def sessions(self) -> list[Path]:
+        """Recent sessions that still exist, the newest first."""
+        return [path for text in self._texts("recent") if (path := Path(text)).is_file()]
+
+    def add_session(self, path: Path) -> None:
+        """Put ``path`` at the top of the recent sessions."""
+        text = str(path.resolve())
+        others = [t for t in self._texts("recent") if t != text]
+        self._settings.setValue("recent", [text, *others][:MOST_RECENT])
+
+    def forget_sessions(self) -> None:
+        """Empty the list of recent sessions (the files stay)."""
+        self._settings.remove("recent")
+
+    def audio(self) -> list[str]:
+        """Audio files or folders of the last run that still exist."""
+        return [text for text in self._texts("audio") if Path(text).exists()]
+
+    def sync(self) -> None:
+        """Write to disk now."""
+        self._settings.sync()
+
+
+def sessions_folder() -> Path:
+    """Return the folder of new sessions, made if need be; ``OSError`` when it cannot be."""
+    chosen = os.environ.get("ASRSCOPE_SESSIONS")
+    if chosen:
+        folder = Path(chosen).expanduser()
+    else:
+        where = QStandardPaths.StandardLocation.AppDataLocation
+        folder = Path(QStandardPaths.writableLocation(where)) / "sessions"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def new_session_path(preset: str, now: datetime | None = None) -> Path:
+    """Return a free file name ``date-preset.asrs`` in the sessions folder."""
+    stamp = (now or datetime.now()).strftime("%Y-%m-%d-%H%M%S")
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", preset).strip("-.") or "run"
+    folder = sessions_folder()
+    path = folder / f"{stamp}-{plain}{SESSION_SUFFIX}"
+    number = 2
+    while path.exists():
+        path = folder / f"{stamp}-{plain}-{number}{SESSION_SUFFIX}"
+        number += 1
+    return path
+
+
+def is_audio(path: Path) -> bool:
+    """Tell by its name whether ``path`` is an audio file."""
+    return path.suffix.lower() in AUDIO_SUFFIXES

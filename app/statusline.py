@@ -1,0 +1,82 @@
+"""The line at the bottom: what the recorder itself cost, the machine's peaks, memory, the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+
+from app.figures import recorder_cost
+from app.theme import font
+from app.widgets import THIN_SPACE, Elided
+
+if TYPE_CHECKING:
+    from app.playhead import Snapshot
+
+MEGABYTE = 1e6
+RSS_NAMES = ("rss", "memory.rss", "process.rss")
+"""Sample names under which the process's resident memory may be found."""
+
+
+class StatusLine(QFrame):
+    """Three texts and a reminder of the keys."""
+
+    def __init__(self, keys: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("status-line")
+        self.setProperty("bar", True)
+        self.cost = Elided()
+        self.machine = Elided()
+        self.keys = Elided(keys)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 6, 16, 6)
+        row.setSpacing(24)
+        for label, align in (
+            (self.cost, Qt.AlignmentFlag.AlignLeft),
+            (self.machine, Qt.AlignmentFlag.AlignHCenter),
+            (self.keys, Qt.AlignmentFlag.AlignRight),
+        ):
+            label.setFont(font(0.92))
+            label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
+            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        row.addWidget(self.cost, 5)
+        row.addWidget(self.machine, 4)
+        row.addWidget(self.keys, 3)
+        self.show_snapshot(None)
+
+    def show_snapshot(self, snapshot: Snapshot | None) -> None:
+        """Show the session's own figures, or what there is without one."""
+        if snapshot is None:
+            self.cost.set_full(self.tr("no session open"))
+            self.machine.set_full("")
+            return
+        self.cost.set_full(self._cost_text(snapshot))
+        self.machine.set_full(self._machine_text(snapshot))
+
+    def _cost_text(self, snapshot: Snapshot) -> str:
+        cost = recorder_cost(snapshot)
+        parts = []
+        if cost.share is not None:
+            parts.append(self.tr("recorder {0} % of the run").format(f"{100 * cost.share:.2g}"))
+        if cost.ns_per_span is not None:
+            parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
+        count = f"{cost.spans:,}".replace(",", THIN_SPACE)
+        parts.append(self.tr("{0} spans").format(count))
+        parts.append(self.tr("{0} dropped").format(cost.dropped))
+        return " · ".join(parts)
+
+    def _machine_text(self, snapshot: Snapshot) -> str:
+        session = snapshot.session
+        parts = []
+        if session.calibration is None:
+            parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
+        else:
+            parts.append(self.tr("peaks measured on this machine"))
+        for name in RSS_NAMES:
+            if name in session.sample_names:
+                values = session.samples(name)[1]
+                if len(values):
+                    parts.append(self.tr("memory {0} MB").format(f"{values[-1] / MEGABYTE:.0f}"))
+                break
+        return " · ".join(parts)

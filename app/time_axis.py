@@ -1,0 +1,188 @@
+"""The one time range and the one selection that every view of the desk shares.
+
+Time is seconds of decoded audio: run-global frame number × 10 ms. A view never keeps a range of its
+own; it asks the axis and redraws when the axis says so, so a zoom in one chart is a zoom in all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+
+FRAME_S = 0.01
+"""Seconds of audio per frame (10 ms hop)."""
+
+MINIMUM_SPAN_S = 0.05
+"""Narrowest visible range: five frames; below that a chart of frames has nothing to say."""
+
+TAIL_SPAN_S = 60.0
+"""While a run is followed, this much of its tail stays in view before the start scrolls away."""
+
+EMPTY_SPAN_S = 10.0
+"""Range shown before there is any data, and the least that is shown of a run just started."""
+
+_Mode = Literal["grow", "fit", "tail"]
+"""How the axis follows: all of a young run then its last minute; everything; or a fixed width."""
+
+
+class TimeAxis(QObject):
+    """Visible range, selection and cursor, in seconds of decoded audio.
+
+    ``following`` is true while the axis moves by itself to keep the cursor in view; a pan, or a
+    zoom away from the cursor, ends it, and ``fit`` or ``follow`` starts it again.
+    """
+
+    visible_changed = Signal(float, float)
+    selection_changed = Signal(object)
+    cursor_changed = Signal(float)
+    following_changed = Signal(bool)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._visible = (0.0, EMPTY_SPAN_S)
+        self._selected: tuple[float, float] | None = None
+        self._cursor = 0.0
+        self._end = 0.0
+        self._following = True
+        self._mode: _Mode = "grow"
+
+    @property
+    def visible(self) -> tuple[float, float]:
+        """First and last second in view."""
+        return self._visible
+
+    @property
+    def selected(self) -> tuple[float, float] | None:
+        """Selected range in seconds, ascending, or None."""
+        return self._selected
+
+    @property
+    def cursor(self) -> float:
+        """Second up to which data is shown."""
+        return self._cursor
+
+    @property
+    def end(self) -> float:
+        """Length of the session in seconds, as far as it is known."""
+        return self._end
+
+    @property
+    def following(self) -> bool:
+        """True while the axis moves by itself to keep the cursor in view."""
+        return self._following
+
+    @property
+    def selected_frames(self) -> tuple[int, int] | None:
+        """Selection as (first frame, exclusive last frame), whole frames, or None."""
+        if self._selected is None:
+            return None
+        first = round(self._selected[0] / FRAME_S)
+        return first, max(first + 1, round(self._selected[1] / FRAME_S))
+
+    def reset(self, end: float = 0.0, *, fit: bool = False) -> None:
+        """Forget range and selection: another session of ``end`` seconds is shown."""
+        self._end = max(0.0, end)
+        self._cursor = self._end
+        self._mode = "fit" if fit else "grow"
+        self._set_following(True)
+        self.clear()
+        self._follow_cursor()
+        self.cursor_changed.emit(self._cursor)
+
+    def set_data(self, cursor: float, end: float) -> None:
+        """Tell the axis how far data is shown (``cursor``) and how long the session is."""
+        self._end = max(end, 0.0)
+        moved = cursor != self._cursor
+        self._cursor = cursor
+        if self._following:
+            self._follow_cursor()
+        if moved:
+            self.cursor_changed.emit(cursor)
+
+    def set_visible(self, t0: float, t1: float) -> None:
+        """Show the given range; following ends unless the cursor stays at the right edge."""
+        self._mode = "tail"
+        self._set_following(self._following and t0 <= self._cursor <= t1 and t1 >= self._end)
+        self._show(t0, t1)
+
+    def zoom(self, factor: float, at: float | None = None) -> None:
+        """Widen (``factor`` > 1) or narrow the range about ``at`` (default: cursor or middle)."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise ValueError(f"zoom factor must be a positive number, not {factor!r}")
+        t0, t1 = self._visible
+        tail = self._following and at is None
+        if at is None:
+            at = min(t1, self._cursor) if tail else (t0 + t1) / 2
+        new0, new1 = at - (at - t0) * factor, at + (t1 - at) * factor
+        if tail and new0 <= 0.0 and new1 >= self._end:
+            self._mode = "fit"
+            self._follow_cursor()
+            return
+        if tail:
+            self._mode = "tail"
+            self._show(new0, new1)
+            self._follow_cursor()
+            return
+        self.set_visible(new0, new1)
+
+    def pan(self, fraction: float) -> None:
+        """Move the range by ``fraction`` of its width; the user now leads, following ends."""
+        t0, t1 = self._visible
+        shift = (t1 - t0) * fraction
+        self._mode = "tail"
+        self._set_following(False)
+        self._show(t0 + shift, t1 + shift)
+
+    def fit(self) -> None:
+        """Show all there is, and keep doing so while it grows."""
+        self._mode = "fit"
+        self._set_following(True)
+        self._follow_cursor()
+
+    def follow(self) -> None:
+        """Move to the cursor and stay with it, at the present width."""
+        self._set_following(True)
+        self._follow_cursor()
+
+    def select(self, a: float, b: float) -> None:
+        """Select a time range; the order of the ends does not matter."""
+        low, high = sorted((max(0.0, a), max(0.0, b)))
+        if self._end > 0:
+            low, high = min(low, self._end), min(high, self._end)
+        selected = (low, high) if high - low >= FRAME_S / 2 else None
+        if selected != self._selected:
+            self._selected = selected
+            self.selection_changed.emit(selected)
+
+    def clear(self) -> None:
+        """Drop the selection."""
+        if self._selected is not None:
+            self._selected = None
+            self.selection_changed.emit(None)
+
+    def _set_following(self, following: bool) -> None:
+        if following != self._following:
+            self._following = following
+            self.following_changed.emit(following)
+
+    def _follow_cursor(self) -> None:
+        t0, t1 = self._visible
+        if self._mode == "fit":
+            self._show(0.0, max(self._end, MINIMUM_SPAN_S))
+        elif self._mode == "grow":
+            self._show(max(0.0, self._cursor - TAIL_SPAN_S), max(self._cursor, EMPTY_SPAN_S))
+        elif not t0 <= self._cursor <= t1 or self._cursor >= self._end:
+            self._show(self._cursor - (t1 - t0), self._cursor)
+
+    def _show(self, t0: float, t1: float) -> None:
+        """Show [t0, t1], kept within the session and no narrower than ``MINIMUM_SPAN_S``."""
+        limit = max(self._end, MINIMUM_SPAN_S if self._mode == "fit" else EMPTY_SPAN_S)
+        span = min(max(t1 - t0, MINIMUM_SPAN_S), limit)
+        middle = (t0 + t1) / 2
+        low = min(max(0.0, middle - span / 2), limit - span)
+        visible = (low, low + span)
+        if visible != self._visible:
+            self._visible = visible
+            self.visible_changed.emit(*visible)

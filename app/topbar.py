@@ -1,0 +1,261 @@
+"""The bar on top: run and stop, the two live toggles, preset and device, RTF and WER."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.actions import Registry
+from app.figures import Figures, clock_text, rtf_text
+from app.icons import icon
+from app.pipeline import Pipeline
+from app.theme import Tokens, font, theme, theme_changed
+from app.widgets import ChoiceBox, Elided, Switch
+from pipelines import presets
+
+NARROW = 1240
+"""Below this width the preset's long title and the device give way to the figures."""
+
+BUTTON = QSize(34, 34)
+
+
+class LiveToggle(QWidget):
+    """A switch with its name and, below, what it does now."""
+
+    toggled = Signal(bool)
+
+    def __init__(self, title: str, tip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.switch = Switch()
+        self.switch.setAccessibleName(title)
+        self.switch.toggled.connect(self.toggled)
+        self._title = QLabel(title)
+        self._title.setFont(font(1.0, strong=True))
+        self._title.setBuddy(self.switch)
+        self.subtitle = Elided()
+        self.subtitle.setObjectName("muted")
+        self.subtitle.setFont(font(0.9))
+        self.setToolTip(tip)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(0)
+        top = Qt.AlignmentFlag.AlignTop
+        grid.addWidget(self.switch, 0, 0, 2, 1, top)
+        grid.addWidget(self._title, 0, 1)
+        grid.addWidget(self.subtitle, 1, 1)
+        grid.setColumnStretch(1, 1)
+
+    def show_state(self, on: bool, text: str) -> None:
+        """Show the state without telling anybody."""
+        blocked = self.switch.blockSignals(True)
+        self.switch.setChecked(on)
+        self.switch.blockSignals(blocked)
+        self.switch.update()
+        self.switch.setAccessibleDescription(text)
+        self.subtitle.set_full(text)
+
+
+class Figure(QWidget):
+    """One large figure with its name above and its scope beside it."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = QLabel(name)
+        self._name.setObjectName("muted")
+        self._name.setFont(font(0.85))
+        self._value = QLabel("–")
+        self._value.setObjectName("big-figure")
+        self._value.setFont(font(1.95, strong=True))
+        self._beside = QLabel()
+        self._beside.setObjectName("muted")
+        self._beside.setFont(font(0.85))
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(7)
+        grid.setVerticalSpacing(0)
+        grid.addWidget(self._name, 0, 0)
+        grid.addWidget(self._value, 1, 0)
+        grid.addWidget(self._beside, 1, 1, Qt.AlignmentFlag.AlignBottom)
+
+    @property
+    def value(self) -> str:
+        """The figure as shown."""
+        return self._value.text()
+
+    def show_value(self, value: str, beside: str, tip: str) -> None:
+        """Show a figure."""
+        self._value.setText(value)
+        self._beside.setText(beside)
+        self.setToolTip(tip)
+        self.setAccessibleName(f"{self._name.text()} {value} {beside}")
+
+
+class TopBar(QFrame):
+    """Shows the pipeline's two toggles and the run's figures; acts through the registry."""
+
+    def __init__(
+        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("top-bar")
+        self.setProperty("bar", True)
+        self._pipeline = pipeline
+        self._buttons: dict[str, tuple[QPushButton, QAction]] = {}
+
+        self.run = self._button(actions, "run.start", "play")
+        self.run.setProperty("go", True)
+        self.pause = self._button(actions, "view.pause", "pause")
+        self.stop = self._button(actions, "run.stop", "stop")
+        self.recording = QLabel()
+        self.recording.setMinimumWidth(84)
+        self.recording.setTextFormat(Qt.TextFormat.RichText)
+
+        self.selection = LiveToggle(
+            self.tr("Gaussian selection"),
+            self.tr("Evaluate only some of the Gaussians; can be switched while it runs (G)"),
+        )
+        self.selection.toggled.connect(pipeline.set_selecting)
+        self.skipping = LiveToggle(
+            self.tr("Frame skipping"),
+            self.tr("Score only every n-th frame; can be switched while it runs (K)"),
+        )
+        self.skipping.toggled.connect(pipeline.set_skipping)
+
+        self.preset = ChoiceBox()
+        self.preset.setAccessibleName(self.tr("Preset"))
+        for name in presets.names():
+            preset = presets.load(name)
+            self.preset.addItem(preset.title, name)
+            self.preset.setItemData(
+                self.preset.count() - 1, preset.description, Qt.ItemDataRole.ToolTipRole
+            )
+        self.preset.activated.connect(lambda at: pipeline.choose(self.preset.itemData(at)))
+        self.device = Elided()
+        self.device.setObjectName("muted")
+        self.device.setFont(font(0.9))
+        chooser = QVBoxLayout()
+        chooser.setSpacing(1)
+        chooser.addWidget(self.preset)
+        chooser.addWidget(self.device)
+
+        self.rtf = Figure(self.tr("RTF"))
+        self.wer = Figure(self.tr("WER"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 8, 16, 8)
+        row.setSpacing(8)
+        for button in (self.run, self.pause, self.stop):
+            row.addWidget(button)
+        row.addSpacing(4)
+        row.addWidget(self.recording)
+        row.addSpacing(6)
+        row.addWidget(self.selection, 3)
+        row.addSpacing(6)
+        row.addWidget(self.skipping, 3)
+        row.addSpacing(6)
+        row.addLayout(chooser, 3)
+        row.addStretch(1)
+        row.addWidget(self.rtf)
+        row.addSpacing(14)
+        row.addWidget(self.wer)
+
+        pipeline.changed.connect(lambda *_: self.refresh())
+        pipeline.replaced.connect(self.refresh)
+        theme_changed.connect(self._apply_theme)
+        self._apply_theme(theme())
+        self.refresh()
+        self.show_figures(None)
+        self.show_recording(None)
+
+    def _button(self, actions: Registry, action_id: str, shape: str) -> QPushButton:
+        action = actions[action_id]
+        button = QPushButton()
+        button.setFixedSize(BUTTON)
+        button.setIconSize(QSize(16, 16))
+        button.setProperty("shape", shape)
+        button.clicked.connect(lambda _=False: action.trigger())
+        self._buttons[action_id] = (button, action)
+
+        def follow() -> None:
+            button.setEnabled(action.isEnabled())
+            button.setAccessibleName(action.text())
+            keys = action.shortcut().toString()
+            button.setToolTip(f"{action.text()} ({keys})" if keys else action.text())
+
+        action.changed.connect(follow)
+        follow()
+        return button
+
+    def _apply_theme(self, tokens: Tokens) -> None:
+        for button, _ in self._buttons.values():
+            go = bool(button.property("go"))
+            ink = tokens.color("on_accent" if go else "text")
+            button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
+
+    def show_pause(self, moving: bool) -> None:
+        """Let the middle button say what it would do: pause, or go on."""
+        self.pause.setProperty("shape", "pause" if moving else "play")
+        self.pause.setVisible(True)
+        self._apply_theme(theme())
+
+    def refresh(self) -> None:
+        """Show toggles, preset and device as the settings are."""
+        line = self._pipeline
+        self.selection.show_state(line.selecting, line.selection_text())
+        self.skipping.show_state(line.skipping, line.skipping_text())
+        self.preset.setCurrentIndex(self.preset.findData(line.preset.name))
+        self.preset.setToolTip(line.preset.description)
+        parts = [str(line.value("device")).upper()]
+        threads = int(line.value("threads"))
+        parts.append(
+            self.tr("1 thread") if threads == 1 else self.tr("{0} threads").format(threads)
+        )
+        self.device.set_full(" · ".join(parts))
+
+    def show_recording(self, seconds: float | None) -> None:
+        """Show how much audio is recorded, or that nothing is."""
+        if seconds is None:
+            self.recording.setText("")
+            self.recording.setAccessibleName(self.tr("not recording"))
+            return
+        clock = clock_text(seconds)
+        red = theme().danger
+        self.recording.setText(f'<span style="color:{red}">●</span> REC {clock}')
+        self.recording.setAccessibleName(self.tr("recording, {0}").format(clock))
+
+    def show_figures(self, shown: Figures | None) -> None:
+        """Show RTF and WER, or that there is nothing to show."""
+        if shown is None:
+            self.rtf.show_value("–", "", self.tr("Processing time / audio time"))
+            self.wer.show_value("–", "", self.tr("Word error rate"))
+            return
+        whole = rtf_text(shown.rtf_whole)
+        tip = self.tr("Processing time / audio time, {0}; all that is shown: {1}")
+        self.rtf.show_value(
+            rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole)
+        )
+        if shown.wer is None:
+            reason = self.tr("No utterance with a transcript is finished yet")
+            self.wer.show_value("–", "", reason)
+            return
+        counts = self.tr("{0} errors in {1} words of the utterances finished by then")
+        self.wer.show_value(
+            f"{100 * shown.wer:.1f} %",
+            self.tr("{0} words").format(shown.words),
+            counts.format(shown.errors, shown.words),
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give up what matters least where there is little room."""
+        super().resizeEvent(event)
+        self.device.setVisible(self.width() >= NARROW)
+        self.recording.setMinimumWidth(84 if self.width() >= NARROW else 0)

@@ -1,0 +1,48 @@
+"""The views: one chart per file, each a card that draws a ``Snapshot`` and nothing else.
+
+A view reads the session only through the snapshot it is given and shares range and selection
+through the ``TimeAxis``. What must not live here: windows, actions, file handling, the worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from app.time_axis import TimeAxis
+    from app.views.view import View
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a view's class lies, in which column it stands, and its share of the height."""
+
+    module: str
+    cls: str
+    column: Literal["middle", "right"]
+    stretch: int
+
+    def load(self) -> type[View]:
+        """Import and return the class."""
+        return getattr(import_module(self.module), self.cls)
+
+
+#: Adding a view takes its file and one line here.
+VIEWS: dict[str, Entry] = {
+    "cost": Entry("app.views.cost", "CostView", "middle", 5),
+    "work": Entry("app.views.work", "WorkView", "middle", 3),
+    "words": Entry("app.views.words", "WordsView", "middle", 4),
+    "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1),
+}
+
+
+def create(view_id: str, axis: TimeAxis, parent: QWidget | None = None) -> View:
+    """Make the view called ``view_id``; ``ValueError`` names the ones there are."""
+    entry = VIEWS.get(view_id)
+    if entry is None:
+        raise ValueError(f"no view is called {view_id!r}; there are {', '.join(VIEWS)}")
+    return entry.load()(axis, parent)

@@ -1,0 +1,118 @@
+"""A view that is one plot over time: what cost, work and words have in common.
+
+A subclass overrides `reduce` (snapshot → model, pure) and `show_model` (model → items). However many
+range changes, resizes and hover moves come together, the model is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.playhead import Snapshot
+from app.theme import Tokens
+from app.time_axis import TimeAxis
+from app.views.overlay import Line, Overlay
+from app.views.plot import TimePlot
+from app.views.view import View
+
+Model = TypeVar("Model")
+
+
+class ChartView(View, Generic[Model]):
+    """One `TimePlot` with its `Overlay` in a card.
+
+    Args:
+        axis: the desk's shared range, selection and cursor.
+        parent: Qt parent.
+        flags: most rows of marker labels above the plot; 0 draws the lines only.
+        margin: least pixels kept free above the plot.
+    """
+
+    def __init__(
+        self,
+        axis: TimeAxis,
+        parent: QWidget | None = None,
+        *,
+        flags: int = 0,
+        margin: float = 0.0,
+    ) -> None:
+        super().__init__(axis, parent)
+        body = QWidget()
+        self.column = QVBoxLayout(body)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(2)
+        self.plot = TimePlot(axis)
+        self.overlay = Overlay(self.plot, flags, margin)
+        self.column.addWidget(self.plot, 1)
+        self.set_body(body)
+        self._model: Model | None = None
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self._redraw)
+        self.plot.hovered.connect(self._hovered)
+        self.plot.box.sigResized.connect(self._resized)
+
+    def reduce(self, snapshot: Snapshot, columns: int) -> Model:
+        """Return the model of a snapshot for so many pixel columns (override)."""
+        raise NotImplementedError
+
+    def show_model(self, model: Model | None) -> None:
+        """Hand a model to the items; None empties the plot (override)."""
+        raise NotImplementedError
+
+    def readout(self, model: Model, second: float) -> Sequence[Line]:
+        """Return what the read-out says at a second of audio."""
+        return ()
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Reduce to the plot's pixel columns and hand over."""
+        self._soon.stop()
+        self._model = self.reduce(snapshot, self.plot.plot_size()[0])
+        self.show_model(self._model)
+        self._hovered(self.plot.hover_s)
+        self.plot.viewport().update()
+
+    def axis_changed(self) -> None:
+        """Redraw once for however many changes came together."""
+        self._soon.start()
+
+    def clear(self) -> None:
+        """Show an empty plot."""
+        super().clear()
+        self._soon.stop()
+        self._model = None
+        self.overlay.set_events((), ())
+        self.overlay.set_readout(())
+        self.show_model(None)
+        self.set_note("")
+        self.plot.viewport().update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self.plot.apply_theme(tokens)
+        self.overlay.apply_theme(tokens)
+
+    def model(self) -> Model | None:
+        """Return what is drawn, brought up to date; None without a session."""
+        if self._soon.isActive():
+            self._redraw()
+        return self._model
+
+    def _redraw(self) -> None:
+        self._soon.stop()
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
+
+    def _resized(self, *_: object) -> None:
+        if self.snapshot is not None:
+            self._soon.start()
+
+    def _hovered(self, second: float | None) -> None:
+        model = self._model
+        nothing = model is None or second is None
+        self.overlay.set_readout(() if nothing else self.readout(model, second))  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""Cost per frame over audio time: a stacked area in milliseconds per 10 ms frame.
+
+Seven categories in one fixed order, the RTF = 1 line (10 ms), the markers, and a legend that is
+also the key to the hatches. Spikes that the scale cuts off are marked and named, never hidden.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtWidgets import QWidget
+
+from app.playhead import Snapshot
+from app.theme import CATEGORY_TITLES, Tokens
+from app.time_axis import TimeAxis
+from app.views.chart import ChartView
+from app.views.cost_model import REALTIME_MS, CostModel, cost_model
+from app.views.events import FRAME_S
+from app.views.frames import CATEGORIES
+from app.views.legend import Legend
+from app.views.overlay import FLAG_ROW, Line
+from app.views.scale import clock, milliseconds, percent, tick_labels, ticks
+from app.views.stack import StackItem
+from app.views.view import Table
+
+FLAG_ROWS = 3
+"""Most rows of marker labels above the area."""
+
+SPIKE_ROW = 10.0
+"""Pixels above the area that stay free: a mark of a cut-off spike must be seen."""
+
+TABLE_ROWS = 200
+"""Rows of the table twin: stretches of the visible range."""
+
+
+class CostView(ChartView[CostModel]):
+    """The largest view of the desk: where each frame's time went."""
+
+    id = "cost"
+    title = "Cost per frame"
+
+    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+        super().__init__(axis, parent, flags=FLAG_ROWS, margin=SPIKE_ROW)
+        self.stack = StackItem(self.plot)
+        self.legend = Legend()
+        self.column.addWidget(self.legend)
+        self.setMinimumHeight(2 * FLAG_ROW + 130)
+
+    def reduce(self, snapshot: Snapshot, columns: int) -> CostModel:
+        """Return the mean cost per pixel column."""
+        return cost_model(
+            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+        )
+
+    def show_model(self, model: CostModel | None) -> None:
+        """Set scale and labels, and hand the model to the stack."""
+        if model is None:
+            self.stack.set_model(None)
+            self.legend.set_remark("")
+            return
+        height = self.plot.plot_size()[1]
+        self.overlay.set_events(model.marks, model.boundaries)
+        band = min(self.overlay.band, height - 1.0)
+        self.plot.set_height_range(0.0, model.top_ms * height / (height - band))
+        self.plot.set_ticks(tick_labels(ticks(model.top_ms)))
+        self.stack.set_model(model, band)
+        self.legend.set_remark(self._remark(model))
+        self.set_note(self._note_text(model))
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        super().apply_theme(tokens)
+        self.stack.apply_theme(tokens)
+        self.legend.apply_theme(tokens)
+
+    def summary(self) -> str:
+        """Return one sentence: mean, RTF, largest part, highest frame."""
+        model = self.model()
+        if model is None or not np.isfinite(model.mean_total_ms):
+            return self.tr("No frames in view yet.")
+        largest = int(np.argmax(model.shares))
+        worst = int(np.nanargmax(model.worst_ms))
+        return self.tr(
+            "Cost per frame is {0} ms on average (RTF {1}) from {2} to {3}; "
+            "most of it is {4} ({5}); the highest frame takes {6} ms at {7}."
+        ).format(
+            milliseconds(model.mean_total_ms),
+            f"{model.mean_total_ms / REALTIME_MS:.3f}",
+            clock(model.first_s),
+            clock(min(model.last_s, model.cursor_frame * FRAME_S)),
+            CATEGORY_TITLES[CATEGORIES[largest]],
+            percent(float(model.shares[largest])),
+            milliseconds(float(model.worst_ms[worst])),
+            clock(self._second(model, worst), 1),
+        )
+
+    def table(self) -> Table:
+        """Return the visible range in up to `TABLE_ROWS` stretches, ms per frame."""
+        headers = [self.tr("from s"), self.tr("to s"), self.tr("sum ms"), self.tr("highest ms")]
+        headers += [f"{CATEGORY_TITLES[name]} ms" for name in CATEGORIES]
+        if self.snapshot is None:
+            return headers, []
+        visible = self.axis.visible
+        rows_wanted = min(TABLE_ROWS, max(1, round((visible[1] - visible[0]) / FRAME_S)))
+        model = cost_model(
+            self.snapshot.session,
+            self.snapshot.track,
+            self.snapshot.cursor_frame,
+            visible,
+            rows_wanted,
+        )
+        step = (model.last_s - model.first_s) / rows_wanted
+        rows = []
+        for row in np.flatnonzero(np.isfinite(model.mean_ms[:, 0])).tolist():
+            start = model.first_s + row * step
+            mean = model.mean_ms[row]
+            figures = [float(mean.sum()), float(model.worst_ms[row]), *mean.tolist()]
+            rows.append([f"{start:.2f}", f"{start + step:.2f}", *(f"{v:.4f}" for v in figures)])
+        return headers, rows
+
+    def _second(self, model: CostModel, column: int) -> float:
+        share = (column + 0.5) / len(model.mean_ms)
+        return model.first_s + (model.last_s - model.first_s) * share
+
+    def readout(self, model: CostModel, second: float) -> list[Line]:
+        """Return time and RTF, the categories from the top of the stack down, the sum."""
+        column = model.column_at(second)
+        if column is None:
+            return []
+        mean = model.mean_ms[column]
+        total = float(mean.sum())
+        lines = [Line(clock(second, 2), f"RTF {total / REALTIME_MS:.3f}", strong=True)]
+        lines += [
+            Line(CATEGORY_TITLES[name], milliseconds(float(mean[i])), name)
+            for i, name in reversed(list(enumerate(CATEGORIES)))
+            if mean[i] > 0
+        ]
+        lines.append(Line(self.tr("sum, ms per frame"), milliseconds(total), strong=True))
+        if model.frames_per_column > 1.5:
+            worst = milliseconds(float(model.worst_ms[column]))
+            lines.append(Line(self.tr("highest frame here"), worst))
+        return lines
+
+    def _remark(self, model: CostModel) -> str:
+        if model.realtime_shown:
+            return self.tr("dashed: real time = 10 ms")
+        return self.tr("real time = 10 ms, above the scale")
+
+    def _note_text(self, model: CostModel) -> str:
+        parts = [self.tr("ms per 10 ms frame")]
+        if model.frames_per_column > 1.5:
+            parts.append(
+                self.tr("mean of {0} frames per pixel").format(f"{model.frames_per_column:.0f}")
+            )
+        if model.spikes:
+            parts.append(self.tr("▴ cut off by the scale"))
+        parts.append(f"{model.cursor_frame * FRAME_S:.1f} s")
+        return " · ".join(parts)

@@ -1,0 +1,92 @@
+"""A cost track's per-frame arrays made ready for drawing, kept up with the tail.
+
+One `FrameSeries` per track, shared by all views: prefix sums of the categories and of the work
+counts, and extremes of the wall time and of each count. No Qt in here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from app.views.columns import Extremes, RunningSums
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+
+CATEGORIES = (
+    "compute",
+    "memory",
+    "unexplained",
+    "transfer",
+    "search",
+    "frontend",
+    "overhead",
+)
+"""Order of the columns of `CostTrack.categories_ns`, and of every stack, bottom first."""
+
+CHECKED_FRAMES = 1024
+"""Frames before the end that are compared on every update: spans of one block arrive one after
+the other, so the newest frames of a live track may still grow."""
+
+
+class FrameSeries:
+    """Sums and extremes over a track's frames."""
+
+    def __init__(self) -> None:
+        self.costs = RunningSums(len(CATEGORIES))
+        self.walls = Extremes()
+        self.work: dict[str, tuple[RunningSums, Extremes]] = {}
+        self._tail = np.empty((0, len(CATEGORIES)))
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def update(self, track: CostTrack) -> None:
+        """Take over what is new in `track`; costs what is new, not what there is."""
+        frames = int(track.n_frames)
+        costs = track.categories_ns
+        known = len(self.costs)
+        kept = min(known, frames)
+        start = known - len(self._tail)
+        if kept > start:
+            same = np.all(costs[start:kept] == self._tail[: kept - start], axis=1)
+            if not same.all():
+                kept = start + int(np.argmin(same))
+        if kept < start and known:
+            kept = 0
+        if kept < known:
+            self._truncate(kept)
+        if frames > kept:
+            self.costs.append(np.asarray(costs[kept:frames], dtype=np.float64))
+            self.walls.append(np.asarray(track.wall_ns[kept:frames], dtype=np.float64))
+        self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) : frames])
+        for name, values in track.work.items():
+            sums, extremes = self.work.setdefault(name, (RunningSums(1), Extremes()))
+            done = min(len(sums), kept)
+            sums.truncate(done)
+            extremes.truncate(done)
+            fresh = np.asarray(values[done:frames], dtype=np.float64)
+            sums.append(fresh[:, None])
+            extremes.append(fresh)
+
+    def _truncate(self, frames: int) -> None:
+        self.costs.truncate(frames)
+        self.walls.truncate(frames)
+        for sums, extremes in self.work.values():
+            sums.truncate(frames)
+            extremes.truncate(frames)
+
+
+_known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()
+
+
+def series_of(track: CostTrack) -> FrameSeries:
+    """The up-to-date series of a track; the same object for every view that asks."""
+    series = _known.get(track)
+    if series is None:
+        series = _known[track] = FrameSeries()
+    series.update(track)
+    return series

@@ -1,0 +1,261 @@
+"""What lies over every plot: selection, utterance boundaries, cursor, markers and the read-out.
+
+One item paints all of them in pixels; text stays sharp, and nothing is laid out again per frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+
+from app.theme import Tokens, font, theme
+from app.views.events import FRAME_S, Boundary, Mark
+from app.views.plot import PixelItem, TimePlot
+
+FLAG_ROW = 21
+"""Height of one row of marker flags in pixels."""
+
+FLAG_WIDTH = 170
+"""A flag's text is shortened to this many pixels."""
+
+FLAG_GAP = 6
+"""Pixels between two flags on a row, at least."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the read-out: a swatch (category key) or none, a name, a value."""
+
+    name: str
+    value: str
+    category: str | None = None
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class _Flag:
+    mark: Mark
+    x: float
+    left: float
+    width: float
+    row: int | None
+    text: str
+
+
+class Overlay(PixelItem):
+    """Draws over a plot.
+
+    Args:
+        plot: the plot it belongs to; the cursor, selection and hover position are read from it.
+        flags: most rows of marker labels at the top (0: only the lines are drawn).
+        margin: least pixels kept free at the top.
+    """
+
+    def __init__(self, plot: TimePlot, flags: int = 0, margin: float = 0.0) -> None:
+        super().__init__(plot.box, z=100.0)
+        self._plot = plot
+        self._flags = flags
+        self._margin = margin
+        self._floor = 0.0
+        self._rows = 0
+        self._placed: list[_Flag] = []
+        self._marks: tuple[Mark, ...] = ()
+        self._boundaries: tuple[Boundary, ...] = ()
+        self._lines: Sequence[Line] = ()
+        self._tokens = theme()
+
+    @property
+    def band(self) -> float:
+        """Pixels at the top that belong to the flags."""
+        return self._margin + self._rows * FLAG_ROW
+
+    def set_events(self, marks: tuple[Mark, ...], boundaries: tuple[Boundary, ...]) -> None:
+        """Show these markers and boundaries, laid out for the range in view."""
+        self._marks, self._boundaries = marks, boundaries
+        self._place()
+        self.update()
+
+    def _place(self) -> None:
+        """Find a row for each flag in view; what finds none keeps its line only."""
+        metrics = QFontMetricsF(font(0.92, strong=True))
+        width = self.boundingRect().width()
+        ends = [-1e9] * self._flags
+        self._placed = []
+        self._rows = 0
+        for mark in self._marks:
+            x = round(self.x_of(mark.frame * FRAME_S)) + 0.5
+            if not -1 <= x <= width + 1:
+                continue
+            text = mark.text + (" …" if mark.waits and mark.applied_frame is None else "")
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, FLAG_WIDTH)
+            long = metrics.horizontalAdvance(text) + 14
+            left = x - 0.5 if x + long <= width else x + 0.5 - long
+            row = next((r for r in range(self._flags) if left - ends[r] >= FLAG_GAP), None)
+            if row is not None:
+                ends[row] = left + long
+                self._rows = max(self._rows, row + 1)
+            self._placed.append(_Flag(mark, x, left, long, row, text))
+
+    def set_floor(self, pixels: float) -> None:
+        """Keep so many pixels at the bottom free of lines."""
+        if pixels != self._floor:
+            self._floor = pixels
+            self.update()
+
+    def set_readout(self, lines: Sequence[Line]) -> None:
+        """Show these lines beside the mouse; none hides the box."""
+        self._lines = lines
+        self.update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self._tokens = tokens
+        self.update()
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw from back to front."""
+        lines = area.adjusted(0, 0, 0, -self._floor)
+        self._paint_boundaries(painter, lines)
+        self._paint_selection(painter, lines)
+        self._paint_cursor(painter, lines)
+        self._paint_marks(painter, lines)
+        self._paint_readout(painter, area)
+
+    def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
+        color = self._tokens.color("text")
+        color.setAlpha(38)
+        lines = []
+        nearest = -8.0
+        for boundary in self._boundaries:
+            x = self.x_of(boundary.first_frame * FRAME_S)
+            if x < 1 or x > area.width() or x - nearest < 4:
+                continue
+            nearest = x
+            lines.append(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
+        painter.setPen(QPen(color, 1))
+        painter.drawLines(lines)
+
+    def _paint_selection(self, painter: QPainter, area: QRectF) -> None:
+        selected = self._plot.axis.selected
+        if selected is None:
+            return
+        left, right = (self.x_of(second) for second in selected)
+        rect = QRectF(left, self.band, max(1.0, right - left), area.height() - self.band)
+        painter.fillRect(rect.intersected(area), self._tokens.color("selection"))
+        painter.setPen(QPen(self._tokens.color("accent"), 1))
+        for x in (left, right):
+            if 0 <= x <= area.width():
+                painter.drawLine(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
+
+    def _paint_cursor(self, painter: QPainter, area: QRectF) -> None:
+        x = self.x_of(self._plot.axis.cursor)
+        if 0 <= x <= area.width() + 0.5:
+            painter.setPen(QPen(self._tokens.color("cursor"), 1.5))
+            x = min(x, area.width() - 1)
+            painter.drawLine(QLineF(x, self.band, x, area.height()))
+        hover = self._plot.hover_s
+        if hover is not None:
+            color = self._tokens.color("text")
+            color.setAlpha(110)
+            painter.setPen(QPen(color, 1))
+            x = round(self.x_of(hover)) + 0.5
+            painter.drawLine(QLineF(x, self.band, x, area.height()))
+
+    def _paint_marks(self, painter: QPainter, area: QRectF) -> None:
+        painter.setFont(font(0.92, strong=True))
+        band = self.band
+        for flag in self._placed:
+            mark, x = flag.mark, flag.x
+            pending = mark.waits and mark.applied_frame is None
+            color = self._color(mark)
+            painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if pending else Qt.PenStyle.DashLine))
+            painter.drawLine(QLineF(x, band, x, area.height()))
+            asked = self.x_of(mark.asked_frame * FRAME_S)
+            if self._flags and x - asked > 3:
+                self._paint_asked(painter, asked, x, color)
+            if flag.row is None:
+                continue
+            top = flag.row * FLAG_ROW
+            painter.setPen(QPen(color, 1))
+            painter.drawLine(QLineF(x, top + 4, x, band))
+            rect = QRectF(flag.left, top + 1, flag.width, FLAG_ROW - 4)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setBrush(self._tokens.color("card") if pending else color)
+            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            painter.setPen(color if pending else self._tokens.color("card"))
+            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, flag.text)
+
+    def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
+        """A hollow foot where the change was asked for, joined to where it took effect."""
+        y = self.band - 2
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(color, 1))
+        painter.setBrush(self._tokens.color("card"))
+        painter.drawLine(QLineF(asked + 3, y, applied, y))
+        painter.drawEllipse(QPointF(asked, y), 2.5, 2.5)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+    def _color(self, mark: Mark) -> QColor:
+        if mark.kind == "error":
+            return self._tokens.color("danger")
+        return self._tokens.color("muted" if mark.kind == "note" else "marker")
+
+    def _paint_readout(self, painter: QPainter, area: QRectF) -> None:
+        hover = self._plot.hover_s
+        if hover is None or not self._lines:
+            return
+        plain, strong = font(0.92), font(0.92, strong=True)
+        metrics = QFontMetricsF(strong)
+        height = metrics.height() + 1
+        names = max(metrics.horizontalAdvance(line.name) for line in self._lines)
+        values = max(metrics.horizontalAdvance(line.value) for line in self._lines)
+        size = (names + values + 46, len(self._lines) * height + 12)
+        x = self.x_of(hover) + 12
+        if x + size[0] > area.width():
+            x = max(0.0, self.x_of(hover) - 12 - size[0])
+        box = QRectF(x, max(0.0, min(self.band + 6, area.height() - size[1])), *size)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(self._tokens.color("border"), 1))
+        painter.setBrush(self._tokens.color("field"))
+        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+        y = box.top() + 6
+        for line in self._lines:
+            row = QRectF(box.left() + 10, y, box.width() - 20, height)
+            if line.category is not None:
+                side = height * 0.55
+                swatch = QRectF(row.left(), y + (height - side) / 2, side, side)
+                paint_swatch(painter, swatch, self._tokens, line.category)
+            painter.setFont(strong if line.strong else plain)
+            painter.setPen(self._tokens.color("text"))
+            middle = Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(
+                row.adjusted(16, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, line.name
+            )
+            painter.drawText(row, middle | Qt.AlignmentFlag.AlignRight, line.value)
+            y += height
+
+
+def paint_swatch(painter: QPainter, rect: QRectF, tokens: Tokens, category: str) -> None:
+    """A small square in a category's colour and hatch."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(tokens.color(category))
+    painter.drawRoundedRect(rect, 2.5, 2.5)
+    painter.setBrush(tokens.hatch_brush(category))
+    painter.drawRoundedRect(rect, 2.5, 2.5)
+    painter.restore()
+
+
+def paint_spike(painter: QPainter, x: float, y: float, color: QColor) -> None:
+    """A small triangle whose tip says: it goes on upwards from here."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color)
+    painter.drawPolygon(QPolygonF([QPointF(x, y), QPointF(x - 4, y + 6), QPointF(x + 4, y + 6)]))
+    painter.restore()

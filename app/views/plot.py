@@ -1,0 +1,269 @@
+"""The common plot widget: one time axis, one set of mouse conventions, one frame for every chart.
+
+Plots that stand above each other line up to the pixel, because the left gutter and the right
+margin are fixed and the range comes from the shared `TimeAxis`. Mouse: Ctrl+wheel zooms at the
+cursor, wheel pans, Shift-drag and middle-drag pan, plain drag selects time, click clears the
+selection, double-click fits. pyqtgraph's own zooming, panning, menus and buttons are off.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter
+from PySide6.QtWidgets import QFrame, QGraphicsObject, QStyleOptionGraphicsItem, QWidget
+
+from app.theme import Tokens, font, theme
+from app.time_axis import TimeAxis
+from app.views.scale import clock
+
+GUTTER = 62
+"""Width of the left axis in pixels, the same in every plot."""
+
+MARGIN = 10
+"""Pixels right of every plot."""
+
+TIME_LABELS = 22
+"""Height of the row of time labels in pixels."""
+
+ZOOM_PER_NOTCH = 1.25
+"""Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
+
+PAN_PER_NOTCH = 0.08
+"""Wheel: share of the visible range per notch."""
+
+
+class TimeViewBox(pg.ViewBox):
+    """Turns mouse gestures into requests to the `TimeAxis`; has no range of its own."""
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(enableMenu=False, enableMouse=False, border=None)
+        self.axis = axis
+        self.setDefaultPadding(0.0)
+        self.disableAutoRange()
+
+    def second_at(self, position: QPointF) -> float:
+        """Second of audio under a position in view box pixels."""
+        first, last = self.axis.visible
+        width = max(1.0, self.boundingRect().width())
+        return first + (last - first) * position.x() / width
+
+    def wheelEvent(self, ev: Any, axis: Any = None) -> None:
+        """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""
+        notches = ev.delta() / 120.0
+        if ev.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.axis.zoom(ZOOM_PER_NOTCH**-notches, self.second_at(ev.pos()))
+        else:
+            self.axis.pan(-notches * PAN_PER_NOTCH)
+        ev.accept()
+
+    def mouseDragEvent(self, ev: Any, axis: Any = None) -> None:
+        """Plain left drag selects; Shift+left or middle drag pans."""
+        left = ev.button() == Qt.MouseButton.LeftButton
+        shift = bool(ev.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if ev.button() == Qt.MouseButton.MiddleButton or (left and shift):
+            ev.accept()
+            width = max(1.0, self.boundingRect().width())
+            self.axis.pan(-(ev.pos().x() - ev.lastPos().x()) / width)
+        elif left:
+            ev.accept()
+            start = self.second_at(ev.buttonDownPos(Qt.MouseButton.LeftButton))
+            self.axis.select(start, self.second_at(ev.pos()))
+        else:
+            ev.ignore()
+
+    def mouseClickEvent(self, ev: Any) -> None:
+        """Click clears the selection, double-click fits; other buttons do nothing."""
+        if ev.button() != Qt.MouseButton.LeftButton:
+            ev.ignore()
+            return
+        ev.accept()
+        if ev.double():
+            self.axis.fit()
+        else:
+            self.axis.clear()
+
+
+class TimeLabels(pg.AxisItem):
+    """Bottom axis: seconds of decoded audio as m:ss."""
+
+    def __init__(self) -> None:
+        super().__init__("bottom")
+
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
+        """One level of ticks, at least 90 pixels apart, on round seconds and minutes."""
+        wanted = (maxVal - minVal) * 90.0 / max(size, 90.0)
+        steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900)
+        for step in (*steps, 1800.0, 3600.0):
+            if step >= wanted:
+                return [(step, 0.0)]
+        return [(3600.0 * math.ceil(wanted / 3600.0), 0.0)]
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """Format as m:ss, with fractions as far as the spacing needs them."""
+        digits = max(0, -math.floor(math.log10(spacing) + 1e-9))
+        return [clock(value, digits) for value in values]
+
+
+class PixelItem(QGraphicsObject):
+    """Something drawn in the pixels of a view box (y down), not in data coordinates.
+
+    Text stays upright and lines stay sharp; `x_of` maps seconds to pixels.
+    """
+
+    def __init__(self, box: TimeViewBox, z: float) -> None:
+        super().__init__(box)
+        self.box = box
+        self.setZValue(z)
+        box.sigResized.connect(self._resized)
+
+    def _resized(self, *_: object) -> None:
+        self.prepareGeometryChange()
+
+    def boundingRect(self) -> QRectF:
+        """Return the view box in its own pixels."""
+        return self.box.boundingRect()
+
+    def x_of(self, second: float) -> float:
+        """Pixel of a second of audio."""
+        first, last = self.box.axis.visible
+        return (second - first) / (last - first) * self.box.boundingRect().width()
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionGraphicsItem,
+        widget: QWidget | None = None,
+    ) -> None:
+        """Hand over to `paint_pixels` with a clean painter."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        self.paint_pixels(painter, self.boundingRect())
+        painter.restore()
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw into `area` (override)."""
+        raise NotImplementedError
+
+
+def device_scale(painter: QPainter) -> float:
+    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2."""
+    to_device = painter.worldTransform()
+    enlarged = math.hypot(to_device.m11(), to_device.m12())
+    return enlarged * painter.device().devicePixelRatio()
+
+
+def is_vector(painter: QPainter) -> bool:
+    """True when drawing into SVG or PDF, where shapes beat pixels."""
+    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf, QPaintEngine.Type.Picture)
+    return painter.paintEngine().type() in kinds
+
+
+class TimePlot(pg.PlotWidget):
+    """A plot over decoded audio time.
+
+    Args:
+        axis: the desk's shared range, selection and cursor.
+        time_labels: whether the row of times is shown below.
+
+    Signals:
+        hovered: second of audio under the mouse, or None when it left.
+    """
+
+    hovered = Signal(object)
+
+    def __init__(
+        self, axis: TimeAxis, time_labels: bool = True, parent: QWidget | None = None
+    ) -> None:
+        self.box = TimeViewBox(axis)
+        self._labels = TimeLabels()
+        self._left = pg.AxisItem("left")
+        super().__init__(
+            parent,
+            background=None,
+            viewBox=self.box,
+            axisItems={"bottom": self._labels, "left": self._left},
+            enableMenu=False,
+        )
+        self.axis = axis
+        self.hover_s: float | None = None
+        item = self.getPlotItem()
+        item.hideButtons()
+        item.setMenuEnabled(False)
+        item.setContentsMargins(0, 0, MARGIN, 0)
+        self._left.setWidth(GUTTER)
+        self._left.setStyle(tickLength=0, tickTextOffset=8, autoExpandTextSpace=False)
+        self._left.setStyle(hideOverlappingLabels=False)
+        self._labels.setHeight(TIME_LABELS)
+        self._labels.setStyle(tickLength=0, tickTextOffset=6, autoExpandTextSpace=False)
+        self._labels.setStyle(hideOverlappingLabels=True)
+        self._labels.setVisible(time_labels)
+        self._ticks: list[tuple[float, str]] = []
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAntialiasing(False)
+        self.setMouseTracking(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setMinimumHeight(60)
+        self.set_axis_range(*axis.visible)
+        axis.visible_changed.connect(self.set_axis_range)
+        axis.selection_changed.connect(self._repaint)
+        axis.cursor_changed.connect(self._repaint)
+        self.apply_theme(theme())
+
+    def set_axis_range(self, first: float, last: float) -> None:
+        """Show seconds [first, last]."""
+        self.box.setXRange(first, last, padding=0)
+        self._repaint()
+
+    def set_height_range(self, low: float, high: float) -> None:
+        """Show values [low, high] (low at the bottom)."""
+        self.box.setYRange(low, high, padding=0)
+
+    def set_ticks(self, ticks: list[tuple[float, str]]) -> None:
+        """Label the left gutter; nothing is laid out again when nothing changed."""
+        if ticks != self._ticks:
+            self._ticks = ticks
+            self._left.setTicks([ticks])
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours and font."""
+        self.setBackground(tokens.card)
+        for axis in (self._left, self._labels):
+            axis.setPen(None)
+            axis.setTextPen(tokens.muted)
+            axis.setTickFont(font(0.92))
+        self._repaint()
+
+    def plot_size(self) -> tuple[int, int]:
+        """Width and height of the plotting area in pixels, at least 1 × 1."""
+        rect = self.box.boundingRect()
+        return max(1, round(rect.width())), max(1, round(rect.height()))
+
+    def keyPressEvent(self, ev: QKeyEvent) -> None:
+        """Leave every key to the window's actions."""
+        ev.ignore()
+
+    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
+        """Report where the mouse is, in seconds."""
+        super().mouseMoveEvent(ev)
+        at = self.box.mapFromScene(self.mapToScene(ev.position().toPoint()))
+        inside = self.box.boundingRect().contains(at)
+        self._hover(self.box.second_at(at) if inside else None)
+
+    def leaveEvent(self, ev: QEvent) -> None:
+        """The mouse left: no read-out any more."""
+        super().leaveEvent(ev)
+        self._hover(None)
+
+    def _hover(self, second: float | None) -> None:
+        if second != self.hover_s:
+            self.hover_s = second
+            self.hovered.emit(second)
+            self._repaint()
+
+    def _repaint(self, *_: object) -> None:
+        self.viewport().update()

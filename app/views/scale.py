@@ -1,0 +1,98 @@
+"""Scales and figures as people read them: round axis tops, ticks, times, counts."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+_ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+ROBUST_SHARE = 0.98
+"""Share of the columns that decides the scale when a few stand far above the rest."""
+
+SPIKE_FACTOR = 1.8
+"""A maximum this many times above that share counts as a spike and does not set the scale."""
+
+
+def round_up(value: float) -> float:
+    """The next round number: 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten."""
+    if not value > 0 or not math.isfinite(value):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    # The factor forgives the last bit, so that a round number is its own top.
+    return next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power
+
+
+def robust_top(values: np.ndarray, headroom: float = 1.06) -> float:
+    """A round upper end of the scale for non-negative values.
+
+    A few spikes are cut off (callers mark them), everything else is kept below the top. Quantised,
+    so a live scale stands still while the data only flickers.
+    """
+    there = values[np.isfinite(values)]
+    if not len(there):
+        return 1.0
+    most = float(there.max())
+    typical = float(np.quantile(there, ROBUST_SHARE))
+    if typical > 0 and most > SPIKE_FACTOR * typical:
+        return round_up(typical * 1.25)
+    return round_up(most * headroom)
+
+
+def ticks(top: float, at_most: int = 4) -> list[float]:
+    """Round values from 0 to `top`, no more than `at_most` steps."""
+    rough = top / max(1, at_most)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s for s in _STEPS if s * power >= rough * (1 - 1e-9)) * power
+    return [i * step for i in range(math.floor(top / step * (1 + 1e-9)) + 1)]
+
+
+def tick_labels(values: Sequence[float]) -> list[tuple[float, str]]:
+    """Values with their text, all with the digits that the step between them needs."""
+    step = values[1] - values[0] if len(values) > 1 else 1.0
+    digits = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), 6)
+    return [(value, f"{value:.{digits}f}") for value in values]
+
+
+def clock(second: float, digits: int = 0) -> str:
+    """Seconds as m:ss (h:mm:ss from an hour on), with `digits` decimals."""
+    whole = round(abs(second), digits)
+    minutes, rest = divmod(whole, 60)
+    width = 2 if digits == 0 else 3 + digits
+    sign = "−" if second < 0 and whole else ""
+    hours, minutes = divmod(int(minutes), 60)
+    front = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
+    return f"{sign}{front}:{rest:0{width}.{digits}f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Milliseconds with three figures that matter: 0.612, 3.40, 21.7, 128."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    digits = 3 if value < 0.0995 else 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
+def count(value: float | None) -> str:
+    """A count with thin spaces between thousands: 135 634; below 10 with one decimal."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value >= 9.95 or value == int(value):
+        return f"{round(value):,}".replace(",", "\u202f")
+    return f"{value:.1f}"
+
+
+def short_count(value: float) -> str:
+    """A count for an axis: 850, 1.2k, 12k, 3.4M."""
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{suffix}"
+    return f"{value:.3g}"
+
+
+def percent(share: float | None) -> str:
+    """A share 0…1 as a percentage: whole numbers, one decimal below ten."""
+    if share is None or not math.isfinite(share):
+        return "–"
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"

@@ -1,0 +1,206 @@
+"""Small widgets that Qt lacks: a switch, an elided label, number boxes that read well."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QLabel,
+    QSizePolicy,
+    QSpinBox,
+    QWidget,
+)
+
+from app.theme import theme
+
+THIN_SPACE = "\u2009"
+
+
+class Switch(QAbstractButton):
+    """On or off, said by colour, by the knob's place and by a bar or ring on the track."""
+
+    def __init__(self, parent: QWidget | None = None, *, small: bool = False) -> None:
+        super().__init__(parent)
+        self._extent = QSize(28, 16) if small else QSize(36, 20)
+        self.setCheckable(True)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def sizeHint(self) -> QSize:
+        """Fixed: the track and room for the focus ring."""
+        return self._extent + QSize(4, 4)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter switches as Space does."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw track, knob and the sign on the track."""
+        tokens = theme()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = QRectF(QPointF(2, 2), self._extent.toSizeF())
+        on, radius = self.isChecked(), area.height() / 2
+        track = tokens.color("accent" if on else "border")
+        if not self.isEnabled():
+            track = tokens.color("hover")
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(track)
+        painter.drawRoundedRect(area, radius, radius)
+        if not on:
+            painter.setPen(QPen(tokens.color("muted"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+        knob = area.right() - radius if on else area.left() + radius
+        ink = tokens.color("on_accent" if on else "text")
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(ink)
+        painter.drawEllipse(QPointF(knob, area.center().y()), radius - 3.5, radius - 3.5)
+        if on:
+            sign = QRectF(area.left() + radius - 1, area.center().y() - 3, 1.6, 6)
+            painter.drawRoundedRect(sign, 0.8, 0.8)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(tokens.color("accent"), 1.2))
+            painter.drawRoundedRect(area.adjusted(-1.4, -1.4, 1.4, 1.4), radius + 1, radius + 1)
+        painter.end()
+
+
+class Elided(QLabel):
+    """A label that shortens its text to the room there is; the tool tip has all of it."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._full = ""
+        self.setMinimumWidth(20)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.set_full(text)
+
+    @property
+    def full(self) -> str:
+        """The whole text."""
+        return self._full
+
+    def set_full(self, text: str) -> None:
+        """Show ``text``, shortened if need be."""
+        if text == self._full:
+            return
+        self._full = text
+        self.setAccessibleName(text)
+        self.updateGeometry()
+        self._shorten()
+
+    def sizeHint(self) -> QSize:
+        """Room for the whole text."""
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._full) + 4, metrics.height() + 1)
+
+    def minimumSizeHint(self) -> QSize:
+        """A few letters."""
+        return QSize(20, self.fontMetrics().height() + 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten anew."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def _shorten(self) -> None:
+        room = max(self.width(), 20)
+        shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
+        self.setText(shown)
+        self.setToolTip(self._full if shown != self._full else "")
+
+
+class WheelGuard(QObject):
+    """Keeps the wheel from changing a field that a person only scrolls past."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Hand the wheel to the scroll area unless the field has the keyboard."""
+        passing = isinstance(watched, QWidget) and not watched.hasFocus()
+        if passing and event.type() == QEvent.Type.Wheel:
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)
+
+
+def _prepare(box: QAbstractSpinBox | QComboBox) -> None:
+    box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    box.installEventFilter(WheelGuard(box))
+
+
+class WholeBox(QSpinBox):
+    """Whole numbers, thousands apart by a thin space, told only when entered."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setKeyboardTracking(False)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
+        _prepare(self)
+
+    def textFromValue(self, value: int) -> str:
+        """Return 7000 as 7 000."""
+        return f"{value:,}".replace(",", THIN_SPACE)
+
+    def valueFromText(self, text: str) -> int:
+        """Read a number with or without spaces."""
+        digits = "".join(c for c in text.removesuffix(self.suffix()) if c.isdigit() or c == "-")
+        try:
+            return int(digits)
+        except ValueError:
+            return self.value()
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        """Let spaces stand between digits."""
+        plain = "".join(c for c in text if not c.isspace())
+        suffix = "".join(c for c in self.suffix() if not c.isspace())
+        state, _, _ = super().validate(plain.removesuffix(suffix), position)
+        return state, text, position
+
+
+class RealBox(QDoubleSpinBox):
+    """Real numbers with a point and no needless zeros, told only when entered."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setKeyboardTracking(False)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.setDecimals(3)
+        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        _prepare(self)
+
+    def textFromValue(self, value: float) -> str:
+        """Return the shortest text that is the number."""
+        return f"{value:.6g}"
+
+
+class ChoiceBox(QComboBox):
+    """A drop-down list that scrolling past does not change."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        _prepare(self)
+        self.setMinimumContentsLength(4)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the box and, where there is a choice, a small arrow."""
+        super().paintEvent(event)
+        if self.count() < 2:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme().color("muted"), 1.4))
+        x, y = self.width() - 12.0, self.height() / 2.0
+        painter.drawPolyline(
+            [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
+        )
+        painter.end()

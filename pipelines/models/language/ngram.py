@@ -1,0 +1,311 @@
+"""A back-off n-gram language model as arrays, with restriction to a vocabulary and pruning.
+
+The back-off form is Katz's (1987): P(w|h) is the explicit probability where the n-gram is listed
+and `backoff(h) * P(w|h')` with the history shortened by its oldest word where it is not. Pruning
+follows Stolcke, "Entropy-based Pruning of Backoff Language Models" (1998): an n-gram is worth the
+relative entropy that its removal would add, weighted by the probability of its history.
+All logarithms are natural.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SENTENCE_START = "<s>"
+SENTENCE_END = "</s>"
+UNKNOWN_WORDS = frozenset({"<unk>", "<UNK>", "[unk]"})
+LOG_ZERO = -99.0 * float(np.log(10.0))
+"""What the ARPA format writes for "never": -99 in base 10."""
+MIN_BACKOFF_MASS = 1e-6
+"""Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1."""
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int32]
+
+
+class LanguageModelError(ValueError):
+    """A language model that cannot be read or used, in one sentence."""
+
+
+@dataclass(frozen=True)
+class NGram:
+    """A back-off model of order 1 to 3; k-grams are sorted by their word ids.
+
+    words: word of each id. `ids[k-1]` int32 [n_k, k] (oldest word first; for k = 1 simply 0..V-1),
+    `log_prob[k-1]` float64 [n_k], `log_backoff[k-1]` float64 [n_k] for k < order.
+    """
+
+    words: tuple[str, ...]
+    ids: tuple[Ids, ...]
+    log_prob: tuple[Floats, ...]
+    log_backoff: tuple[Floats, ...]
+
+    @property
+    def order(self) -> int:
+        """Length of the longest n-gram."""
+        return len(self.ids)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of n-grams of each length."""
+        return tuple(len(i) for i in self.ids)
+
+    def index(self) -> dict[str, int]:
+        """Word -> id."""
+        return {word: i for i, word in enumerate(self.words)}
+
+    def find(self, grams: Ids) -> NDArray[np.int64]:
+        """Row of each k-gram of int32 [n, k] in `ids[k-1]`, -1 where it is not listed."""
+        k = grams.shape[1]
+        if k == 1:
+            return grams[:, 0].astype(np.int64)
+        keys = _keys(self.ids[k - 1], len(self.words))
+        wanted = _keys(grams, len(self.words))
+        if not len(keys):
+            return np.full(len(grams), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[at] == wanted, at, -1)
+
+    def score(self, grams: Ids) -> Floats:
+        """ln P(last word | the words before it) of each row of int32 [n, k]; k = 1 … order."""
+        k = grams.shape[1]
+        if k == 1:
+            return self.log_prob[0][grams[:, 0]]
+        row = self.find(grams)
+        context = self.find(grams[:, :-1])
+        backoff = np.where(context >= 0, self.log_backoff[k - 2][context], 0.0)
+        return np.where(row >= 0, self.log_prob[k - 1][row], backoff + self.score(grams[:, 1:]))
+
+    def sentence(self, words: Sequence[str]) -> float:
+        """ln P of a sentence with its end; LanguageModelError for a word outside the model."""
+        index = self.index()
+        try:
+            ids = [index[w] for w in (SENTENCE_START, *words, SENTENCE_END)]
+        except KeyError as missing:
+            raise LanguageModelError(f"The language model lacks the word {missing}.") from None
+        total = 0.0
+        for i in range(1, len(ids)):
+            gram = ids[max(0, i + 1 - self.order) : i + 1]
+            total += float(self.score(np.array([gram], dtype=np.int32))[0])
+        return total
+
+
+def make(
+    words: Sequence[str],
+    ids: Sequence[Ids],
+    log_prob: Sequence[Floats],
+    log_backoff: Sequence[Floats],
+) -> NGram:
+    """Sort the levels and check what every algorithm here relies on; LanguageModelError if not."""
+    vocabulary = tuple(words)
+    if len(set(vocabulary)) != len(vocabulary):
+        raise LanguageModelError("The language model lists a word twice.")
+    for mark in (SENTENCE_START, SENTENCE_END):
+        if mark not in vocabulary:
+            raise LanguageModelError(f"The language model lacks the sentence mark {mark}.")
+    out_ids, out_prob, out_backoff = [], [], []
+    for k, (level, prob) in enumerate(zip(ids, log_prob, strict=True), start=1):
+        if level.shape != (len(prob), k) or (len(level) and level.min() < 0):
+            raise LanguageModelError(f"The language model's {k}-grams are not well formed.")
+        if len(level) and level.max() >= len(vocabulary):
+            raise LanguageModelError(f"A {k}-gram names a word outside the vocabulary.")
+        keys = _keys(level, len(vocabulary))
+        order = np.argsort(keys, kind="stable")
+        if len(keys) > 1 and (np.diff(keys[order]) == 0).any():
+            raise LanguageModelError(f"The language model lists a {k}-gram twice.")
+        out_ids.append(np.ascontiguousarray(level[order]))
+        out_prob.append(np.asarray(prob, dtype=np.float64)[order])
+        if k < len(ids):
+            out_backoff.append(np.asarray(log_backoff[k - 1], dtype=np.float64)[order])
+    for k, values in enumerate([*out_prob, *out_backoff], start=1):
+        if not np.isfinite(values).all():
+            raise LanguageModelError(f"The language model's table {k} holds a value not finite.")
+    for k, values in enumerate(out_prob, start=1):
+        if len(values) and values.max() > 0.01:
+            raise LanguageModelError(f"A {k}-gram has a probability above 1.")
+    return NGram(vocabulary, tuple(out_ids), tuple(out_prob), tuple(out_backoff))
+
+
+def cut_order(model: NGram, order: int) -> NGram:
+    """The same model without n-grams longer than `order`, renormalised by nothing: exact prefix."""
+    if order >= model.order:
+        return model
+    return NGram(
+        model.words, model.ids[:order], model.log_prob[:order], model.log_backoff[: order - 1]
+    )
+
+
+def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
+    """The model conditioned on the next word being in `vocabulary` (or the sentence end).
+
+    Explicit probabilities are divided by the mass that their history gives to the vocabulary and
+    the back-off weights are recomputed, so that every history sums to 1 over the smaller set.
+    LanguageModelError when a word is not in the model.
+    """
+    index = model.index()
+    keep = [SENTENCE_START, SENTENCE_END, *vocabulary]
+    missing = [w for w in keep if w not in index]
+    if missing:
+        raise LanguageModelError(f"The language model lacks the word '{missing[0]}'.")
+    chosen = sorted({index[w] for w in keep})
+    renumber = np.full(len(model.words), -1, dtype=np.int32)
+    renumber[chosen] = np.arange(len(chosen), dtype=np.int32)
+    start = index[SENTENCE_START]
+
+    unigram = np.exp(model.log_prob[0])
+    unigram[start] = 0.0
+    kept_unigrams = unigram[chosen].sum()
+    ids = [np.arange(len(chosen), dtype=np.int32)[:, None]]
+    probs = [_log(unigram[chosen] / kept_unigrams)]
+    backoffs = [model.log_backoff[0][chosen]] if model.order > 1 else []
+    lower_mass = np.array([kept_unigrams])
+    lower_rows = np.zeros(len(model.words), dtype=np.int64)  # history of length 0: one row
+    for k in range(2, model.order + 1):
+        level = model.ids[k - 1]
+        inside = (renumber[level] >= 0).all(axis=1) & (level[:, -1] != start)
+        rows = level[inside]
+        prob = np.exp(model.log_prob[k - 1][inside])
+        context = model.find(rows[:, :-1])
+        if (context < 0).any():
+            raise LanguageModelError(f"A {k}-gram has a history that is not listed.")
+        n = len(model.ids[k - 2])
+        lower = np.exp(model.score(rows[:, 1:]))
+        explicit = np.bincount(context, prob, n)
+        backed = np.bincount(context, lower, n)
+        below = lower_mass[lower_rows]
+        mass = explicit + np.exp(model.log_backoff[k - 2]) * np.maximum(below - backed, 0.0)
+        probs.append(_log(prob / np.maximum(mass[context], MIN_BACKOFF_MASS)))
+        ids.append(renumber[rows])
+        if k < model.order:
+            backoffs.append(model.log_backoff[k - 1][inside])
+            # A history of length k continues, one order lower, from its last k-1 words.
+            lower_mass = mass
+            shorter = model.find(model.ids[k - 1][:, 1:])
+            lower_rows = np.where(shorter >= 0, shorter, 0)
+            absent = shorter < 0
+            if absent.any():
+                lower_mass = np.append(mass, kept_unigrams)
+                lower_rows = np.where(absent, len(mass), lower_rows)
+    words = [model.words[i] for i in chosen]
+    return renormalise(make(words, ids, probs, backoffs))
+
+
+def prune(model: NGram, limits: Sequence[int | None]) -> NGram:
+    """Keep the `limits[k-2]` k-grams (k = 2, 3; None: all) that change the model most.
+
+    Worth = relative entropy between the model with and without the n-gram (Stolcke 1998), all
+    taken on the unpruned model; ties fall to the smaller ids. A bigram that is the history of a
+    kept trigram stays whatever its worth. Back-off weights are recomputed.
+    """
+    keep = [np.ones(n, dtype=bool) for n in model.counts]
+    for k in range(model.order, 1, -1):
+        limit = limits[k - 2] if k - 2 < len(limits) else None
+        if limit is None or limit >= model.counts[k - 1]:
+            continue
+        worth = removal_entropy(model, k)
+        if k < model.order:
+            longer = model.ids[k][keep[k]]
+            worth[model.find(longer[:, :-1])] = np.inf
+            limit = max(limit, int(np.isposinf(worth).sum()))
+        order = np.argsort(-worth, kind="stable")
+        keep[k - 1][order[limit:]] = False
+    return renormalise(
+        NGram(
+            model.words,
+            tuple(ids[k] for ids, k in zip(model.ids, keep, strict=True)),
+            tuple(p[k] for p, k in zip(model.log_prob, keep, strict=True)),
+            tuple(b[k] for b, k in zip(model.log_backoff, keep[:-1], strict=True)),
+        )
+    )
+
+
+def removal_entropy(model: NGram, k: int) -> Floats:
+    """Relative entropy [n_k] (nats) that removing each k-gram alone would add; Stolcke eq. 6."""
+    level = model.ids[k - 1]
+    prob = np.exp(model.log_prob[k - 1])
+    lower_log = model.score(level[:, 1:])
+    context = model.find(level[:, :-1])
+    left, lower_left = _left_over(model, k, np.exp(lower_log), prob, context)
+    numerator, denominator = left[context], lower_left[context]
+    log_alpha = np.log(numerator / denominator)
+    new_log_alpha = np.log((numerator + prob) / (denominator + np.exp(lower_log)))
+    change = prob * (lower_log + new_log_alpha - model.log_prob[k - 1]) + numerator * (
+        new_log_alpha - log_alpha
+    )
+    return -np.exp(_history_log_prob(model, level[:, :-1])) * change
+
+
+def renormalise(model: NGram) -> NGram:
+    """Back-off weights such that each history sums to 1.
+
+    Where explicit probabilities leave less than MIN_BACKOFF_MASS they are scaled down to leave it.
+    """
+    probs = list(model.log_prob)
+    backoffs = list(model.log_backoff)
+    for k in range(2, model.order + 1):
+        level = model.ids[k - 1]
+        partial = NGram(model.words, model.ids[:k], tuple(probs[:k]), tuple(backoffs[: k - 1]))
+        context = partial.find(level[:, :-1])
+        if (context < 0).any():
+            raise LanguageModelError(f"A {k}-gram has a history that is not listed.")
+        prob = np.exp(probs[k - 1])
+        total = np.bincount(context, prob, len(model.ids[k - 2]))
+        scale = (1.0 - MIN_BACKOFF_MASS) / np.maximum(total, 1.0 - MIN_BACKOFF_MASS)
+        prob = prob * scale[context]
+        probs[k - 1] = _log(prob)
+        lower = np.exp(partial.score(level[:, 1:]))
+        left, lower_left = _left_over(partial, k, lower, prob, context)
+        backoffs[k - 2] = np.log(left / lower_left)
+    return NGram(model.words, model.ids, tuple(probs), tuple(backoffs))
+
+
+def most_probable(model: NGram, candidates: Sequence[str], limit: int) -> list[str]:
+    """The `limit` candidates of highest unigram probability, ties in alphabetical order."""
+    index = model.index()
+    known = sorted({w for w in candidates if w in index})
+    prob = model.log_prob[0][[index[w] for w in known]]
+    order = np.argsort(-prob, kind="stable")
+    return [known[i] for i in order[:limit]]
+
+
+def _left_over(
+    model: NGram, k: int, lower: Floats, prob: Floats, context: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Mass each history of k-1 words leaves to unlisted words: (by itself, one order lower)."""
+    n = len(model.ids[k - 2])
+    explicit = np.bincount(context, prob, n)
+    backed = np.bincount(context, lower, n)
+    return (
+        np.maximum(1.0 - explicit, MIN_BACKOFF_MASS),
+        np.maximum(1.0 - backed, MIN_BACKOFF_MASS),
+    )
+
+
+def _history_log_prob(model: NGram, history: Ids) -> Floats:
+    """ln of the marginal probability of each history [n, k]; `<s>` is as frequent as `</s>`."""
+    index = model.index()
+    first = np.where(
+        history[:, 0] == index[SENTENCE_START],
+        model.log_prob[0][index[SENTENCE_END]],
+        model.log_prob[0][history[:, 0]],
+    )
+    for k in range(2, history.shape[1] + 1):
+        first = first + model.score(history[:, :k])
+    return first
+
+
+def _keys(grams: Ids, n_words: int) -> NDArray[np.int64]:
+    """One sortable integer per k-gram; 3 words of a 2 M vocabulary fit in 63 bits."""
+    keys = grams[:, 0].astype(np.int64)
+    for column in range(1, grams.shape[1]):
+        keys = keys * n_words + grams[:, column]
+    return keys
+
+
+def _log(prob: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(prob), LOG_ZERO)

@@ -1,0 +1,11 @@
+"""CMUSphinx acoustic models: `mdef`, `means`, `variances`, `sendump` and their companions.
+
+One module per file format, `model.load` puts them together and checks that they agree.
+No scoring here, and nothing that needs the pocketsphinx library: only its model files are read.
+"""
+
+from pipelines.models.errors import ModelError
+from pipelines.models.sphinx.mdef import ModelDefinition
+from pipelines.models.sphinx.model import AcousticModel, default_directory, load
+
+__all__ = ["AcousticModel", "ModelDefinition", "ModelError", "default_directory", "load"]

@@ -1,0 +1,196 @@
+"""A CMUSphinx acoustic model directory put together and checked: phonetically tied or semi-tied.
+
+Phonetically tied mixtures (PTM): one codebook of Gaussians per CI phone and stream; every senone
+of that phone mixes the same Gaussians with weights of its own. Semi-continuous: one codebook for
+all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.models.errors import ModelError
+from pipelines.models.sphinx import mdef as mdef_file
+from pipelines.models.sphinx import parameters, sendump
+from pipelines.models.sphinx.binary import read_file
+from pipelines.models.sphinx.mdef import ModelDefinition
+
+# What the front end makes: cepstra, deltas and delta-deltas (feature type 1s_c_d_dd).
+STREAMS = 3
+STREAM_DIM = 13
+FEATURE_TYPE = "1s_c_d_dd"
+STREAM_SPEC = "0-12/13-25/26-38"
+MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class AcousticModel:
+    """The parameters of one acoustic model, as probabilities and variances.
+
+    `means`, `variances`: f32 [codebooks, 3, densities, 13]; `weights`: f32 [3, densities,
+    senones]; `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones];
+    `kind`: "ptm" or "semi"; `feat_params`: the options of `feat.params` without their dash;
+    `checksum`: SHA-256 over the files, the identity of the model for caches.
+    """
+
+    directory: Path
+    kind: str
+    mdef: ModelDefinition
+    means: Array
+    variances: Array
+    weights: Array
+    transitions: Array
+    senone_codebook: Array
+    feat_params: dict[str, str]
+    checksum: str
+
+    @property
+    def n_codebooks(self) -> int:
+        """Codebooks: CI phones in a PTM model, one in a semi-continuous one."""
+        return int(self.means.shape[0])
+
+    @property
+    def n_densities(self) -> int:
+        """Gaussians per codebook and stream."""
+        return int(self.means.shape[2])
+
+    @property
+    def n_senones(self) -> int:
+        """Tied states."""
+        return self.mdef.n_senones
+
+
+def default_directory() -> Path:
+    """The US-English PTM model that the pocketsphinx package carries."""
+    spec = importlib.util.find_spec("pocketsphinx")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError("the package pocketsphinx, which carries the default model, is missing")
+    return Path(next(iter(spec.submodule_search_locations))) / "model" / "en-us" / "en-us"
+
+
+def load(directory: Path | str) -> AcousticModel:
+    """Read a model directory and check that its files agree; ModelError says what does not."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise ModelError(f"{directory} is not a directory; an acoustic model is a directory")
+    feat_params = read_feat_params(directory / "feat.params")
+    if (directory / "feature_transform").exists():
+        raise ModelError(
+            f"{directory / 'feature_transform'}: models with an LDA transform are not supported"
+        )
+    definition = mdef_file.read(directory / "mdef")
+    means = parameters.read_gaussians(directory / "means", "means")
+    variances = parameters.read_variances(directory / "variances")
+    kind = _check_gaussians(directory, definition, means, variances)
+    transitions = parameters.read_transitions(directory / "transition_matrices")
+    if transitions.shape != (definition.n_tmat, mdef_file.STATES, mdef_file.STATES + 1):
+        raise ModelError(
+            f"{directory / 'transition_matrices'} has the shape {transitions.shape}, mdef asks for "
+            f"{(definition.n_tmat, mdef_file.STATES, mdef_file.STATES + 1)}"
+        )
+    weights = _weights(directory, means.shape[1], definition.n_senones)
+    codebook = definition.senone_phone if kind == "ptm" else np.zeros(definition.n_senones, "i4")
+    return AcousticModel(
+        directory=directory,
+        kind=kind,
+        mdef=definition,
+        means=np.stack(means.streams, axis=1),
+        variances=np.stack(variances.streams, axis=1),
+        weights=weights,
+        transitions=transitions,
+        senone_codebook=codebook,
+        feat_params=feat_params,
+        checksum=_checksum(directory),
+    )
+
+
+def read_feat_params(path: Path) -> dict[str, str]:
+    """Options of `feat.params`, one `-name value` a line, names without the dash."""
+    try:
+        text = read_file(path).decode("ascii")
+    except UnicodeDecodeError:
+        raise ModelError(f"{path}: must be plain ASCII text") from None
+    options: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or not fields[0].startswith("-"):
+            raise ModelError(f"{path}, line {number}: expected '-name value'")
+        options[fields[0][1:]] = fields[1]
+    feature = options.get("feat", FEATURE_TYPE)
+    if feature != FEATURE_TYPE:
+        raise ModelError(f"{path}: -feat is {feature}, the front end makes {FEATURE_TYPE}")
+    if options.get("svspec", STREAM_SPEC) != STREAM_SPEC:
+        raise ModelError(
+            f"{path}: -svspec is {options['svspec']}, the front end makes {STREAM_SPEC}"
+        )
+    return options
+
+
+def _check_gaussians(
+    directory: Path,
+    definition: ModelDefinition,
+    means: parameters.GaussianTable,
+    variances: parameters.GaussianTable,
+) -> str:
+    path = directory / "means"
+    if variances.shape != means.shape:
+        raise ModelError(
+            f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}"
+        )
+    codebooks, densities, dimensions = means.shape
+    # Before the streams: a continuous model has one of 39, and its kind is the better reason.
+    if codebooks == definition.n_senones and codebooks != definition.n_ci:
+        raise ModelError(
+            f"{path} has one codebook per senone ({codebooks}): a continuous model; "
+            "phonetically tied (one per CI phone) and semi-continuous ones can be scored"
+        )
+    if dimensions != (STREAM_DIM,) * STREAMS:
+        raise ModelError(
+            f"{path} has streams of {dimensions} dimensions, the front end makes "
+            f"{(STREAM_DIM,) * STREAMS}"
+        )
+    if codebooks == 1:
+        return "semi"
+    if codebooks != definition.n_ci or codebooks > MAX_CODEBOOKS:
+        raise ModelError(
+            f"{path} has {codebooks} codebooks, mdef has {definition.n_ci} CI phones; a phonetically "
+            "tied model has one codebook per CI phone"
+        )
+    return "ptm"
+
+
+def _weights(directory: Path, densities: int, senones: int) -> Array:
+    # pocketsphinx takes the quantised file where both exist.
+    if (directory / "sendump").exists():
+        return sendump.read(directory / "sendump", STREAMS, densities, senones)
+    path = directory / "mixture_weights"
+    if not path.exists():
+        raise ModelError(f"{directory} has neither sendump nor mixture_weights")
+    weights = parameters.read_mixture_weights(path)
+    if weights.shape != (STREAMS, densities, senones):
+        raise ModelError(
+            f"{path} has {weights.shape[2]} senones, {weights.shape[0]} streams and "
+            f"{weights.shape[1]} densities; the other files say {senones}, {STREAMS}, {densities}"
+        )
+    return weights
+
+
+def _checksum(directory: Path) -> str:
+    digest = hashlib.sha256()
+    names = ("feat.params", "mdef", "means", "variances", "transition_matrices")
+    weights = "sendump" if (directory / "sendump").exists() else "mixture_weights"
+    for name in (*names, weights):
+        data = read_file(directory / name)
+        digest.update(f"{name} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()

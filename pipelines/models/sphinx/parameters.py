@@ -1,0 +1,117 @@
+"""Gaussian means and variances, transition matrices and mixture weights (`s3` files).
+
+Layouts as SphinxTrain writes them; floors as pocketsphinx applies them by default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.models.errors import ModelError
+from pipelines.models.sphinx.binary import Cursor
+from pipelines.models.sphinx.s3file import open_payload
+
+# pocketsphinx' defaults -varfloor, -tmatfloor and -mixwfloor.
+VARIANCE_FLOOR = 1e-4
+TRANSITION_FLOOR = 1e-4
+WEIGHT_FLOOR = 1e-7
+MAX_STREAMS = 16
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianTable:
+    """One value per dimension of each Gaussian: `streams[s]` is f32 [codebooks, densities, dim]."""
+
+    streams: list[Array]
+
+    @property
+    def shape(self) -> tuple[int, int, tuple[int, ...]]:
+        """(codebooks, densities, dimensions of each stream)."""
+        first = self.streams[0].shape
+        return first[0], first[1], tuple(stream.shape[2] for stream in self.streams)
+
+
+def _floats(cursor: Cursor, expected: int, formula: str) -> Array:
+    count = cursor.i32("number of values")
+    if count != expected:
+        raise ModelError(f"{cursor.path}: number of values is {count}, expected {formula}")
+    values = cursor.array("f4", count, "values")
+    cursor.finished("the values")
+    if not np.isfinite(values).all():
+        raise ModelError(f"{cursor.path}: a value is not a finite number")
+    return values
+
+
+def read_gaussians(path: Path, what: str) -> GaussianTable:
+    """Read a `means` or `variances` file (`what` names it) as it is, without a floor."""
+    cursor = open_payload(path, what)
+    codebooks = cursor.i32("number of codebooks", 1)
+    streams = cursor.i32("number of streams", 1, MAX_STREAMS)
+    densities = cursor.i32("number of densities", 1)
+    lengths = [cursor.i32(f"dimensions of stream {s}", 1, 1024) for s in range(streams)]
+    values = _floats(
+        cursor,
+        codebooks * densities * sum(lengths),
+        f"{codebooks} × {densities} × {sum(lengths)}",
+    )
+    table = values.reshape(codebooks, densities * sum(lengths))
+    parts = np.split(table, np.cumsum([densities * n for n in lengths])[:-1], axis=1)
+    return GaussianTable(
+        [
+            part.reshape(codebooks, densities, length)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
+    )
+
+
+def read_variances(path: Path) -> GaussianTable:
+    """Read `variances` and raise each to the floor."""
+    table = read_gaussians(path, "variances")
+    return GaussianTable([np.maximum(part, np.float32(VARIANCE_FLOOR)) for part in table.streams])
+
+
+def read_transitions(path: Path) -> Array:
+    """Transition probabilities f32 [matrices, states, states + 1], rows adding up to one.
+
+    The file holds counts; non-zero entries are raised to the floor, zeros stay forbidden.
+    """
+    cursor = open_payload(path, "transition matrix")
+    matrices = cursor.i32("number of matrices", 1)
+    rows = cursor.i32("source states", 1, 64)
+    columns = cursor.i32("destination states", 2, 65)
+    if columns != rows + 1:
+        raise ModelError(f"{path}: {columns} destination states, expected {rows} + 1")
+    counts = _floats(cursor, matrices * rows * columns, f"{matrices} × {rows} × {columns}")
+    if (counts < 0).any():
+        raise ModelError(f"{path}: a transition count is negative")
+    table = counts.reshape(matrices, rows, columns).astype(np.float64)
+    sums = table.sum(2, keepdims=True)
+    if (sums <= 0).any():
+        raise ModelError(f"{path}: a state has no way out, all its counts are zero")
+    table /= sums
+    table = np.where(table > 0, np.maximum(table, TRANSITION_FLOOR), 0.0)
+    return (table / table.sum(2, keepdims=True)).astype(np.float32)
+
+
+def read_mixture_weights(path: Path) -> Array:
+    """Mixture weights f32 [streams, densities, senones] from the unquantised `mixture_weights`."""
+    cursor = open_payload(path, "mixture weight")
+    senones = cursor.i32("number of senones", 1)
+    streams = cursor.i32("number of streams", 1, MAX_STREAMS)
+    densities = cursor.i32("number of densities", 1)
+    counts = _floats(cursor, senones * streams * densities, f"{senones} × {streams} × {densities}")
+    if (counts < 0).any():
+        raise ModelError(f"{path}: a mixture weight is negative")
+    weights = counts.reshape(senones, streams, densities)
+    # A senone without training data has no weights at all: every density counts alike.
+    sums = weights.sum(2, keepdims=True)
+    weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    weights = np.maximum(weights, np.float32(WEIGHT_FLOOR))
+    weights /= weights.sum(2, keepdims=True)
+    return np.ascontiguousarray(weights.transpose(1, 2, 0))

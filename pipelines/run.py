@@ -1,0 +1,152 @@
+"""One run from start to end: session file, recorder, samplers, recogniser, decode loop, in that order.
+
+Used in-process by the command line and by the worker process of the window; the two differ only in
+how they report progress and receive requests.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from pipelines import playlist
+from pipelines.config import Config
+from pipelines.control import Control
+from pipelines.decode import Decoder, Result
+from pipelines.playlist import Item
+from pipelines.recogniser import Progress, Recogniser, build
+from pipelines.unrecorded import Unrecorded
+from profiler.errors import Cancelled
+from profiler.machine import describe, peaks
+from profiler.machine.sampler import Sampler
+from profiler.session.writer import SessionWriter
+from profiler.spans import Lane, NullLane, Recorder
+
+Journal = SessionWriter | Unrecorded
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go."""
+
+    config: Config
+    preset: str
+    audio: tuple[str, ...]
+    transcripts: str | None
+    out: Path | None
+    repeat: int = 1
+    replace: bool = False
+
+
+@dataclass
+class Outcome:
+    """How a run ended: closed (to its end), stopped (by a person) or failed (`problem` says why)."""
+
+    session: Path | None
+    state: str
+    result: Result
+    setup_ns: int = 0
+    problem: str | None = None
+
+
+def execute(
+    request: Request,
+    control: Control,
+    progress: Progress,
+    running: Callable[[Path | None], None] = lambda session: None,
+) -> Outcome:
+    """Run `request`; `running` is told when the session file exists and can be followed.
+
+    Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
+    being decoded, problems end up in the outcome and what was recorded stays.
+    """
+    items = playlist.build(request.audio, request.transcripts)
+    recorder = Recorder()
+    journal, lane = _open(request, recorder, items)
+    running(request.out)
+    outcome = Outcome(request.out, "stopped", Result())
+    state = "failed"
+    try:
+        start = recorder.clock()
+        try:
+            recogniser = _prepare(request, control, progress, recorder, journal, lane)
+        except Cancelled:
+            state = "stopped"
+            return outcome
+        outcome.setup_ns = recorder.clock() - start
+        progress("decoding", None)
+        decoder = Decoder(recogniser, recorder, lane, journal, control)
+        outcome.result = decoder.result
+        with _undisturbed(request.config.threads), Sampler(journal):
+            decoder.run(playlist.passes(items, request.repeat, lambda: recogniser.config.loop))
+        state = outcome.state = "stopped" if control.stopping else "closed"
+        if isinstance(journal, SessionWriter):
+            _recheck(request.config.threads, journal)
+    finally:
+        journal.close(state)
+    if journal.failed:
+        outcome.state, outcome.problem = "failed", str(journal.failed)
+    return outcome
+
+
+def _open(
+    request: Request, recorder: Recorder, items: Sequence[Item]
+) -> tuple[Journal, Lane | NullLane]:
+    if request.out is None:
+        return Unrecorded(), NullLane()
+    meta = {
+        "preset": request.preset,
+        "audio": [str(item.path) for item in items],
+        "argv": sys.argv,
+        "machine": describe.describe(),
+        "versions": describe.versions(),
+    }
+    journal = SessionWriter(request.out, recorder, meta, replace=request.replace)
+    return journal, recorder.lane("decode", decode=True)
+
+
+def _prepare(
+    request: Request,
+    control: Control,
+    progress: Progress,
+    recorder: Recorder,
+    journal: Journal,
+    lane: Lane | NullLane,
+) -> Recogniser:
+    """Everything slow that comes before the first frame. Raises Cancelled when asked to stop."""
+    if isinstance(journal, SessionWriter):
+        stage, start = recorder.stage("setup.peaks", "setup"), recorder.clock()
+        measured = peaks.load_or_measure(
+            request.config.threads,
+            lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
+            lambda: control.stopping,
+        )
+        journal.calibration(measured.rows())
+        lane.put(stage, start, recorder.clock())
+    return build(request.config, recorder, lane, progress, lambda: control.stopping)
+
+
+def _recheck(threads: int, journal: SessionWriter) -> None:
+    """Measure two of the peaks again: did the machine change under the run?"""
+    before = peaks.load_or_measure(threads)
+    after = peaks.recheck(before, threads)
+    journal.calibration(after.rows("end"))
+    journal.meta("drift", peaks.drift(before, after))
+
+
+@contextmanager
+def _undisturbed(threads: int) -> Iterator[None]:
+    """BLAS on as many threads as asked for, and no garbage collection over what was loaded."""
+    gc.collect()
+    gc.freeze()
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        gc.unfreeze()

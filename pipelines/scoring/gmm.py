@@ -1,0 +1,123 @@
+"""What every GMM strategy shares: the block's workspace, the common stages and their cost laws.
+
+Work counts, each on the one stage where it arises: `gaussians` are Gaussians evaluated (one
+codebook, stream and density; 13 dimensions), `exponentials` are calls of exp, `components` are
+mixture components summed (a weight times a density, per senone and stream), `senones` are senones
+given a score. Gaussian selection of mixture components lowers the second and third, not the first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.scoring import kernels
+from pipelines.scoring.kernels import EXPANDED, STREAMS
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.packing import PackedGmm
+from pipelines.scoring.team import WAIT_STAGE, Team
+from profiler.spans import Cost, Linear
+
+# Frames per kernel call: bounds the workspace and keeps a call far below 50 ms.
+MAX_FRAMES = 64
+FLOAT = 4
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "score.gaussians": ("gaussians",),
+    "score.log": ("senones",),
+    WAIT_STAGE: (),
+}
+
+Array = np.ndarray[Any, Any]
+
+
+class Gmm:
+    """Parameters and workspace of one model; strategies are built on its stages."""
+
+    def __init__(self, parameters: PackedGmm, threads: int) -> None:
+        p = self.parameters = parameters
+        # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
+        self.team = Team(threads, p.senones_per_codebook + EXPANDED)
+        self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
+        self._g = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities), np.float32)
+        self._products = np.empty((MAX_FRAMES, p.columns), np.float32)
+        self._shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
+
+    @property
+    def gaussians_per_frame(self) -> int:
+        """Gaussians of the whole model."""
+        return self.parameters.n_codebooks * STREAMS * self.parameters.n_densities
+
+    def products(self, n: int) -> tuple[Array, Array]:
+        """Workspace for n frames: likelihoods [n, columns], what was subtracted [n, codebooks]."""
+        return self._products[:n], self._shift[:n]
+
+    def expand(self, features: Array) -> Array:
+        """[x², x, 1] per stream, f32 [n, 3, 27]; its time goes into `score.gaussians`."""
+        x = self._x[: len(features)]
+        kernels.expand(features, self.parameters.centre, x)
+        return x
+
+    def densities(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""
+        g = self._g[: len(x)]
+        kernels.evaluate(x, self.parameters.gaussians, g, first, last)
+        meter.done("score.gaussians", len(x) * self.gaussians_per_frame)
+        return g
+
+    def logarithms(self, scores: Array, first: int, last: int, meter: Meter) -> None:
+        """Stage `score.log`: scores f32 [n, senones] from the products of this block."""
+        p = self.parameters
+        products, shift = self.products(len(scores))
+        kernels.logarithms(products, shift, p.start, p.runs, p.run_start, scores, first, last)
+        meter.done("score.log", len(scores) * p.n_senones)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of the common stages for calls of about `frames` frames."""
+        return {
+            "score.gaussians": gaussians_cost(self.parameters, frames),
+            "score.log": log_cost(self.parameters, frames),
+            WAIT_STAGE: Cost(),
+        }
+
+
+def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
+    """One product [n, 27] × [27, densities] per codebook and stream.
+
+    Per Gaussian 27 multiply-adds. The parameters are read once per eight frames in the tiling,
+    once per call at least; a log density is written once.
+    """
+    parameters = float(p.gaussians.nbytes)
+    per_frame = p.n_codebooks * STREAMS * p.n_densities
+    expanded = STREAMS * EXPANDED * FLOAT
+    least = Linear(fixed=parameters, per_work=(FLOAT + expanded / per_frame, 0.0, 0.0))
+    # Eight panels of 16 densities fit the first-level cache, so rereading is per codebook and
+    # stream from there; from beyond it comes what the compulsory traffic says, and the written
+    # lines are read before they are overwritten.
+    most = Linear(fixed=parameters, per_work=(2 * FLOAT + expanded / per_frame, 0.0, 0.0))
+    return Cost(
+        operations={
+            "gemm": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0)),
+            "fma": Linear(per_work=(2.0 * STREAMS * kernels.DIM / per_frame, 0.0, 0.0)),
+        },
+        bytes_min=least,
+        bytes_max=most,
+        working_set_bytes=parameters + frames * per_frame * FLOAT,
+    )
+
+
+def log_cost(p: PackedGmm, frames: int) -> Cost:
+    """One logarithm and one addition per senone; likelihood read, score written.
+
+    The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
+    """
+    return Cost(
+        operations={
+            "log": Linear(per_work=(1.0, 0.0, 0.0)),
+            "fma": Linear(per_work=(1.0, 0.0, 0.0)),
+        },
+        bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
+        bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
+        working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
+    )

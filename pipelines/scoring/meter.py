@@ -1,0 +1,47 @@
+"""Which span is being recorded: stages of one block follow each other without a gap."""
+
+from __future__ import annotations
+
+from profiler.spans import Lane, NullLane, Recorder, now_ns
+
+GROUP = "scoring"
+
+
+class Meter:
+    """Closes one leaf span per call; each begins where the one before ended.
+
+    `frames` is what the spans cover on the time axis, also when fewer were computed: cost laws of
+    scoring therefore go by work counts, never by frames.
+    """
+
+    def __init__(self) -> None:
+        self._clock = now_ns
+        self._ids: dict[str, int] = {}
+        self._lane: Lane | NullLane = NullLane()
+        self._first = self._frames = self._at = 0
+
+    def register(self, recorder: Recorder, stages: dict[str, tuple[str, ...]]) -> None:
+        """Make `stages` (name → work counts) known to the recorder."""
+        self._clock = recorder.clock
+        for name, work in stages.items():
+            self._ids[name] = recorder.stage(name, GROUP, work)
+
+    def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
+        """A block (or part of one) begins now."""
+        self._lane, self._first, self._frames = lane, first_frame, frames
+        self._at = self._clock()
+
+    def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
+        """`stage` ran from the end of the one before until now."""
+        now = self._clock()
+        self._lane.put(
+            self._ids.get(stage, 0),
+            self._at,
+            now,
+            self._first,
+            self._frames,
+            work0,
+            work1,
+            work2,
+        )
+        self._at = now

@@ -1,0 +1,130 @@
+"""A tied-mixture model laid out for the kernels: panels of sixteen, padded, codebook by codebook.
+
+A diagonal Gaussian's log density is linear in the squares and values of the features, so all of
+them are one matrix product with [x², x, 1] (27 columns per stream of 13 dimensions).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.kernels import DIM, EXPANDED, STREAMS
+from pipelines.scoring.vector import LANES
+
+NEVER = -1e30  # log density of the padding: no mixture ever notices it
+
+Array = np.ndarray[Any, Any]
+
+
+def _padded(count: int) -> int:
+    return -(-count // LANES) * LANES
+
+
+@dataclass(frozen=True, eq=False)
+class PackedGmm:
+    """The parameters of one model in the layouts of `kernels`; `n_densities` is unpadded."""
+
+    n_codebooks: int
+    n_densities: int
+    n_senones: int
+    senones_per_codebook: Array
+    centre: Array
+    gaussians: Array
+    weights: Array
+    start: Array
+    runs: Array
+    run_start: Array
+
+    @property
+    def padded_densities(self) -> int:
+        """Densities per codebook and stream in the layouts."""
+        return _padded(self.n_densities)
+
+    @property
+    def columns(self) -> int:
+        """Senones with the padding of each codebook."""
+        return int(self.start[-1])
+
+    @cached_property
+    def rows(self) -> Array:
+        """The mixture weights once more, a contiguous row of senones for each density."""
+        result = np.empty_like(self.weights)
+        for book in range(self.n_codebooks):
+            begin, end = (STREAMS * self.padded_densities * int(at) for at in self.start[book:][:2])
+            panels = self.weights[begin:end].reshape(-1, STREAMS, self.padded_densities, LANES)
+            result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
+        return result
+
+
+def pack(model: AcousticModel) -> PackedGmm:
+    """Lay out `model` (PTM or semi-continuous, 3 streams of 13 dimensions)."""
+    books, densities = model.n_codebooks, model.n_densities
+    counts = np.bincount(model.senone_codebook, minlength=books)
+    widths = -(-counts // LANES) * LANES
+    start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    order = np.argsort(model.senone_codebook, kind="stable")
+    column = np.empty(model.n_senones, np.int64)
+    first = np.concatenate([[0], np.cumsum(counts)])[:-1]
+    books_in_order = model.senone_codebook[order]
+    column[order] = np.arange(model.n_senones) - first[books_in_order] + start[books_in_order]
+    runs, run_start = _runs(model.senone_codebook, column, books)
+    centre, gaussians = _gaussians(model)
+    return PackedGmm(
+        n_codebooks=books,
+        n_densities=densities,
+        n_senones=model.n_senones,
+        senones_per_codebook=counts,
+        centre=centre,
+        gaussians=gaussians,
+        weights=_weights(model, column, start),
+        start=start,
+        runs=runs,
+        run_start=run_start,
+    )
+
+
+def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
+    means = model.means.astype(np.float64)
+    variances = model.variances.astype(np.float64)
+    # Features about the middle of all means: smaller squares cancel with less rounding.
+    centre = means.mean(axis=(0, 2))
+    means -= centre[:, None, :]
+    constant = -0.5 * (
+        DIM * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3)
+    )
+    books, _, densities, _ = means.shape
+    padded = _padded(densities)
+    matrix = np.zeros((books, STREAMS, EXPANDED, padded))
+    matrix[:, :, :DIM, :densities] = (-0.5 / variances).swapaxes(2, 3)
+    matrix[:, :, DIM : 2 * DIM, :densities] = (means / variances).swapaxes(2, 3)
+    matrix[:, :, 2 * DIM, :densities] = constant
+    matrix[:, :, 2 * DIM, densities:] = NEVER
+    panels = matrix.reshape(books, STREAMS, EXPANDED, padded // LANES, LANES).swapaxes(2, 3)
+    return centre.astype(np.float32).ravel(), np.ascontiguousarray(panels, np.float32)
+
+
+def _weights(model: AcousticModel, column: Array, start: Array) -> Array:
+    padded = _padded(model.n_densities)
+    # Padding columns repeat nothing and mean nothing; one keeps their logarithm finite.
+    wide = np.ones((STREAMS, padded, int(start[-1])), np.float32)
+    wide[:, : model.n_densities, column] = model.weights
+    wide[:, model.n_densities :] = 0.0
+    panels = wide.reshape(STREAMS, padded, -1, LANES).transpose(2, 0, 1, 3)
+    return np.ascontiguousarray(panels).ravel()
+
+
+def _runs(codebook: Array, column: Array, books: int) -> tuple[Array, Array]:
+    """Stretches of senones that lie side by side in both orders, sorted by codebook."""
+    breaks = np.flatnonzero((np.diff(codebook) != 0) | (np.diff(column) != 1)) + 1
+    begins = np.concatenate([[0], breaks])
+    lengths = np.diff(np.concatenate([begins, [len(codebook)]]))
+    runs = np.stack([begins, column[begins], lengths], axis=1)
+    runs = runs[np.argsort(column[begins])]
+    run_start = np.searchsorted(codebook[runs[:, 0]], np.arange(books + 1))
+    return np.ascontiguousarray(runs, np.int64), run_start.astype(np.int64)

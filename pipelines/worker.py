@@ -1,0 +1,141 @@
+"""The worker process: runs pipelines for a window that must never wait, and outlives none of its mistakes.
+
+Commands come as JSON lines on stdin, status goes as JSON lines to stdout; measurements go into the
+session file and nowhere else.
+
+    {"do": "start", "config": {…}, "preset": "gmm", "audio": […], "transcripts": null, "out": "a.asrs"}
+    {"do": "set", "key": "frames.skip", "value": 2}    {"do": "mark", "text": "here"}
+    {"do": "stop"}    {"do": "quit"}
+
+    {"event": "ready"}    {"event": "progress", "stage": "reading the acoustic model", "fraction": null}
+    {"event": "running", "session": "a.asrs"}    {"event": "finished", "session": "a.asrs", "state": "closed"}
+    {"event": "refused", "key": "model", "message": "…"}    {"event": "error", "message": "…", "session": null}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from pipelines import config as settings
+from pipelines.control import Control
+from profiler.errors import BadInput
+
+
+class Worker:
+    """Follows commands; at most one run at a time, in a thread of its own."""
+
+    def __init__(self, answers: IO[str]) -> None:
+        self._answers = answers
+        self._answering = threading.Lock()
+        self._control: Control | None = None
+        self._thread: threading.Thread | None = None
+
+    def say(self, event: str, **values: Any) -> None:
+        """Tell the window something."""
+        line = json.dumps({"event": event, **values}, ensure_ascii=False)
+        with self._answering:
+            self._answers.write(line + "\n")
+            self._answers.flush()
+
+    def follow(self, commands: IO[str]) -> None:
+        """Obey `commands` until they end; a window that is gone is a request to stop."""
+        self.say("ready")
+        for line in commands:
+            try:
+                command = json.loads(line)
+                if command["do"] == "quit":
+                    break
+                self._obey(command)
+            except (KeyError, TypeError, json.JSONDecodeError) as problem:
+                self.say(
+                    "error",
+                    message=f"Not a command: {line.strip()[:200]} ({problem}).",
+                    session=None,
+                )
+            except BadInput as problem:
+                self.say("refused", key=command.get("key"), message=str(problem))
+        if self._control:
+            self._control.stop()
+        if self._thread:
+            self._thread.join()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        what = command["do"]
+        if what == "start":
+            self._start(command)
+        elif what == "set" and self._control:
+            self._control.ask(command["key"], command["value"])
+        elif what == "mark" and self._control:
+            self._control.mark(command["text"])
+        elif what == "stop" and self._control:
+            self._control.stop()
+        elif what not in ("set", "mark", "stop"):
+            raise KeyError(what)
+
+    def _start(self, command: dict[str, Any]) -> None:
+        if self._thread and self._thread.is_alive():
+            self.say(
+                "error", message="A run is going on; stop it before starting another.", session=None
+            )
+            return
+        control = self._control = Control()
+        self._thread = threading.Thread(target=self._run, args=(command, control), name="decode")
+        self._thread.start()
+
+    def _run(self, command: dict[str, Any], control: Control) -> None:
+        # Loading the recogniser takes a second or two; the worker answers "ready" before.
+        from pipelines.run import Request, execute
+
+        session: str | None = None
+
+        def running(path: Path | None) -> None:
+            nonlocal session
+            session = str(path)
+            self.say("running", session=session)
+
+        try:
+            request = Request(
+                config=settings.from_dict(command["config"], where="the window's settings"),
+                preset=str(command.get("preset", "")),
+                audio=tuple(command.get("audio", ())),
+                transcripts=command.get("transcripts"),
+                out=Path(command["out"]),
+                repeat=int(command.get("repeat", 1)),
+            )
+            outcome = execute(
+                request,
+                control,
+                lambda stage, fraction: self.say("progress", stage=stage, fraction=fraction),
+                running,
+            )
+        except (BadInput, OSError) as problem:
+            self.say("error", message=str(problem), session=session)
+        except Exception as problem:
+            import traceback
+
+            traceback.print_exc(file=sys.stderr)
+            self.say(
+                "error",
+                message=f"The run failed through a fault of the program: {problem!r}.",
+                session=session,
+            )
+        else:
+            for sentence in [*outcome.result.refused, *filter(None, [outcome.problem])]:
+                self.say("error", message=sentence, session=session)
+            self.say("finished", session=session, state=outcome.state)
+
+
+def main() -> int:
+    """Be a worker on stdin and stdout until told to quit."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # whatever a library prints must not look like an answer
+    Worker(answers).follow(sys.stdin)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

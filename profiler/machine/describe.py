@@ -1,0 +1,137 @@
+"""What machine and which libraries a session was recorded with.
+
+Everything that cannot be read is left out: a reader shows a blank, never a guess. Library versions come
+from package metadata, so nothing heavy is imported.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+LIBRARIES: Final = ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials")
+
+
+def describe() -> dict[str, Any]:
+    """Return what is known of the machine and of the libraries, as JSON values."""
+    facts: dict[str, Callable[[], Any]] = {
+        "cpu": _cpu,
+        "cores": lambda: {
+            "logical": psutil.cpu_count(),
+            "physical": psutil.cpu_count(logical=False),
+            "usable": _usable_cores(),
+        },
+        "caches": _caches,
+        "memory_bytes": lambda: psutil.virtual_memory().total,
+        "virtualised": _virtualised,
+        "governor": lambda: _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "os": platform.platform,
+        "host": platform.node,
+        "python": platform.python_version,
+        "blas": _blas,
+        "hardware_counters": _counters,
+    }
+    described: dict[str, Any] = {}
+    for name, read in facts.items():
+        try:
+            value = read()
+        except (OSError, ValueError, KeyError, psutil.Error):
+            continue
+        if value not in (None, "", [], {}):
+            described[name] = value
+    described["versions"] = versions()
+    return described
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that decide a run's speed, of those that are installed."""
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _line(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+
+
+def _cpu() -> str:
+    if sys.platform == "linux":
+        for line in _line("/proc/cpuinfo").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
+    if sys.platform == "darwin":
+        import subprocess
+
+        return subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=5,
+        ).stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def _usable_cores() -> int | None:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count()
+
+
+def _caches() -> list[dict[str, Any]]:
+    """Caches as the first core sees them (Linux): level, type, size in bytes, sharing cores."""
+    found = []
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        size = _line(str(index / "size"))
+        factor = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
+        found.append(
+            {
+                "level": int(_line(str(index / "level"))),
+                "type": _line(str(index / "type")).lower(),
+                "bytes": int(size.rstrip("KM")) * factor,
+                "shared_by": _line(str(index / "shared_cpu_list")),
+            }
+        )
+    return found
+
+
+def _virtualised() -> bool | None:
+    if sys.platform != "linux":
+        return None
+    flags = next(
+        (line for line in _line("/proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+    )
+    return "hypervisor" in flags.split() if flags else None
+
+
+def _blas() -> list[dict[str, Any]]:
+    """Return the linear-algebra libraries that numpy has loaded."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    # Some builds load their library with the first product only.
+    np.ones((2, 2), np.float32) @ np.ones((2, 2), np.float32)
+    return [
+        {key: info[key] for key in ("internal_api", "version", "architecture") if info.get(key)}
+        for info in threadpool_info()
+        if info.get("user_api") == "blas"
+    ]
+
+
+def _counters() -> str | None:
+    """Say whether a kernel interface for hardware counters exists (Linux); reading them may yet fail."""
+    if sys.platform != "linux":
+        return None
+    sources = Path("/sys/bus/event_source/devices")
+    names = {path.name for path in sources.iterdir()}
+    cores = sorted(name for name in names if name.startswith(("cpu", "armv8")))
+    level = _line("/proc/sys/kernel/perf_event_paranoid")
+    return f"{', '.join(cores)} (perf_event_paranoid {level})" if cores else "not available"

@@ -1,0 +1,296 @@
+"""Taking the machine's roofs: GEMM, vector and scalar arithmetic, exp and log, the bandwidth ladder.
+
+Method as in the Empirical Roofline Tool: sweep working sets with simple kernels and take what the machine
+sustains. Each figure is the median of repeats, kept with the lowest and highest; a repeat lasts
+milliseconds, so that the call does not count. Reads count bytes read, triad 12 bytes per float32 element
+(no write-allocate). GEMM runs through numpy's BLAS, exp and log through numpy and through numba, because
+the workload uses both.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from profiler.machine.describe import describe
+from profiler.machine.peaks import (
+    BANDWIDTH,
+    NOMINAL_DTYPE,
+    OVERHEAD,
+    RATE,
+    Cancelled,
+    Peaks,
+    Progress,
+    Roof,
+)
+from profiler.paths import cache_dir
+
+METHOD: Final = 1
+"""Counted up when a figure is measured differently, so that cached ones are taken again."""
+
+LADDER_BYTES: Final = tuple(1 << power for power in range(14, 29))
+"""16 KiB … 256 MiB by doubling: from inside L1 to far beyond any last-level cache of a desk machine."""
+
+TRIAD_BYTES: Final = (24 << 10, 768 << 10, 8 << 20, 256 << 20)
+GEMM_SIZE: Final = 512
+"""512³: 2.6 ms a call at 100 GFLOP/s; best within 2 % of 1024³, four times as many repeats."""
+
+VECTOR: Final = 2048
+"""Float32 elements of the arithmetic kernels: two arrays of 8 KiB lie in any L1."""
+
+REPEAT_SECONDS: Final = 0.004
+ROUNDS: Final = 9
+RECHECK_ROUNDS: Final = 5
+
+
+class CalibrationCancelled(RuntimeError):
+    """The user has cancelled the calibration; nothing was stored."""
+
+
+Task = Callable[[int], object]
+"""A kernel call that repeats its work the given number of times."""
+
+
+def measure(
+    threads: int = 1, progress: Progress | None = None, cancelled: Cancelled | None = None
+) -> Peaks:
+    """Measure all roofs for `threads` threads (and one); about 3 s, plus compilation the first time.
+
+    `progress(what, fraction)` is told of each step; CalibrationCancelled as soon as `cancelled()`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    roofs: list[Roof] = []
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(threads))
+        pool = stack.enter_context(ThreadPoolExecutor(threads))
+        steps = list(_steps(threads, pool))
+        for i, (what, step) in enumerate(steps):
+            if cancelled is not None and cancelled():
+                raise CalibrationCancelled("the calibration was cancelled")
+            if progress is not None:
+                progress(f"measuring the machine: {what}", i / len(steps))
+            roofs.append(step(ROUNDS))
+    if progress is not None:
+        progress("measuring the machine: done", 1.0)
+    return Peaks.from_rows(Peaks((*roofs, *_best_of(roofs))).rows())
+
+
+def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
+    """Measure GEMM and the ladder's last rung again (0.2 s); compare with `peaks.drift`."""
+    from threadpoolctl import threadpool_limits
+
+    wanted = {"gemm", _read_name(LADDER_BYTES[-1])} if peaks else {"gemm"}
+    with threadpool_limits(threads), ThreadPoolExecutor(threads) as pool:
+        return Peaks(
+            tuple(step(RECHECK_ROUNDS) for what, step in _steps(threads, pool) if what in wanted)
+        )
+
+
+def load_or_measure(
+    threads: int = 1,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    fresh: bool = False,
+) -> Peaks:
+    """Return the cached roofs of this machine, library build and thread count, or measure them."""
+    path = cache_dir("peaks") / f"{_key(threads)}.json"
+    if not fresh:
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            peaks = Peaks.from_rows(stored["roofs"])
+            if peaks.rate("gemm", threads) and peaks.bandwidth(0, threads):
+                return peaks
+    peaks = measure(threads, progress, cancelled)
+    content = json.dumps(
+        {"method": METHOD, "measured": time.time(), "roofs": peaks.rows()}, indent=1
+    )
+    _replace(path, content)
+    return peaks
+
+
+def _key(threads: int) -> str:
+    machine = describe()
+    same = [METHOD, threads]
+    same += [
+        machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
+    ]
+    same += [machine["versions"].get(name) for name in ("numpy", "numba")]
+    return hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+def _replace(path: Path, content: str) -> None:
+    # Two programs may calibrate at once; each puts a whole file in place.
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    with suppress(OSError):
+        draft.write_text(content, encoding="utf-8")
+        draft.replace(path)
+
+
+def _steps(threads: int, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Callable[[int], Roof]]]:
+    """Give (name, measurement) in order; arrays are made when the step runs."""
+    from profiler.machine import _kernels as kernels
+
+    yield "gemm", lambda rounds: _gemm(threads, rounds)
+    small = np.linspace(-8.0, 0.0, VECTOR, dtype=np.float32)
+    positive = np.linspace(0.1, 5.0, VECTOR, dtype=np.float32)
+    out = np.empty_like(small)
+    order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
+    arithmetic: dict[str, tuple[float, Task]] = {
+        "fma": (
+            2.0 * kernels.HORNER_TERMS * VECTOR,
+            lambda n: kernels.fma_vector(np.full(VECTOR, 0.5, np.float32), n),
+        ),
+        "scalar": (2.0 * VECTOR, lambda n: kernels.fma_scalar(small, order, n)),
+        "exp.numpy": (VECTOR, lambda n: [np.exp(small, out=out) for _ in range(n)]),
+        "exp.numba": (VECTOR, lambda n: kernels.exp_loop(small, out, n)),
+        "log.numpy": (VECTOR, lambda n: [np.log(positive, out=out) for _ in range(n)]),
+        "log.numba": (VECTOR, lambda n: kernels.log_loop(positive, out, n)),
+    }
+    for name, (count, task) in arithmetic.items():
+        yield (
+            name,
+            lambda rounds, name=name, count=count, task=task: _roof(  # type: ignore[misc]
+                RATE, name, 1, 0, count, task, rounds, "op/s"
+            ),
+        )
+    for size in LADDER_BYTES:
+        yield (
+            _read_name(size),
+            lambda rounds, size=size: _read(size, threads, pool, rounds),  # type: ignore[misc]
+        )
+    for size in TRIAD_BYTES:
+        yield (
+            f"triad of {_size(size)}",
+            lambda rounds, size=size: _triad(size, rounds),  # type: ignore[misc]
+        )
+    tiny = np.zeros(1, np.float32)
+    calls: dict[str, Task] = {
+        "numpy": lambda n: [np.add(tiny, tiny, out=tiny) for _ in range(n)],
+        "numba": lambda n: [kernels.nothing(1) for _ in range(n)],
+        "python": lambda n: [_nothing(1) for _ in range(n)],
+    }
+    for name, task in calls.items():
+        yield f"a {name} call", lambda rounds, name=name, task=task: _call(name, task, rounds)  # type: ignore[misc]
+
+
+def _nothing(value: int) -> int:
+    return value
+
+
+def _size(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _read_name(size: int) -> str:
+    return f"reading {_size(size)}"
+
+
+def _times(task: Task, rounds: int) -> tuple[int, list[float]]:
+    """Return how often the work was repeated within a round, and seconds per round, in rising order."""
+    task(1)
+    repeats = 1
+    while True:
+        start = time.perf_counter()
+        task(repeats)
+        elapsed = time.perf_counter() - start
+        if elapsed >= REPEAT_SECONDS / 2:
+            break
+        repeats *= max(2, min(1000, int(REPEAT_SECONDS / max(elapsed, 1e-6))))
+    seconds = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        task(repeats)
+        seconds.append(time.perf_counter() - start)
+    return repeats, sorted(seconds)
+
+
+def _roof(
+    kind: str,
+    name: str,
+    threads: int,
+    size: int,
+    per_repeat: float,
+    task: Task,
+    rounds: int,
+    unit: str,
+) -> Roof:
+    """Time `task`, whose one repeat does `per_repeat` operations or moves that many bytes."""
+    repeats, seconds = _times(task, rounds)
+    amount = per_repeat * repeats
+    return Roof(
+        kind,
+        name,
+        NOMINAL_DTYPE,
+        threads,
+        size,
+        amount / seconds[len(seconds) // 2],
+        amount / seconds[-1],
+        amount / seconds[0],
+        unit,
+    )
+
+
+def _gemm(threads: int, rounds: int) -> Roof:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
+    c = np.empty_like(a)
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            np.matmul(a, b, out=c)
+
+    # Frequency and thread pools settle within a few calls; more rounds than elsewhere cost little.
+    task(10)
+    return _roof(RATE, "gemm", threads, 0, 2.0 * GEMM_SIZE**3, task, 4 * rounds, "op/s")
+
+
+def _read(size: int, threads: int, pool: ThreadPoolExecutor, rounds: int) -> Roof:
+    from profiler.machine import _kernels as kernels
+
+    values = np.ones(size // 4, np.float32)
+    parts = np.array_split(values, threads)
+
+    def task(repeats: int) -> None:
+        if threads == 1:
+            kernels.read(values, repeats)
+        else:
+            list(pool.map(lambda part: kernels.read(part, repeats), parts))
+
+    return _roof(BANDWIDTH, "read", threads, size, float(values.nbytes), task, rounds, "B/s")
+
+
+def _triad(size: int, rounds: int) -> Roof:
+    from profiler.machine import _kernels as kernels
+
+    n = size // 12
+    a, b, c = (np.ones(n, np.float32) for _ in range(3))
+    return _roof(
+        BANDWIDTH, "triad", 1, size, 12.0 * n, lambda r: kernels.triad(a, b, c, r), rounds, "B/s"
+    )
+
+
+def _call(name: str, task: Task, rounds: int) -> Roof:
+    repeats, seconds = _times(task, rounds)
+    per_call = [s / repeats * 1e9 for s in seconds]
+    return Roof(
+        OVERHEAD, name, "", 1, 0, per_call[len(per_call) // 2], per_call[0], per_call[-1], "ns"
+    )
+
+
+def _best_of(roofs: list[Roof]) -> list[Roof]:
+    """Return "exp" and "log": the faster of the libraries, for stages that do not name theirs."""
+    best = []
+    for name in ("exp", "log"):
+        roof = max((r for r in roofs if r.name.startswith(f"{name}.")), key=lambda r: r.median)
+        values: dict[str, Any] = {slot: getattr(roof, slot) for slot in Roof.__slots__}
+        best.append(Roof(**{**values, "name": name}))
+    return best

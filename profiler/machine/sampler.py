@@ -1,0 +1,127 @@
+"""Load and memory while a run goes on, ten times a second.
+
+A thread of its own reads psutil (some 60 µs a time) and hands the figures to the session. A quantity that
+this system cannot tell is left out from then on; it is never recorded as zero.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final, Protocol
+
+import psutil
+
+from profiler.clock import now_ns
+
+INTERVAL_SECONDS: Final = 0.1
+"""psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
+
+
+class Sink(Protocol):
+    """What takes the samples: a SessionWriter."""
+
+    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
+        """Store readings taken at `t_ns`."""
+
+
+class Sampler:
+    """Samples this process (or `pid`) and the system until stopped; use as a context manager or start/stop.
+
+    Names carry units; counts of faults and switches are totals since the process began.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        *,
+        pid: int | None = None,
+        interval_s: float = INTERVAL_SECONDS,
+        clock: Callable[[], int] = now_ns,
+    ) -> None:
+        self._sink = sink
+        self._interval_s = interval_s
+        self._clock = clock
+        self._process = psutil.Process(pid)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._readings: dict[str, Callable[[], Mapping[str, float]]] = {
+            "cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()},
+            "memory": lambda: {"process.rss_bytes": self._process.memory_info().rss},
+            "threads": lambda: {"process.threads": self._process.num_threads()},
+            "switches": self._switches,
+            "faults": self._faults,
+            "system": lambda: {"system.cpu_percent": psutil.cpu_percent()},
+            "available": lambda: {
+                "system.memory_available_bytes": psutil.virtual_memory().available
+            },
+            "frequency": self._frequency,
+        }
+
+    def start(self) -> "Sampler":
+        """Begin sampling."""
+        if self._thread is None:
+            # The first percentages cover no time and would read 0.
+            self.read()
+            self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
+            self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop sampling and wait for the thread; idempotent."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> "Sampler":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def read(self) -> dict[str, float]:
+        """Take one reading of everything that can be read here."""
+        values: dict[str, float] = {}
+        with suppress(psutil.Error), self._process.oneshot():
+            for name, reading in list(self._readings.items()):
+                try:
+                    values.update(reading())
+                except (
+                    psutil.AccessDenied,
+                    AttributeError,
+                    NotImplementedError,
+                    OSError,
+                    KeyError,
+                ):
+                    del self._readings[name]
+        return values
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            values = self.read()
+            if values:
+                self._sink.sample(self._clock(), values)
+
+    def _switches(self) -> dict[str, float]:
+        switches = self._process.num_ctx_switches()
+        return {
+            "process.switches_voluntary": switches.voluntary,
+            "process.switches_involuntary": switches.involuntary,
+        }
+
+    def _faults(self) -> dict[str, float]:
+        import resource
+
+        if self._process.pid != psutil.Process().pid:
+            raise NotImplementedError("page faults are readable for the own process only")
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "process.faults_minor": usage.ru_minflt,
+            "process.faults_major": usage.ru_majflt,
+        }
+
+    def _frequency(self) -> dict[str, float]:
+        frequency = psutil.cpu_freq()
+        # Virtual machines report a constant without minimum and maximum: that is no reading.
+        if frequency is None or not frequency.max:
+            raise NotImplementedError("the clock frequency is not readable")
+        return {"system.cpu_mhz": frequency.current}

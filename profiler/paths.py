@@ -1,0 +1,80 @@
+"""Where the program keeps things for a user: a cache of what it can make again, and the sessions.
+
+Linux follows the XDG base directory specification; macOS and Windows have their own customs.
+"""
+
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+
+CACHE_VARIABLE = "ASRSCOPE_CACHE"
+"""Environment variable that puts the cache elsewhere (tests, shared machines)."""
+
+
+def cache_dir(*parts: str) -> Path:
+    """Return the cache folder (with `parts` below it), created if need be.
+
+    Raises OSError with one sentence when it cannot be made.
+    """
+    path = _base().joinpath(*parts)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"the cache folder {path} cannot be made ({error.strerror or error}); "
+            f"set {CACHE_VARIABLE} to a folder that can be written"
+        ) from error
+    return path
+
+
+SESSIONS_VARIABLE = "ASRSCOPE_SESSIONS"
+"""Environment variable that puts the sessions elsewhere."""
+
+
+def sessions_dir() -> Path:
+    """Return the folder of the user's sessions, created if need be; OSError when it cannot be."""
+    chosen = os.environ.get(SESSIONS_VARIABLE)
+    if chosen:
+        path = Path(chosen).expanduser().absolute()
+    elif sys.platform == "win32":
+        path = Path(os.environ.get("APPDATA") or Path.home()) / "asrscope" / "sessions"
+    elif sys.platform == "darwin":
+        path = Path.home() / "Library" / "Application Support" / "asrscope" / "sessions"
+    else:
+        xdg = os.environ.get("XDG_DATA_HOME")
+        base = Path(xdg) if xdg and Path(xdg).is_absolute() else Path.home() / ".local" / "share"
+        path = base / "asrscope" / "sessions"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"the folder of sessions {path} cannot be made ({error.strerror or error}); "
+            f"set {SESSIONS_VARIABLE} to a folder that can be written"
+        ) from error
+    return path
+
+
+def new_session_path(name: str) -> Path:
+    """Return a path in `sessions_dir` that is not taken: date, time and `name`."""
+    stem = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{name}"
+    folder = sessions_dir()
+    taken = (folder / f"{stem}.asrs").exists()
+    return folder / (f"{stem}-{uuid.uuid4().hex[:6]}.asrs" if taken else f"{stem}.asrs")
+
+
+def _base() -> Path:
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local or Path.home() / "AppData" / "Local") / "asrscope"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "asrscope"
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    # The specification says that a relative path there is to be ignored.
+    if xdg and Path(xdg).is_absolute():
+        return Path(xdg) / "asrscope"
+    return Path.home() / ".cache" / "asrscope"

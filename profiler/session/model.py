@@ -1,0 +1,71 @@
+"""What a reader hands out: small immutable records, one per row of the session's tables."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from profiler.spans import Stage
+
+StageInfo = Stage
+
+
+@dataclass(frozen=True, slots=True)
+class LaneInfo:
+    """A thread of work; `recorded` spans are in the file, `dropped` were lost to a full ring."""
+
+    id: int
+    name: str
+    kind: str
+    decode: bool
+    recorded: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEpoch:
+    """The configuration (`tree`) as run from `first_frame` on."""
+
+    epoch: int
+    first_frame: int
+    tree: dict[str, Any]
+    applied_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A moment of interest; kind: option, user, error or note. Frames are run-global."""
+
+    id: int
+    kind: str
+    text: str
+    t_ns: int
+    asked_frame: int
+    applied_frame: int | None
+    epoch: int | None
+    key: str | None
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A stretch of audio and what was recognised in it: frames first_frame … + n_frames, run-global.
+
+    `peaks`: int8 [n, 2], lowest and highest sample of each frame. `words`: (word, first_frame, n_frames).
+    """
+
+    id: int
+    name: str
+    path: str
+    first_frame: int
+    n_frames: int
+    audio_s: float
+    reference: str | None
+    hypothesis: str | None
+    words: tuple[tuple[str, int, int], ...]
+    wall_ns: int | None
+    epochs: tuple[int, ...]
+    errors: int | None
+    reference_words: int | None
+    done: bool
+    peaks: np.ndarray = field(repr=False, compare=False)

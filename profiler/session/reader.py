@@ -1,0 +1,362 @@
+"""Reading a session: a replay of a closed file and the tail of a live one are the same thing.
+
+No connection is kept between refreshes: each refresh opens the file, reads what is new in one read
+transaction and lets go, so a reader never stands in the way of the writer's closing. Sessions come from
+strangers: only known tables are read, sizes and types are checked, and whatever is wrong is one
+`SessionError` sentence.
+"""
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from profiler.machine.peaks import Peaks
+from profiler.session import rows
+from profiler.session.errors import SessionError, reason
+from profiler.session.files import connect_read_only, side_files
+from profiler.session.grow import Growing
+from profiler.session.model import ConfigEpoch, LaneInfo, Marker, StageInfo, Utterance
+from profiler.session.owner import alive
+from profiler.session.recover import Located, locate, settle
+from profiler.session.schema import MAX_BLOCK_RECORDS
+from profiler.spans import RECORD_BYTES, SPAN, Cost
+
+MTIME_GRAIN_NS: Final = 50_000_000
+"""File times move in the kernel's ticks: a file that young may have changed again without a trace."""
+
+OWNER_SECONDS: Final = 1.0
+"""Between looks whether the process that records still lives, once nothing new comes."""
+
+SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])
+
+
+class Session:
+    """An open session. Everything is read-only; `refresh` makes the attributes grow.
+
+    `path`, `meta` (key → JSON value), `state` ("recording", "closed", "stopped", "failed", "crashed"),
+    `notes` (what the reader had to do to open it), `spans` (dtype SPAN, in order of arrival within each
+    lane), `stages` and `lanes` by id, `configs`, `costs` by (stage, epoch), `markers`, `utterances`,
+    `sample_names`, `clock` ((mono_ns, wall_ns) pairs), `calibration`. `generation` grows when something
+    already read has changed its meaning (a cost law or a roof), so that derived arrays start again.
+    """
+
+    def __init__(self, located: Located) -> None:
+        self.path = located.path
+        self.notes: list[str] = list(located.notes)
+        self.meta: dict[str, Any] = {}
+        self.state = "recording"
+        self.stages: dict[int, StageInfo] = {}
+        self.lanes: dict[int, LaneInfo] = {}
+        self.configs: list[ConfigEpoch] = []
+        self.costs: dict[tuple[int, int], Cost] = {}
+        self.clock: list[tuple[int, int]] = []
+        self.calibration = Peaks()
+        self.recheck = Peaks()
+        self.generation = 0
+        self._located = located
+        self._spans = Growing(SPAN)
+        self._seen: dict[int, int] = {}
+        self._markers: dict[int, Marker] = {}
+        self._utterances: dict[int, Utterance] = {}
+        self._samples: dict[str, Growing] = {}
+        self._sample_names: dict[int, str] = {}
+        self._meta_text: dict[str, str] = {}
+        self._calibration_rows: list[dict[str, Any]] = []
+        self._last = {
+            "cost": 0,
+            "config": 0,
+            "sample": 0,
+            "clock": 0,
+            "calibration": 0,
+            "revision": 0,
+        }
+        self._signature: tuple[int, ...] | None = None
+        self._owner_checked = time.monotonic()
+        self._closed = False
+        self._retrying = False
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Session":
+        """Open a session, live or finished; SessionError with one sentence when it cannot be read.
+
+        A session whose writer died is settled first: its -wal is folded in, its state is "crashed".
+        """
+        located = locate(Path(os.path.abspath(path)))
+        session = cls(located)
+        try:
+            session._read()
+        except SessionError:
+            located.release()
+            raise
+        return session
+
+    @property
+    def spans(self) -> np.ndarray:
+        """All spans read so far, dtype SPAN [n]; views taken before stay valid."""
+        return self._spans.view
+
+    @property
+    def markers(self) -> list[Marker]:
+        """Markers in order of their making."""
+        return [self._markers[number] for number in sorted(self._markers)]
+
+    @property
+    def utterances(self) -> list[Utterance]:
+        """Utterances in order of their beginning."""
+        return [self._utterances[number] for number in sorted(self._utterances)]
+
+    @property
+    def sample_names(self) -> list[str]:
+        """Names of the sampled quantities."""
+        return list(self._samples)
+
+    def samples(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return (t_ns int64 [n], values float64 [n]) of a sampled quantity; KeyError if unknown."""
+        view = self._samples[name].view
+        return view["t_ns"], view["value"]
+
+    def wall_time(self, t_ns: int) -> float:
+        """Return the wall-clock time (s since 1970) of a monotonic time, by the nearest clock pair."""
+        mono, wall = min(self.clock, key=lambda pair: abs(pair[0] - t_ns), default=(t_ns, 0))
+        return (wall + t_ns - mono) / 1e9
+
+    def close(self) -> None:
+        """Let go of the file (and of a private copy, where one was needed); idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._located.release()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def refresh(self) -> bool:
+        """Read what has been recorded since; True if anything is new. Cheap when nothing is.
+
+        SessionError when the file has been damaged or removed meanwhile.
+        """
+        if self._closed or self.state != "recording":
+            return False
+        signature = self._look()
+        if signature is not None and signature == self._signature:
+            return self._settle_if_orphaned()
+        self._signature = signature
+        try:
+            return self._read()
+        except SessionError:
+            self._signature = None
+            raise
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def _look(self) -> tuple[int, ...] | None:
+        """Return sizes and times of the files, or None where they cannot prove that nothing is new."""
+        found: list[int] = []
+        now = time.time_ns()
+        try:
+            for path in (self._located.read_from, side_files(self._located.read_from)[0]):
+                stat = os.stat(path)
+                if abs(now - stat.st_mtime_ns) < MTIME_GRAIN_NS:
+                    return None
+                found += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        except OSError:
+            return None
+        return tuple(found)
+
+    def _settle_if_orphaned(self) -> bool:
+        now = time.monotonic()
+        if now - self._owner_checked < OWNER_SECONDS:
+            return False
+        self._owner_checked = now
+        if alive(self.meta.get("writer")) is not False:
+            return False
+        changed = self._read_again()
+        self.notes = list(self._located.notes)
+        return changed
+
+    def _read(self) -> bool:
+        try:
+            with contextlib.closing(
+                connect_read_only(self._located.read_from, immutable=self._located.immutable)
+            ) as connection:
+                connection.execute("BEGIN")
+                return self._read_all(connection)
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and self._meta_text:
+                # The writer is just folding everything into one file; the next refresh sees it.
+                self._signature = None
+                return False
+            if code == sqlite3.SQLITE_CANTOPEN and self._meta_text and not self._retrying:
+                return self._read_again()
+            raise self._damaged(error) from error
+        except (sqlite3.Error, OverflowError) as error:
+            raise self._damaged(error) from error
+        except rows.Damaged as error:
+            raise SessionError(f"{self.path}: the session is damaged: {error}") from error
+
+    def _read_again(self) -> bool:
+        """Read once more after side files went away: the writer closed, or somebody recovered it."""
+        self._retrying = True
+        try:
+            settle(self._located)
+            return self._read()
+        except (sqlite3.Error, rows.Damaged) as error:
+            raise self._damaged(error) from error
+        finally:
+            self._retrying = False
+
+    def _damaged(self, error: BaseException) -> SessionError:
+        return SessionError(f"{self.path}: the session cannot be read: {reason(error)}")
+
+    def _read_all(self, db: sqlite3.Connection) -> bool:
+        if not self._meta_text:
+            rows.check_tables(db)
+        news = self._read_meta(db)
+        news |= self._read_registers(db)
+        news |= self._read_calibration(db)
+        news |= self._read_spans(db)
+        news |= self._read_samples(db)
+        news |= self._read_changed(db)
+        if self._located.state is not None:
+            self.state = self._located.state
+        else:
+            self.state = rows.state(self.meta.get("state"))
+        return news
+
+    def _read_meta(self, db: sqlite3.Connection) -> bool:
+        text = rows.texts(db.execute("SELECT key, value FROM meta"), "meta")
+        if text == self._meta_text:
+            return False
+        for key, value in text.items():
+            if self._meta_text.get(key) != value:
+                self.meta[key] = rows.json(value, f"meta {key}")
+        self._meta_text = text
+        return True
+
+    def _read_registers(self, db: sqlite3.Connection) -> bool:
+        news = False
+        for row in db.execute("SELECT * FROM stage WHERE id>=?", (len(self.stages),)):
+            stage = rows.stage(row)
+            self.stages[stage.id] = stage
+            news = True
+        for row in db.execute("SELECT * FROM lane"):
+            lane = rows.lane(row)
+            news |= self.lanes.get(lane.id) != lane
+            self.lanes[lane.id] = lane
+        for row in self._later(db, "config", "epoch, first_frame, applied_ns, tree"):
+            self.configs.append(rows.config(row))
+            news = True
+        for row in self._later(db, "cost", "stage, epoch, law"):
+            key, cost = rows.cost(row)
+            if key in self.costs:
+                self.generation += 1
+            self.costs[key] = cost
+            news = True
+        for row in db.execute(
+            "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>?", (self._last["clock"],)
+        ):
+            self._last["clock"] = row[0]
+            self.clock.append((rows.integer(row[1], "clock"), rows.integer(row[2], "clock")))
+        return news
+
+    def _later(self, db: sqlite3.Connection, table: str, columns: str) -> list[tuple[Any, ...]]:
+        found = db.execute(
+            f"SELECT id, {columns} FROM {table} WHERE id>? ORDER BY id", (self._last[table],)
+        ).fetchall()
+        if found:
+            self._last[table] = found[-1][0]
+        return [row[1:] for row in found]
+
+    def _read_calibration(self, db: sqlite3.Connection) -> bool:
+        found = self._later(db, "calibration", ", ".join(rows.CALIBRATION))
+        if not found:
+            return False
+        self._calibration_rows += [rows.calibration(row) for row in found]
+        start = [row for row in self._calibration_rows if row["phase"] == "start"]
+        before = self.calibration
+        self.calibration = Peaks.from_rows(start)
+        self.recheck = Peaks.from_rows(r for r in self._calibration_rows if r["phase"] != "start")
+        self.generation += self.calibration != before
+        return True
+
+    def _read_spans(self, db: sqlite3.Connection) -> bool:
+        before = len(self._spans)
+        if not before:
+            # What the lanes claim, but never more than the file could hold.
+            size = os.path.getsize(self._located.read_from)
+            claimed = sum(lane.recorded for lane in self.lanes.values())
+            self._spans.reserve(min(max(claimed, 0), size // RECORD_BYTES))
+        highest_stage = max(self.stages, default=-1)
+        # Blocks come lane by lane; within a lane in order, with no gap and no record twice.
+        for lane in self.lanes:
+            seen = self._seen.get(lane, 0)
+            for end, size, data in db.execute(
+                "SELECT end_record, length(data), data FROM block WHERE lane=? AND end_record>? "
+                "ORDER BY end_record",
+                (lane, seen),
+            ):
+                count = size // RECORD_BYTES
+                if (
+                    not isinstance(data, bytes)
+                    or not isinstance(end, int)
+                    or size % RECORD_BYTES
+                    or not 0 < count <= MAX_BLOCK_RECORDS
+                    or end - count > seen
+                ):
+                    raise rows.Damaged(f"a block of spans of lane {lane} has an impossible length")
+                records = np.frombuffer(data, SPAN)[seen - (end - count) :]
+                rows.check_spans(records, lane, highest_stage)
+                self._spans.extend(records)
+                seen = end
+            self._seen[lane] = seen
+        return len(self._spans) > before
+
+    def _read_samples(self, db: sqlite3.Connection) -> bool:
+        found = self._later(db, "sample", "name, t_ns, value")
+        if not found:
+            return False
+        if any(row[0] not in self._sample_names for row in found):
+            for number, name in db.execute("SELECT id, name FROM sample_name"):
+                self._sample_names[number] = rows.text(name, "sample_name")
+        fresh: dict[str, list[tuple[int, float]]] = {}
+        for number, t_ns, value in found:
+            name = self._sample_names.get(number)
+            if name is None:
+                raise rows.Damaged("a sample belongs to no name")
+            fresh.setdefault(name, []).append(
+                (rows.integer(t_ns, "sample"), rows.real(value, "sample"))
+            )
+        for name, pairs in fresh.items():
+            self._samples.setdefault(name, Growing(SAMPLE)).extend(np.array(pairs, SAMPLE))
+        return True
+
+    def _read_changed(self, db: sqlite3.Connection) -> bool:
+        last = self._last["revision"]
+        news = False
+        for row in db.execute(f"SELECT {rows.MARKER} FROM marker WHERE revision>?", (last,)):
+            revision, marker = rows.marker(row)
+            self._last["revision"] = max(self._last["revision"], revision)
+            self._markers[marker.id] = marker
+            news = True
+        for row in db.execute(f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", (last,)):
+            known: Mapping[int, Utterance] = self._utterances
+            number = rows.integer(row[1], "utterance")
+            if number in known:
+                peaks = known[number].peaks
+            else:
+                found = db.execute("SELECT data FROM peaks WHERE utterance=?", (number,)).fetchone()
+                peaks = rows.peaks(found)
+            revision, utterance = rows.utterance(row, peaks)
+            self._last["revision"] = max(self._last["revision"], revision)
+            self._utterances[utterance.id] = utterance
+            news = True
+        return news

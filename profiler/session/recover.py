@@ -1,0 +1,190 @@
+"""Finding out what a session file needs before it can be read.
+
+A finished session is one plain file. A live one has a -wal and a living writer. A crashed one has a -wal
+and no writer: the -wal is folded in, in place or, where that folder cannot be written, in a private copy.
+A crashed one whose -wal was left behind is read as far as it goes, and left untouched so that the -wal
+can still be brought. An older schema is migrated in a private copy.
+"""
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from profiler.session import rows, schema
+from profiler.session.errors import SessionError, reason
+from profiler.session.files import connect_read_only, read_header, side_files
+from profiler.session.owner import alive
+
+FOLD_SECONDS: Final = 1.0
+"""How long folding waits for other readers, who hold the file for milliseconds."""
+
+_NOT_HERE: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
+_HELD: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+@dataclass
+class Located:
+    """Where to read a session from; `state` overrules the file's own word where that is out of date."""
+
+    path: Path
+    read_from: Path
+    immutable: bool = False
+    state: str | None = None
+    notes: list[str] = field(default_factory=list)
+    private: Path | None = None
+
+    def release(self) -> None:
+        """Remove the private copy, where there is one."""
+        if self.private is not None:
+            shutil.rmtree(self.private, ignore_errors=True)
+            self.private = None
+
+
+def locate(path: Path) -> Located:
+    """Make `path` readable; SessionError with one sentence when it is not a session to be read."""
+    header = read_header(path)
+    located = Located(path, path)
+    try:
+        if header.version < schema.VERSION:
+            _copy(located)
+            _fold(located.read_from)
+            _migrate(located, header.version)
+        else:
+            settle(located)
+    except SessionError:
+        located.release()
+        raise
+    except rows.Damaged as error:
+        located.release()
+        raise SessionError(f"{path}: the session is damaged: {error}") from error
+    except (sqlite3.Error, OSError, ValueError) as error:
+        located.release()
+        raise SessionError(f"{path}: the session cannot be read: {reason(error)}") from error
+    return located
+
+
+def settle(located: Located) -> None:
+    """Decide how to read `located`, folding in what a dead writer left."""
+    path = located.read_from
+    located.immutable, located.state = False, None
+    wal = side_files(path)[0]
+    uses_wal = read_header(path).uses_wal
+    if not uses_wal or not wal.exists():
+        # Without a -wal nobody is writing; then SQLite must not ask for one either.
+        located.immutable = uses_wal
+        state, _ = _peek(path, immutable=True)
+        if state == "recording":
+            located.state = "crashed"
+            if uses_wal:
+                located.notes.append(
+                    f"The recording broke off and {wal.name} is missing beside the session, so its "
+                    "last part cannot be shown; bring that file to this folder and open it again."
+                )
+        return
+    try:
+        state, owner = _peek(path)
+    except sqlite3.OperationalError as error:
+        if _code(error) not in _NOT_HERE:
+            raise
+        state, owner = "", None
+    living = alive(owner)
+    if living:
+        return
+    try:
+        _fold(path)
+        located.notes.append(
+            "The recording broke off; what had been stored until then has been recovered."
+        )
+    except sqlite3.OperationalError as error:
+        if _code(error) in _HELD:
+            # Whoever holds it is the writer (on another machine) or a reader that folds just now.
+            return
+        if _code(error) not in _NOT_HERE or located.private is not None:
+            raise
+        _copy(located)
+        settle(located)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
+    """Return state and writer as the file says."""
+    with contextlib.closing(connect_read_only(path, immutable=immutable)) as connection:
+        rows.check_tables(connection)
+        found = rows.texts(
+            connection.execute("SELECT key, value FROM meta WHERE key IN ('state', 'writer')"),
+            "meta",
+        )
+    with contextlib.suppress(msgspec.DecodeError):
+        return (
+            str(msgspec.json.decode(found.get("state", "null"))),
+            msgspec.json.decode(found.get("writer", "null")),
+        )
+    raise rows.Damaged("meta holds no state")
+
+
+def _fold(path: Path) -> None:
+    """Fold the -wal into the file and mark the session as crashed; SQLite's errors go up."""
+    with contextlib.closing(
+        sqlite3.connect(path.as_uri() + "?mode=rw", uri=True, isolation_level=None, timeout=1.0)
+    ) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
+            # Writing may run triggers: none may be there.
+            rows.check_tables(connection)
+        deadline = time.monotonic() + FOLD_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                break
+            except sqlite3.OperationalError as error:
+                if _code(error) not in _HELD or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+        if connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
+            connection.execute(
+                "UPDATE meta SET value='\"crashed\"' WHERE key='state' AND value='\"recording\"'"
+            )
+
+
+def _copy(located: Located) -> None:
+    """Copy the session (and its -wal) to a private folder and read it there."""
+    located.private = Path(tempfile.mkdtemp(prefix="asrscope-"))
+    copy = located.private / "session.asrs"
+    shutil.copyfile(located.path, copy)
+    wal = side_files(located.path)[0]
+    if wal.exists():
+        shutil.copyfile(wal, side_files(copy)[0])
+    located.read_from = copy
+
+
+def _migrate(located: Located, version: int) -> None:
+    with contextlib.closing(sqlite3.connect(located.read_from, isolation_level=None)) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        _refuse_code(connection)
+        try:
+            schema.migrate(connection, version)
+        except ValueError as error:
+            raise SessionError(
+                f"{located.path}: the session has format version {version}, which this program "
+                f"(version {schema.VERSION}) cannot convert: {error}"
+            ) from error
+    located.notes.append(
+        f"The session was recorded in format version {version} and is shown converted; "
+        "the file itself is unchanged."
+    )
+
+
+def _refuse_code(connection: sqlite3.Connection) -> None:
+    for kind, name in connection.execute("SELECT type, name FROM sqlite_master"):
+        if kind not in ("table", "index"):
+            raise rows.Damaged(f"it holds a {kind!s:.10} {name!s:.40} that no session has")

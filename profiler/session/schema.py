@@ -1,0 +1,134 @@
+"""What a session file is: an SQLite database with these tables, version and marks.
+
+This is the contract between writer, reader and other people's tools; docs/session-format.md says the
+same in prose. `APPLICATION_ID` tells a session from any other SQLite file, `VERSION` (user_version)
+counts released schemas, and `MIGRATIONS` lead from each older one to the next.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Final
+
+APPLICATION_ID: Final = 0x41535253
+"""The letters ASRS in SQLite's application_id field (byte 68 of the file)."""
+
+VERSION: Final = 1
+"""The schema written here, in SQLite's user_version field (byte 60 of the file)."""
+
+BLOCK_RECORDS: Final = 1000
+"""Spans per block: 1 000 cost 31 µs a commit (median); fewer cost more per span, more gain nothing."""
+
+BLOCK_SECONDS: Final = 0.05
+"""A block is closed after this time however few spans it holds, so a crash loses little."""
+
+MAX_BLOCK_RECORDS: Final = 1 << 16
+"""No writer makes longer blocks; a file that claims one is damaged."""
+
+STATES: Final = ("recording", "closed", "stopped", "failed", "crashed")
+
+TABLES: Final[dict[str, str]] = {
+    # value: JSON
+    "meta": "CREATE TABLE meta(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT",
+    # the monotonic clock of all *_ns columns, and the wall clock (ns since 1970) at the same moment
+    "clock": "CREATE TABLE clock(mono_ns INTEGER NOT NULL, wall_ns INTEGER NOT NULL) STRICT",
+    # work: JSON list of the names of work0…work2
+    "stage": (
+        "CREATE TABLE stage(id INTEGER PRIMARY KEY, name TEXT NOT NULL, grp TEXT NOT NULL, "
+        "work TEXT NOT NULL) STRICT"
+    ),
+    # recorded: spans in this file; dropped: spans lost to a full ring; decode: 1 where wall time counts
+    "lane": (
+        "CREATE TABLE lane(id INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, "
+        "decode INTEGER NOT NULL, recorded INTEGER NOT NULL, dropped INTEGER NOT NULL) STRICT"
+    ),
+    # law: JSON of profiler.spans.Cost
+    "cost": (
+        "CREATE TABLE cost(id INTEGER PRIMARY KEY, stage INTEGER NOT NULL, epoch INTEGER NOT NULL, "
+        "law TEXT NOT NULL) STRICT"
+    ),
+    # tree: JSON, the configuration as run from first_frame on
+    "config": (
+        "CREATE TABLE config(id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, "
+        "first_frame INTEGER NOT NULL, applied_ns INTEGER NOT NULL, tree TEXT NOT NULL) STRICT"
+    ),
+    # data: records of profiler.spans.SPAN of one lane; end_record: the lane's count after this block,
+    # so that a reader knows what it has seen even when blocks have been merged meanwhile
+    "block": (
+        "CREATE TABLE block(id INTEGER PRIMARY KEY, lane INTEGER NOT NULL, "
+        "end_record INTEGER NOT NULL, data BLOB NOT NULL) STRICT"
+    ),
+    "sample_name": "CREATE TABLE sample_name(id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT",
+    "sample": (
+        "CREATE TABLE sample(id INTEGER PRIMARY KEY, name INTEGER NOT NULL, t_ns INTEGER NOT NULL, "
+        "value REAL NOT NULL) STRICT"
+    ),
+    # value: JSON; revision: grows with every change of any marker or utterance
+    "marker": (
+        "CREATE TABLE marker(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, kind TEXT NOT NULL, "
+        "text TEXT NOT NULL, t_ns INTEGER NOT NULL, asked_frame INTEGER NOT NULL, "
+        "applied_frame INTEGER, epoch INTEGER, key TEXT, value TEXT) STRICT"
+    ),
+    # words: JSON list of [word, first_frame, n_frames]; epochs: JSON list
+    "utterance": (
+        "CREATE TABLE utterance(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, "
+        "name TEXT NOT NULL, path TEXT NOT NULL, first_frame INTEGER NOT NULL, "
+        "n_frames INTEGER NOT NULL, audio_s REAL NOT NULL, reference TEXT, hypothesis TEXT, "
+        "words TEXT NOT NULL, wall_ns INTEGER, epochs TEXT NOT NULL, errors INTEGER, "
+        "reference_words INTEGER, done INTEGER NOT NULL) STRICT"
+    ),
+    # data: int8 [n, 2], lowest and highest sample per frame, -127…127
+    "peaks": "CREATE TABLE peaks(utterance INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
+    # one measured roof of the machine; phase: start or recheck; kind: rate, bandwidth or overhead
+    "calibration": (
+        "CREATE TABLE calibration(id INTEGER PRIMARY KEY, phase TEXT NOT NULL, kind TEXT NOT NULL, "
+        "name TEXT NOT NULL, dtype TEXT NOT NULL, threads INTEGER NOT NULL, bytes INTEGER NOT NULL, "
+        "median REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, unit TEXT NOT NULL) STRICT"
+    ),
+}
+
+CALIBRATION: Final = (
+    "phase",
+    "kind",
+    "name",
+    "dtype",
+    "threads",
+    "bytes",
+    "median",
+    "low",
+    "high",
+    "unit",
+)
+"""The columns of a calibration row, as `Peaks.rows()` names them."""
+
+INDEXES: Final[dict[str, str]] = {
+    "block_by_record": "CREATE INDEX block_by_record ON block(lane, end_record)",
+    "marker_by_revision": "CREATE INDEX marker_by_revision ON marker(revision)",
+    "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
+}
+
+MIGRATIONS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {}
+"""Schema version → function that turns such a database into the next version, in place.
+
+Readers run them on a private copy; the user's file stays as it is.
+"""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Lay out an empty database as a session of this version."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    for statement in (*TABLES.values(), *INDEXES.values()):
+        connection.execute(statement)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a database of an older `version` to `VERSION`; ValueError where no way leads."""
+    while version < VERSION:
+        step = MIGRATIONS.get(version)
+        if step is None:
+            raise ValueError(f"no migration leads on from schema version {version}")
+        connection.execute("BEGIN")
+        step(connection)
+        version += 1
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")

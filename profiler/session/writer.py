@@ -1,0 +1,437 @@
+"""Recording a session: a thread that empties the lanes into the file every 50 ms.
+
+Callers only put things into a queue or a lane's ring; SQLite is touched by the writer's thread alone,
+so a slow commit never stops the measured program. Each round is one transaction in which stages, costs,
+configuration and spans become visible together. WAL with synchronous=NORMAL keeps what was committed
+when the process dies; closing leaves one portable file without side files.
+"""
+
+import itertools
+import os
+import queue
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from profiler.clock import wall_pair
+from profiler.session import schema
+from profiler.session.compact import compact
+from profiler.session.errors import SessionError, reason
+from profiler.session.files import claim, side_files
+from profiler.session.owner import identity
+from profiler.spans import RECORD_BYTES, Recorder, measure_ns_per_span
+
+FLUSH_SECONDS: Final = 0.8 * schema.BLOCK_SECONDS
+"""The rest of the 50 ms is left for the commit (31 µs median, 10 ms at worst)."""
+
+CLOCK_SECONDS: Final = 10.0
+"""Between clock pairs: wall clocks are slewed by up to 500 ppm, 5 ms in this time."""
+
+PRESENCE_SECONDS: Final = 1.0
+"""Between looks whether the file still has its name (SQLite goes on writing to a removed file)."""
+
+RELEASE_SECONDS: Final = 3.0
+"""How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
+
+Word = tuple[str, int, int]
+Command = tuple[str, Sequence[Any]]
+
+
+def to_json(value: object) -> str:
+    """Encode a value as JSON; numpy scalars and arrays become numbers and lists, NaN becomes null."""
+    return msgspec.json.encode(value, enc_hook=_encode_other).decode()
+
+
+def _encode_other(value: object) -> object:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"a session cannot store a {type(value).__name__}")
+
+
+class SessionWriter:
+    """Records one session. All methods but `close` return at once.
+
+    `meta` holds JSON values; session_id, created_wall, state, writer and recorder are filled in here.
+    Raises SessionError when the file cannot be made: it exists (and is no session, or `replace` is
+    false, or somebody records into it), the folder is missing or cannot be written, the disk is full.
+    Later failures set `failed` once; what was committed stays.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        recorder: Recorder,
+        meta: Mapping[str, Any],
+        *,
+        replace: bool = False,
+    ) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.recorder = recorder
+        self.failed: SessionError | None = None
+        self.session_id = str(meta.get("session_id") or uuid.uuid4())
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self._marker_ids = itertools.count(1)
+        self._utterance_ids = itertools.count(1)
+        self._revision = itertools.count(1)
+        self._sample_names: dict[str, int] = {}
+        self._stages_written = 0
+        self._costs_written = 0
+        self._lanes_written: dict[int, tuple[int, int]] = {}
+        self._records: dict[int, int] = {}
+        self._last_clock = self._last_presence = time.monotonic()
+        self._wake = threading.Event()
+        self._final_state = ""
+        self._connection = self._create(meta, replace)
+        stat = os.stat(self.path)
+        self._file_key = (stat.st_dev, stat.st_ino)
+        self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
+        self._thread.start()
+
+    # -- what callers say -----------------------------------------------------------------------
+
+    def config(self, epoch: int, first_frame: int, tree: Mapping[str, Any]) -> None:
+        """Store the configuration applied from `first_frame` on, before the first span under it."""
+        self._say(
+            "INSERT INTO config(epoch, first_frame, applied_ns, tree) VALUES(?,?,?,?)",
+            (epoch, first_frame, self.recorder.clock(), to_json(tree)),
+        )
+
+    def marker(
+        self,
+        kind: str,
+        text: str,
+        asked_frame: int,
+        key: str | None = None,
+        value: object = None,
+    ) -> int:
+        """Store a moment of interest (kind: option, user, error or note) and return its id."""
+        marker = next(self._marker_ids)
+        self._say(
+            "INSERT INTO marker(id, revision, kind, text, t_ns, asked_frame, key, value) "
+            "VALUES(?,?,?,?,?,?,?,?)",
+            (
+                marker,
+                next(self._revision),
+                kind,
+                text,
+                self.recorder.clock(),
+                asked_frame,
+                key,
+                None if value is None else to_json(value),
+            ),
+        )
+        return marker
+
+    def marker_applied(self, marker: int, applied_frame: int, epoch: int) -> None:
+        """Say from which frame and under which epoch the marked option took effect."""
+        self._say(
+            "UPDATE marker SET revision=?, applied_frame=?, epoch=? WHERE id=?",
+            (next(self._revision), applied_frame, epoch, marker),
+        )
+
+    def utterance(
+        self,
+        name: str,
+        path: str,
+        first_frame: int,
+        n_frames: int,
+        audio_s: float,
+        reference: str | None,
+        peaks: np.ndarray,
+    ) -> int:
+        """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2]."""
+        if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:
+            raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
+        utterance = next(self._utterance_ids)
+        self._say(
+            "INSERT INTO utterance(id, revision, name, path, first_frame, n_frames, audio_s, "
+            "reference, words, epochs, done) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0)",
+            (
+                utterance,
+                next(self._revision),
+                name,
+                # An odd file name may hold bytes that are no UTF-8; a database text may not.
+                os.fspath(path).encode("utf-8", "replace").decode(),
+                int(first_frame),
+                int(n_frames),
+                float(audio_s),
+                reference,
+            ),
+        )
+        self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))
+        return utterance
+
+    def utterance_partial(self, utterance: int, hypothesis: str, words: Iterable[Word]) -> None:
+        """Store the words so far: (word, first_frame, n_frames), frames run-global."""
+        self._say(
+            "UPDATE utterance SET revision=?, hypothesis=?, words=? WHERE id=?",
+            (next(self._revision), hypothesis, to_json(list(words)), utterance),
+        )
+
+    def utterance_done(
+        self,
+        utterance: int,
+        hypothesis: str,
+        words: Iterable[Word],
+        wall_ns: int,
+        epochs: Iterable[int],
+        errors: int | None,
+        reference_words: int | None,
+    ) -> None:
+        """Store the final words of an utterance, its decode-lane time and the epochs it ran under."""
+        self._say(
+            "UPDATE utterance SET revision=?, hypothesis=?, words=?, wall_ns=?, epochs=?, errors=?, "
+            "reference_words=?, done=1 WHERE id=?",
+            (
+                next(self._revision),
+                hypothesis,
+                to_json(list(words)),
+                int(wall_ns),
+                to_json(list(epochs)),
+                errors,
+                reference_words,
+                utterance,
+            ),
+        )
+
+    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
+        """Store readings taken at `t_ns`; None and NaN are left out (absent, not zero)."""
+        for name, value in values.items():
+            # NaN is the one number that differs from itself.
+            if value is not None and value == value:  # noqa: PLR0124
+                self._commands.put(("sample", (name, int(t_ns), float(value))))
+
+    def calibration(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Store measured roofs as `Peaks.rows()` gives them."""
+        for row in rows:
+            self._say(
+                f"INSERT INTO calibration({', '.join(schema.CALIBRATION)}) "
+                f"VALUES({','.join('?' * len(schema.CALIBRATION))})",
+                [row[column] for column in schema.CALIBRATION],
+            )
+
+    def meta(self, key: str, value: object) -> None:
+        """Store or replace one JSON value of the session's description."""
+        self._say("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, to_json(value)))
+
+    def close(self, state: str = "closed") -> None:
+        """Write what is left, compact, and leave one portable file; closing twice is harmless."""
+        if state not in ("closed", "stopped", "failed"):
+            raise ValueError(f"a session ends closed, stopped or failed, not {state!r}")
+        self._final_state = self._final_state or state
+        self._wake.set()
+        self._thread.join()
+
+    def __enter__(self) -> "SessionWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close("closed" if kind is None else "failed")
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _say(self, statement: str, values: Sequence[Any]) -> None:
+        plain = [v.item() if isinstance(v, np.generic) else v for v in values]
+        self._commands.put((statement, plain))
+
+    def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
+        description = {
+            **meta,
+            "session_id": self.session_id,
+            "created_wall": wall_pair(self.recorder.clock)[1] / 1e9,
+            "state": "recording",
+            "writer": identity(),
+            "recorder": {**dict(meta.get("recorder") or {}), **measure_ns_per_span()},
+        }
+        rows = [(key, to_json(value)) for key, value in description.items()]
+        claim(self.path, replace)
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, timeout=2.0
+            )
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                raise SessionError(
+                    f"{self.path}: a session cannot be recorded on this file system (it lacks the "
+                    "shared memory that SQLite's WAL needs); record to a local disk"
+                )
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("BEGIN IMMEDIATE")
+            schema.create(connection)
+            connection.executemany("INSERT INTO meta VALUES(?,?)", rows)
+            connection.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (sqlite3.Error, OSError) as error:
+            if connection is not None:
+                connection.close()
+            for leftover in (self.path, *side_files(self.path)):
+                leftover.unlink(missing_ok=True)
+            if isinstance(error, SessionError):
+                raise
+            raise SessionError(
+                f"{self.path}: the session cannot be recorded there: {reason(error)}"
+            ) from error
+        return connection
+
+    def _run(self) -> None:
+        while not self._final_state:
+            self._wake.wait(FLUSH_SECONDS)
+            self._guarded(self._flush)
+        self._guarded(self._flush)
+        self._guarded(self._finish)
+        self._connection.close()
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Run a step of the thread; the first failure is kept, and the lanes are emptied anyway."""
+        if self.failed is None:
+            try:
+                step()
+                return
+            except Exception as error:
+                # Whatever it was, the thread must go on emptying the lanes.
+                self._fail(error)
+        for lane in self.recorder.lanes:
+            lane.take()
+        while not self._commands.empty():
+            self._commands.get_nowait()
+
+    def _fail(self, error: BaseException) -> None:
+        self.failed = (
+            error
+            if isinstance(error, SessionError)
+            else SessionError(
+                f"{self.path}: recording has stopped ({reason(error)}); "
+                "what was recorded before stays in the file"
+            )
+        )
+        # A full disk often has room for this one word; where not, readers will say "crashed".
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._connection.execute("UPDATE meta SET value='\"failed\"' WHERE key='state'")
+        except sqlite3.Error:
+            pass
+
+    def _flush(self) -> None:
+        now = time.monotonic()
+        if now - self._last_presence >= PRESENCE_SECONDS:
+            self._last_presence = now
+            self._check_presence()
+        # Counts are read before the queue and the registers: whatever a span refers to was said
+        # before the span was put, so it is in this transaction or an earlier one.
+        lanes = [(lane, lane.waiting) for lane in list(self.recorder.lanes)]
+        waiting = self._commands.qsize()
+        pair_due = now - self._last_clock >= CLOCK_SECONDS
+        news = (
+            waiting
+            or pair_due
+            or len(self.recorder.stages) > self._stages_written
+            or len(self.recorder.costs) > self._costs_written
+            or any(
+                count or self._lanes_written.get(lane.id, (-1, -1))[1] != lane.dropped
+                for lane, count in lanes
+            )
+        )
+        if not news:
+            return
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        for _ in range(waiting):
+            statement, values = self._commands.get_nowait()
+            if statement == "sample":
+                self._write_sample(*values)
+            else:
+                execute(statement, values)
+        self._write_registers()
+        for lane, count in lanes:
+            self._write_spans(lane, count)
+        if pair_due:
+            self._last_clock = now
+            execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+        execute("COMMIT")
+
+    def _write_registers(self) -> None:
+        for stage in self.recorder.stages[self._stages_written :]:
+            self._connection.execute(
+                "INSERT INTO stage VALUES(?,?,?,?)",
+                (stage.id, stage.name, stage.group, to_json(stage.work)),
+            )
+            self._stages_written += 1
+        for stage_id, epoch, cost in self.recorder.costs[self._costs_written :]:
+            self._connection.execute(
+                "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)",
+                (stage_id, epoch, to_json(cost.as_dict())),
+            )
+            self._costs_written += 1
+
+    def _write_spans(self, lane: Any, count: int) -> None:
+        execute = self._connection.execute
+        end = self._records.get(lane.id, 0)
+        while count > 0:
+            data = lane.take(min(count, schema.BLOCK_RECORDS))
+            taken = len(data) // RECORD_BYTES
+            count -= taken
+            end += taken
+            execute("INSERT INTO block(lane, end_record, data) VALUES(?,?,?)", (lane.id, end, data))
+        self._records[lane.id] = end
+        counts = (end, lane.dropped)
+        if self._lanes_written.get(lane.id) != counts:
+            execute(
+                "INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)",
+                (lane.id, lane.name, lane.kind, int(lane.decode), *counts),
+            )
+            self._lanes_written[lane.id] = counts
+
+    def _write_sample(self, name: str, t_ns: int, value: float) -> None:
+        number = self._sample_names.get(name)
+        if number is None:
+            number = len(self._sample_names)
+            self._connection.execute("INSERT INTO sample_name VALUES(?,?)", (number, name))
+            self._sample_names[name] = number
+        self._connection.execute(
+            "INSERT INTO sample(name, t_ns, value) VALUES(?,?,?)", (number, t_ns, value)
+        )
+
+    def _check_presence(self) -> None:
+        try:
+            stat = os.stat(self.path)
+            present = (stat.st_dev, stat.st_ino) == self._file_key
+        except OSError:
+            present = False
+        if not present:
+            raise SessionError(
+                f"{self.path}: the session file was removed or replaced while it was being recorded; "
+                "recording has stopped"
+            )
+
+    def _finish(self) -> None:
+        self._check_presence()
+        compact(self._connection)
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+        execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
+        execute("COMMIT")
+        execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        deadline = time.monotonic() + RELEASE_SECONDS
+        while True:
+            try:
+                execute("PRAGMA journal_mode = DELETE")
+                return
+            except sqlite3.OperationalError:
+                # A reader is in the file at this moment. Should one never let go, nothing is lost:
+                # the main file is complete, only marked as WAL.
+                if time.monotonic() > deadline:
+                    return
+                time.sleep(0.005)

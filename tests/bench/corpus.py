@@ -1,0 +1,113 @@
+"""A corpus to measure on: sentences from public-domain books, spoken by flite's voices.
+
+`python -m tests.bench.corpus --split test` prints the folder, which holds FLAC files and their
+`transcripts.tsv`. The splits are fixed by a seed and share no sentence: figures are reported on
+`test`, constants are tuned on `development`, nets are trained on `training`. Files are made once
+and kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import soundfile
+
+from assets.speech.build import SAMPLE_RATE, VOICES, speak
+from pipelines import wer
+from profiler.paths import cache_dir
+
+SENTENCES = Path(__file__).parents[2].parent / "shared" / "text" / "sentences.txt"
+"""One sentence per line; used where `--text` names no other file."""
+
+SEED = 1
+N_SENTENCES = 200
+RESERVED = 300  # sentences set aside for `test`, and as many for `development`
+SPLITS = ("test", "development", "training")
+RECIPE = 1  # raise it when the same sentences would come out as other files
+
+
+class CorpusError(ValueError):
+    """The corpus cannot be made as asked; the message is one sentence."""
+
+
+def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:
+    """The sentences of `split` in a fixed random order, as plain words."""
+    if split not in SPLITS:
+        raise CorpusError(f"There is no split {split!r}; there are {', '.join(SPLITS)}.")
+    try:
+        lines = text.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise CorpusError(f"The text {text} cannot be read: {error.strerror or error}.") from None
+    # A sentence that occurs twice must not fall into two splits.
+    plain = sorted({" ".join(wer.words(line)) for line in lines} - {""})
+    random.Random(seed).shuffle(plain)
+    first = RESERVED * SPLITS.index(split)
+    return plain[first:] if split == "training" else plain[first : first + RESERVED]
+
+
+def flite_corpus(
+    n_sentences: int = N_SENTENCES,
+    seed: int = SEED,
+    split: str = "test",
+    text: Path = SENTENCES,
+) -> Path:
+    """The folder with the first `n_sentences` of a split, spoken by all voices in turn.
+
+    Raises CorpusError, or FliteMissing where flite is not installed.
+    """
+    chosen = sentences(text, split, seed)[:n_sentences]
+    if n_sentences < 1 or len(chosen) < n_sentences:
+        raise CorpusError(
+            f"The split {split} of {text} has {len(chosen)} sentences for the {n_sentences} asked."
+        )
+    recipe = "\n".join([str(RECIPE), *VOICES, *chosen])
+    digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
+    folder = cache_dir("speech") / f"flite-{split}-{n_sentences}-{digest}"
+    if not (folder / "transcripts.tsv").exists():
+        with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+            made = Path(unfinished) / folder.name
+            made.mkdir()
+            _speak_all(chosen, made)
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
+    return folder
+
+
+def _speak_all(chosen: list[str], folder: Path) -> None:
+    lines = ["file\ttranscript"]
+    for number, sentence in enumerate(chosen):
+        voice = VOICES[number % len(VOICES)]
+        name = f"{number:04d}-{voice}.flac"
+        soundfile.write(folder / name, speak(sentence, voice), SAMPLE_RATE, subtype="PCM_16")
+        lines.append(f"{name}\t{sentence}")
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\rspoken {number + 1} of {len(chosen)} sentences")
+    if sys.stderr.isatty():
+        sys.stderr.write("\n")
+    (folder / "transcripts.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make a corpus, or find it made, and print its folder."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.corpus", description=__doc__)
+    parser.add_argument("--split", choices=SPLITS, default="test")
+    parser.add_argument("--sentences", type=int, default=N_SENTENCES, metavar="N")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--text", type=Path, default=SENTENCES, help="one sentence per line")
+    given = parser.parse_args(arguments)
+    try:
+        print(flite_corpus(given.sentences, given.seed, given.split, given.text))
+    except (CorpusError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Pictures of the desk and of every view, light and dark: for the README, and for looking at.
+
+    python -m tests.bench.shots --folder build/shots
+
+Decodes the bundled voices with the tricks switched on and off on the way, so that there is something to see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+SWITCHES = (  # share of the run after which a setting changes
+    (0.30, "gmm.selection.enabled", True),
+    (0.55, "frames.skip", 2),
+    (0.80, "gmm.selection.enabled", False),
+)
+
+
+def record(session: Path, vocabulary: int) -> None:
+    """Decode the bundled voices into `session`, flipping the toggles on the way."""
+    from pipelines import audio, config, playlist, presets
+    from pipelines.control import Control
+    from pipelines.run import Request, execute
+
+    chosen = config.assign(presets.load("gmm").config, {"graph.vocabulary": vocabulary})
+    paths, transcripts = playlist.bundled_speech()
+    total = sum(audio.load(path).duration_s for path in audio.collect(paths)) * 100
+
+    class Script(Control):
+        """Asks for the next switch once the decode loop has come far enough."""
+
+        left = list(SWITCHES)
+
+        @property
+        def stopping(self) -> bool:
+            while self.left and self.frame >= self.left[0][0] * total:
+                _, key, value = self.left.pop(0)
+                self.ask(key, value)
+            return super().stopping
+
+    request = Request(chosen, "gmm", tuple(paths), transcripts, session, replace=True)
+    execute(request, Script(), lambda stage, fraction: None)
+
+
+def main() -> int:
+    """Make the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=Path("build/shots"))
+    parser.add_argument("--vocabulary", type=int, default=5000)
+    arguments = parser.parse_args()
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    folder: Path = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    session = folder / "shots.asrs"
+    record(session, arguments.vocabulary)
+
+    from app.pictures import desk_picture
+    from app.views import VIEWS
+
+    for theme in ("dark", "light"):
+        desk_picture(session, folder / f"desk-{theme}.png", size=(1600, 1000), theme=theme)
+        desk_picture(session, folder / f"desk-small-{theme}.png", size=(1000, 640), theme=theme)
+        for view in VIEWS:
+            desk_picture(
+                session, folder / f"{view}-{theme}.png", view=view, size=(1000, 420), theme=theme
+            )
+    print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,365 @@
+"""Sound files: what is read, what is refused and in which words; playlists and transcripts."""
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import audio, containers
+from pipelines.audio import AudioError
+
+RATE = audio.SAMPLE_RATE
+CONTAINERS = [
+    ("a.wav", "PCM_16"),
+    ("b.wav", "FLOAT"),
+    ("c.flac", "PCM_16"),
+    ("d.ogg", "VORBIS"),
+    ("e.ogg", "OPUS"),
+    ("f.mp3", "MPEG_LAYER_III"),
+    ("g.aiff", "PCM_24"),
+]
+
+
+def voice(seconds: float = 3.0, rate: int = RATE) -> np.ndarray:
+    """Something like speech: tones that swell and fade, with a little noise."""
+    t = np.arange(int(seconds * rate)) / rate
+    tones = sum(np.sin(2 * np.pi * f * t) for f in (180.0, 560.0, 1_450.0, 2_700.0))
+    noise = np.random.default_rng(5).standard_normal(len(t))
+    return 0.1 * tones * (1.1 + np.sin(2 * np.pi * 3.0 * t)) + 0.01 * noise
+
+
+def sentence(error: pytest.ExceptionInfo[AudioError], *parts: str) -> None:
+    """The error is one sentence on one line that holds `parts`."""
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(("name", "subtype"), CONTAINERS)
+def test_every_container_yields_its_sound(name: str, subtype: str, tmp_path: Path) -> None:
+    samples = voice()
+    soundfile.write(tmp_path / name, samples, RATE, subtype=subtype)
+    sound = audio.load(tmp_path / name)
+    assert sound.samples.dtype == np.float32
+    assert sound.samples.ndim == 1
+    assert (sound.sample_rate, sound.source_rate, sound.source_channels) == (RATE, RATE, 1)
+    assert sound.notes == []
+    assert sound.duration_s == pytest.approx(3.0, abs=0.1)
+    n = min(len(samples), len(sound.samples))
+    assert np.corrcoef(samples[:n], sound.samples[:n])[0, 1] > 0.98
+
+
+def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
+    samples = np.array([0, 1, -1, 32_767, -32_768] * 200, np.int16)
+    soundfile.write(tmp_path / "a.flac", samples, RATE)
+    assert np.array_equal(audio.load(tmp_path / "a.flac").samples * 32_768, samples)
+
+
+@pytest.mark.parametrize("name", ["a.wav", "c.flac", "d.ogg", "e.ogg", "f.mp3", "g.aiff"])
+@pytest.mark.parametrize("part", [0.97, 0.5, 0.1])
+def test_a_file_cut_in_the_middle_is_noticed(name: str, part: float, tmp_path: Path) -> None:
+    whole = tmp_path / name
+    soundfile.write(whole, voice(), RATE, subtype=dict(CONTAINERS)[name])
+    assert containers.shortfall(whole) is None
+    data = whole.read_bytes()
+    cut = tmp_path / f"cut-{name}"
+    cut.write_bytes(data[: int(part * len(data))])
+    with pytest.raises(AudioError) as error:
+        audio.load(cut)
+    sentence(error, str(cut), "flac" if name == "c.flac" else "is cut short")
+
+
+@settings(deadline=None, max_examples=40)
+@given(part=st.floats(0.001, 0.999), which=st.sampled_from(["a.wav", "c.flac", "d.ogg", "f.mp3"]))
+def test_no_cut_goes_unnoticed(
+    part: float, which: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    soundfile.write(folder / which, voice(1.0), RATE, subtype=dict(CONTAINERS)[which])
+    data = (folder / which).read_bytes()
+    (folder / which).write_bytes(data[: int(part * len(data))])
+    with pytest.raises(AudioError):
+        audio.load(folder / which)
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 44_100])
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("mode", ["CONSTANT", "VARIABLE"])
+def test_an_mp3_that_does_not_note_its_length(
+    rate: int, channels: int, mode: str, tmp_path: Path
+) -> None:
+    t = np.arange(3 * rate) / rate
+    sweep = 0.5 * np.sin(2 * np.pi * (200.0 + 400.0 * t) * t)  # nowhere alike, to find the lag
+    sweep[rate // 2 : rate] = 0.0  # so that the bit rate varies
+    samples = np.stack([sweep] * channels, axis=1)
+    soundfile.write(tmp_path / "a.mp3", samples, rate, bitrate_mode=mode)
+    data = bytearray((tmp_path / "a.mp3").read_bytes())
+    at = max(data.find(b"Xing"), data.find(b"Info"))
+    assert at > 0
+    data[at : at + 4] = b"\0\0\0\0"
+    (tmp_path / "b.mp3").write_bytes(data)
+    noted, plain = audio.load(tmp_path / "a.mp3"), audio.load(tmp_path / "b.mp3")
+    # The frame that bore the note is now sound (silent), and so is the encoder's delay.
+    assert 3.0 <= plain.duration_s <= 3.4
+    lag = np.argmax(np.correlate(plain.samples, noted.samples[16_000:32_000], "valid")) - 16_000
+    assert 0 < lag < 0.3 * RATE
+    n = min(len(noted.samples), len(plain.samples) - lag)
+    assert np.corrcoef(noted.samples[:n], plain.samples[lag : lag + n])[0, 1] > 0.98
+    (tmp_path / "c.mp3").write_bytes(data[: len(data) // 2 + 3])
+    with pytest.raises(AudioError, match="last MPEG frame is incomplete"):
+        audio.load(tmp_path / "c.mp3")
+    tagged = b"ID3\x03\0\0\0\0\0\x0a" + b"\0" * 10 + bytes(data) + b"TAG" + b" " * 125
+    (tmp_path / "d.mp3").write_bytes(tagged)
+    assert audio.load(tmp_path / "d.mp3").duration_s == plain.duration_s
+
+
+def test_a_wav_from_a_pipe_does_not_know_its_length(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", voice(), RATE, subtype="PCM_16")
+    data = bytearray((tmp_path / "a.wav").read_bytes())
+    struct.pack_into("<I", data, data.find(b"data") + 4, 0xFFFF_FFFF)
+    (tmp_path / "a.wav").write_bytes(data)
+    assert audio.load(tmp_path / "a.wav").duration_s == pytest.approx(3.0)
+
+
+def test_a_long_wav_header_tells_its_length_elsewhere(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", voice(), RATE, subtype="PCM_16", format="RF64")
+    assert audio.load(tmp_path / "a.wav").duration_s == pytest.approx(3.0)
+    data = (tmp_path / "a.wav").read_bytes()
+    (tmp_path / "a.wav").write_bytes(data[:-1_000])
+    with pytest.raises(AudioError, match="is cut short"):
+        audio.load(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000])
+def test_any_rate_is_resampled_and_said_so(rate: int, tmp_path: Path) -> None:
+    t = np.arange(2 * rate) / rate
+    soundfile.write(tmp_path / "a.wav", 0.5 * np.sin(2 * np.pi * 1_000 * t), rate)
+    sound = audio.load(tmp_path / "a.wav")
+    assert sound.source_rate == rate
+    assert len(sound.samples) == pytest.approx(2 * RATE, abs=2)
+    assert len(sound.notes) == 1
+    assert f"resampled from {rate} Hz" in sound.notes[0]
+    assert ("nothing above" in sound.notes[0]) == (rate < 13_600)
+    expected = 0.5 * np.sin(2 * np.pi * 1_000 * np.arange(2 * RATE) / RATE)
+    middle = slice(RATE // 2, RATE)
+    assert np.abs(sound.samples[middle] - expected[middle]).max() < 1e-3
+
+
+@pytest.mark.parametrize("channels", [2, 3, 6])
+def test_any_channel_count_is_mixed_down_and_said_so(channels: int, tmp_path: Path) -> None:
+    many = np.random.default_rng(1).uniform(-0.5, 0.5, (200_000, channels))
+    soundfile.write(tmp_path / "a.wav", many, RATE, subtype="FLOAT")
+    sound = audio.load(tmp_path / "a.wav")
+    assert sound.notes == [f"mixed down from {channels} channels"]
+    assert np.abs(sound.samples - many.mean(axis=1)).max() < 1e-6
+
+
+def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", np.full(5, 0.1), RATE)
+    sound = audio.load(tmp_path / "a.wav")
+    assert len(sound.samples) == 5
+    assert "shorter than one analysis window" in sound.notes[0]
+    soundfile.write(tmp_path / "b.wav", np.full(1, 0.1), 96_000)
+    with pytest.raises(AudioError, match="holds no sound"):
+        audio.load(tmp_path / "b.wav")
+
+
+def test_what_is_no_sound_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path / "missing.wav")
+    sentence(error, "missing.wav", "does not exist")
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path)
+    sentence(error, "is a folder")
+    for name, data, part in (
+        ("empty.wav", b"", "is empty"),
+        ("text.wav", b"these are only words, no sound", "cannot be read as sound"),
+        ("text.mp3", b"these are only words, no sound", "cannot be read as sound"),
+        ("zero.flac", bytes(4_000), "cannot be read as sound"),
+        ("bare.raw", bytes(4_000), "cannot be read as sound"),
+        ("tiny.ogg", b"OggS", "cannot be read as sound"),
+        ("page.ogg", b"OggS" + bytes(40), "Ogg page"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(AudioError) as error:
+            audio.load(tmp_path / name)
+        sentence(error, name, part)
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.aiff"])
+def test_a_header_without_samples_is_refused(name: str, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / name, np.empty(0), RATE)
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path / name)
+    sentence(error, name, "holds no sound")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_no_numbers_are_refused(bad: float, tmp_path: Path) -> None:
+    samples = voice()
+    samples[24_000] = bad
+    soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path / "a.wav")
+    sentence(error, "a.wav", "no finite number", "1.500 s")
+
+
+def test_integers_stored_as_floats_are_refused(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", 20_000 * voice(), RATE, subtype="FLOAT")
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path / "a.wav")
+    sentence(error, "a.wav", "where 1 is full scale")
+
+
+@pytest.mark.parametrize("rate", [1, 500, 2_000_000_000])
+def test_absurd_rates_are_refused(rate: int, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", voice(), RATE)
+    data = bytearray((tmp_path / "a.wav").read_bytes())
+    struct.pack_into("<I", data, data.find(b"fmt ") + 12, rate)
+    (tmp_path / "a.wav").write_bytes(data)
+    with pytest.raises(AudioError) as error:
+        audio.load(tmp_path / "a.wav")
+    sentence(error, "a.wav", f"{rate} Hz")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", voice(), RATE)
+    (tmp_path / "a.wav").chmod(0)
+    with pytest.raises(AudioError, match="cannot be read"):
+        audio.load(tmp_path / "a.wav")
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    data=st.binary(max_size=400), head=st.sampled_from([b"RIFF\0\0\0\0WAVEfmt ", b"OggS", b"ID3"])
+)
+def test_hostile_containers_end_in_a_sentence(
+    data: bytes, head: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "hostile.wav"
+    file.write_bytes(head + data)
+    with pytest.raises(AudioError):
+        audio.load(file)
+
+
+def make(*files: Path) -> list[Path]:
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(file, np.zeros(100), RATE)
+    return list(files)
+
+
+def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
+    b, a, deep, other = make(
+        tmp_path / "in" / "b.wav",
+        tmp_path / "in" / "a.flac",
+        tmp_path / "in" / "below" / "c.wav",
+        tmp_path / "z.wav",
+    )
+    (tmp_path / "in" / "transcripts.tsv").write_text("file\ttranscript\n")
+    (tmp_path / "in" / ".hidden.wav").write_bytes(b"")
+    assert audio.collect([str(tmp_path / "in")]) == [a, b]
+    assert audio.collect([tmp_path / "in" / "*"]) == [a, b]
+    assert audio.collect([tmp_path / "**" / "*.wav"]) == sorted([b, deep, other])
+    assert audio.collect([other, tmp_path / "in"]) == [other, a, b], "arguments keep their order"
+    assert audio.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
+
+
+def test_collect_prefers_a_file_to_a_pattern(tmp_path: Path) -> None:
+    odd, _ = make(tmp_path / "take[1].wav", tmp_path / "take1.wav")
+    assert audio.collect([odd]) == [odd]
+
+
+def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
+    file = tmp_path / "sound.dat"
+    file.write_bytes(b"")
+    assert audio.collect([file]) == [file]
+
+
+@pytest.mark.parametrize(
+    ("given_path", "part"),
+    [("", "no sound files directly in it"), ("no*.wav", "No sound file"), ("x.wav", "not exist")],
+)
+def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path: Path) -> None:
+    make(tmp_path / "below" / "a.wav")
+    with pytest.raises(AudioError) as error:
+        audio.collect([tmp_path / given_path])
+    sentence(error, part)
+    with pytest.raises(AudioError):
+        audio.collect([])
+
+
+def table(folder: Path, text: str, encoding: str = "utf-8") -> Path:
+    file = folder / "t.tsv"
+    file.write_text(text, encoding=encoding)
+    return file
+
+
+def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
+    (a, b) = make(tmp_path / "a.wav", tmp_path / "sub" / "b.wav")
+    text = f"file\ttranscript\nsub/b.wav\thello  there \n\n{a}\t\nlater.wav\tcaf\u00e9\n"
+    for encoding in ("utf-8", "utf-8-sig"):
+        said = audio.read_transcripts(table(tmp_path, text, encoding))
+        expected = {b: "hello  there", a: "", tmp_path / "later.wav": "caf\u00e9"}
+        assert said == {path.resolve(): words for path, words in expected.items()}
+        assert next(iter(said)) == b.resolve(), "the table's order"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", ["an empty file"]),
+        ("a.wav\thello\n", ["must begin with", "a.wav"]),
+        ("file,transcript\na.wav,hello\n", ["must begin with"]),
+        ("transcript\tfile\n", ["must begin with"]),
+        ("file\ttranscript\na.wav\n", ["line 2", "found 1 column."]),
+        ("file\ttranscript\n\na.wav\thello\tthere\n", ["line 3", "found 3 columns."]),
+        ("file\ttranscript\n\thello\n", ["line 2"]),
+        ("file\ttranscript\na.wav\thello\na.wav\tbye\n", ["line 3", "two different"]),
+        ("file\ttranscript\n", ["name no file"]),
+        ("file\ttranscript\nother.wav\thello\n", ["none exists"]),
+    ],
+)
+def test_broken_transcripts_are_refused(text: str, parts: list[str], tmp_path: Path) -> None:
+    make(tmp_path / "a.wav")
+    with pytest.raises(AudioError) as error:
+        audio.read_transcripts(table(tmp_path, text))
+    sentence(error, "t.tsv", *parts)
+
+
+def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(AudioError) as error:
+        audio.read_transcripts(tmp_path / "none.tsv")
+    sentence(error, "none.tsv", "cannot be read")
+    with pytest.raises(AudioError) as error:
+        audio.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
+    sentence(error, "not UTF-8")
+
+
+def test_peaks_bound_each_frame() -> None:
+    samples = np.zeros(1_000, np.float32)
+    samples[5], samples[170], samples[999], samples[330] = 0.5, -1.0, 0.25, 2.0
+    found = audio.peaks(samples, 5)
+    assert found.dtype == np.int8
+    assert found.tolist() == [[0, 64], [-127, 0], [0, 127], [0, 0], [0, 32]]
+
+
+@settings(deadline=None)
+@given(n=st.integers(0, 2_000), frames=st.integers(0, 15))
+def test_peaks_have_the_frames_asked_for(n: int, frames: int) -> None:
+    samples = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
+    found = audio.peaks(samples, frames)
+    assert found.shape == (frames, 2)
+    if n and frames:
+        filled = found[: min(frames, -(-n // 160))].astype(int)
+        assert filled[:, 0].min() == np.rint(samples.min() * 127)
+        assert filled[:, 1].max() == np.rint(samples.max() * 127)
+        assert not found[len(filled) :].any()

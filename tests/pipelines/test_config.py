@@ -1,0 +1,152 @@
+"""The settings tree: what is written once must come out the same everywhere."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import config as settings
+from pipelines import presets
+from pipelines.config import Config, ConfigError
+
+
+@pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
+def test_every_setting_explains_itself(option: settings.Option) -> None:
+    assert option.title
+    assert option.help.endswith(".")
+    assert option.layer
+    if option.type in ("int", "float"):
+        assert option.minimum is not None
+        assert option.maximum is not None
+        assert option.minimum <= option.default <= option.maximum
+    if option.type == "choice":
+        assert option.default in option.choices
+    if option.switched_by:
+        assert settings.option(option.switched_by).type == "bool"
+
+
+def values(option: settings.Option) -> st.SearchStrategy[settings.Value]:
+    if option.type == "bool":
+        return st.booleans()
+    if option.type == "choice":
+        return st.sampled_from(option.choices)
+    if option.type == "int":
+        return st.integers(int(option.minimum), int(option.maximum))
+    return st.floats(option.minimum, option.maximum)
+
+
+@given(st.data())
+def test_a_configuration_survives_text_and_storage(data: st.DataObject) -> None:
+    config = Config()
+    for option in settings.options():
+        value = data.draw(values(option), label=option.key)
+        config = settings.replace(config, option.key, value)
+        assert settings.get(config, option.key) == value
+        text = f"{option.key}={value!r}".replace("'", "")
+        assert settings.parse_assignment(text) == (option.key, value)
+    assert settings.from_dict(settings.to_dict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("search.bean=3", "did you mean search.beam?"),
+        ("nonsense", "key=value"),
+        ("=3", "key=value"),
+        ("search.beam=fast", "a number from 1 to 40"),
+        ("search.beam=nan", "a number from 1 to 40"),
+        ("search.beam=1e99", "a number from 1 to 40"),
+        ("frames.skip=5", "a whole number from 1 to 4"),
+        ("frames.skip=1.5", "a whole number from 1 to 4"),
+        ("gmm.selection.enabled=perhaps", "true or false"),
+        ("gmm.selection.method=magic", "none or top-n"),
+        ("gmm.selection=on", "no setting called"),
+    ],
+)
+def test_a_bad_assignment_is_refused_in_one_sentence(text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        settings.parse_assignment(text)
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_choosing_a_method_turns_its_switch_on() -> None:
+    assert settings.assign(Config(), {"gmm.selection.top_n": 8}).gmm.selection.enabled
+    off = settings.assign(Config(), {"gmm.selection.top_n": 8, "gmm.selection.enabled": False})
+    assert not off.gmm.selection.enabled
+    assert not settings.assign(Config(), {"gmm.selection.method": "none"}).gmm.selection.enabled
+
+
+def test_a_new_field_is_an_option_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line in the tree, and `options`, --set, presets and storage know it."""
+    warp = Annotated[
+        float,
+        settings.setting("Warp", "Stretch the axis.", layer="Front end", live=True, ge=0.5, le=2.0),
+    ]
+    grown = msgspec.defstruct(
+        "Config",
+        [("warp", warp, 1.0)],
+        bases=(Config,),
+        frozen=True,
+        forbid_unknown_fields=True,
+        namespace={"__module__": "pipelines.config"},
+    )
+    monkeypatch.setattr(settings, "Config", grown)
+    option = settings.option("warp")
+    assert (option.title, option.live, option.minimum, option.layer) == (
+        "Warp",
+        True,
+        0.5,
+        "Front end",
+    )
+    key, value = settings.parse_assignment("warp=1.5")
+    config = settings.assign(settings.from_dict({}), {key: value})
+    assert settings.to_dict(config)["warp"] == 1.5
+    assert settings.get(settings.from_dict(settings.to_dict(config)), "warp") == 1.5
+    with pytest.raises(ConfigError, match=r"from 0\.5 to 2"):
+        settings.parse_assignment("warp=3")
+
+
+def test_shipped_presets_load_and_say_what_they_are() -> None:
+    assert presets.names()[0] == presets.DEFAULT
+    for name in presets.names():
+        preset = presets.load(name)
+        assert preset.title
+        assert preset.description
+    selected = presets.load("gmm-selected").config
+    assert selected.gmm.selection.enabled
+    assert selected.frames.skip == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[config]\nbeam = 3", "no setting called 'beam'"),
+        ("[config.search]\nbeam = 300.0", "search.beam wants"),
+        ("config = 3", "a table [config]"),
+        ("colour = 1", "colour"),
+        ("[config", "not a TOML configuration"),
+        (b"\xff\xfe", "not a TOML configuration"),
+    ],
+)
+def test_a_bad_preset_file_is_refused_by_name(tmp_path, content: str | bytes, says: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ConfigError) as refusal:
+        presets.from_file(file)
+    assert str(file) in str(refusal.value)
+    assert says in str(refusal.value)
+
+
+def test_a_preset_says_only_what_differs() -> None:
+    """A default that changes must not be held back by a preset that repeats the old one."""
+    for name in presets.names():
+        tree = tomllib.loads(presets.assets.path("presets", f"{name}.toml").read_text())
+        for key, value in settings.flatten(tree["config"]):
+            if key != "model":
+                assert settings.option(key).default != value

@@ -1,0 +1,52 @@
+"""Requests from a person's hands reach the decode loop, or are refused with a reason."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from pipelines.config import ConfigError
+from pipelines.control import Change, Control, Mark
+
+
+def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:
+    control = Control()
+    control.frame = 7
+    control.ask("frames.skip", 2)
+    control.frame = 9
+    control.mark("here")
+    control.ask("gmm.selection.enabled", "on")
+    assert control.take() == [
+        Change("frames.skip", 2, 7),
+        Mark("here", 9),
+        Change("gmm.selection.enabled", True, 9),
+    ]
+    assert control.take() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("model", "ptm", "cannot change while a run goes on"),
+        ("frames.skip", 99, "from 1 to 4"),
+        ("nonsense", 1, "no setting called"),
+    ],
+)
+def test_what_cannot_be_is_refused(key: str, value: object, says: str) -> None:
+    control = Control()
+    with pytest.raises(ConfigError, match=says):
+        control.ask(key, value)
+    assert control.take() == []
+
+
+@pytest.mark.parametrize("wake", ["stop", "ask"])
+def test_waiting_for_the_pace_ends_when_something_is_asked(wake: str) -> None:
+    control = Control()
+    an_hour_from_now = time.perf_counter_ns() + 3_600_000_000_000
+    waiting = threading.Thread(target=control.sleep_until, args=(an_hour_from_now,))
+    waiting.start()
+    control.stop() if wake == "stop" else control.ask("frames.skip", 2)
+    waiting.join(timeout=60)
+    assert not waiting.is_alive()

@@ -1,0 +1,286 @@
+"""The front end against pocketsphinx' own log of its cepstra, and a plain float64 reference."""
+
+import itertools
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.frontend import mfcc
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
+from profiler.spans import SPAN, Recorder
+
+pocketsphinx = pytest.importorskip("pocketsphinx")
+
+MODEL = Path(find_spec("pocketsphinx").origin).parent / "model" / "en-us" / "en-us"
+SPEECH = Path(__file__).parents[2] / "assets" / "speech"
+DEFAULT = FeatureParameters.from_text((MODEL / "feat.params").read_text())
+TOLERANCE = 1e-4
+
+
+def logged_cepstra(samples: np.ndarray, folder: Path, model: Path = MODEL) -> np.ndarray:
+    """f32[frames, 13] as pocketsphinx computes them, before mean subtraction.
+
+    A decoder of its own for each signal: pocketsphinx carries its noise estimate on.
+    """
+    decoder = pocketsphinx.Decoder(
+        hmm=str(model),
+        lm=None,
+        keyphrase="hello",
+        kws_threshold=1e-20,
+        mfclogdir=str(folder),
+        loglevel="FATAL",
+    )
+    decoder.start_utt()
+    decoder.process_raw(samples.tobytes(), no_search=True, full_utt=True)
+    decoder.end_utt()
+    (log,) = folder.glob("*.mfc")
+    data = log.read_bytes()
+    assert int.from_bytes(data[:4], "big") * 4 == len(data) - 4
+    return np.frombuffer(data[4:], ">f4").reshape(-1, 13)
+
+
+def our_cepstra(samples: np.ndarray, parameters: FeatureParameters = DEFAULT) -> np.ndarray:
+    utterance = Mfcc(parameters).start((samples / 32768).astype(np.float32))
+    for _ in utterance.run():
+        pass
+    return utterance.cepstra
+
+
+def speech(name: str = "05-slt-market") -> np.ndarray:
+    return soundfile.read(SPEECH / f"{name}.flac", dtype="int16")[0]
+
+
+def floats(samples: np.ndarray) -> np.ndarray:
+    return (samples / 32768).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["05-slt-market", "06-rms-noise", "08-kal16-short"])
+def test_cepstra_equal_pocketsphinx(name: str, tmp_path: Path) -> None:
+    samples = speech(name)
+    expected = logged_cepstra(samples, tmp_path)
+    ours = our_cepstra(samples)
+    assert ours.shape == expected.shape
+    assert np.abs(ours - expected).max() <= TOLERANCE
+
+
+def test_cepstra_of_human_speech_equal_pocketsphinx(shared_audio: Path, tmp_path: Path) -> None:
+    samples = soundfile.read(shared_audio / "librivox-0870.flac", dtype="int16")[0]
+    assert np.abs(our_cepstra(samples) - logged_cepstra(samples, tmp_path)).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("n", [1, 159, 409, 410, 411, 569, 570, 571, 10_410])
+def test_every_length_yields_the_frames_of_pocketsphinx(n: int, tmp_path: Path) -> None:
+    samples = speech()[20_000 : 20_000 + n]
+    expected = logged_cepstra(samples, tmp_path)
+    assert Mfcc(DEFAULT).n_frames(n) == len(expected)
+    assert np.abs(our_cepstra(samples) - expected).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "-remove_noise no",
+        "-nfilt 40 -lowerf 133.33334 -upperf 6855.4976 -transform legacy -lifter 0",
+        "-transform htk -unit_area no -remove_noise no",
+        "-remove_dc yes -round_filters no -alpha 0.9",
+        "-wlen 0.03 -nfft 1024 -nfilt 31",
+    ],
+)
+def test_other_parameters_equal_pocketsphinx(changes: str, tmp_path: Path) -> None:
+    model, log = tmp_path / "model", tmp_path / "log"
+    model.mkdir()
+    log.mkdir()
+    for file in MODEL.iterdir():
+        if file.name != "feat.params":
+            os.symlink(file, model / file.name)
+    words = changes.split()
+    changed = dict(zip(words[::2], words[1::2], strict=True))
+    original = (MODEL / "feat.params").read_text().split()
+    options = dict(zip(original[::2], original[1::2], strict=True)) | changed
+    text = "\n".join(f"{name} {value}" for name, value in options.items())
+    (model / "feat.params").write_text(text + "\n")
+    samples = speech()[:48_000]
+    expected = logged_cepstra(samples, log, model)
+    assert np.abs(expected - our_cepstra(samples)).max() > 0.1, "the change must change something"
+    ours = our_cepstra(samples, FeatureParameters.from_text(text))
+    assert np.abs(ours - expected).max() <= TOLERANCE
+
+
+def test_mean_and_differences_against_a_plain_reference() -> None:
+    samples = floats(speech())
+    utterance = Mfcc(DEFAULT).start(samples)
+    for _ in utterance.run():
+        pass
+    static = utterance.cepstra.astype(np.float64)
+    static = static - static[static[:, 0] >= 0].mean(axis=0)
+    padded = np.concatenate([np.repeat(static[:1], 3, 0), static, np.repeat(static[-1:], 3, 0)])
+
+    def at(shift: int) -> np.ndarray:
+        return padded[3 + shift : 3 + shift + len(static)]
+
+    first = at(2) - at(-2)
+    second = (at(3) - at(-1)) - (at(1) - at(-3))
+    expected = np.concatenate([static, first, second], axis=1)
+    assert utterance.features.shape == (len(static), 39)
+    assert utterance.features.dtype == np.float32
+    assert np.abs(utterance.features - expected).max() <= 5e-5
+
+
+def test_frames_without_energy_do_not_count_for_the_mean(tmp_path: Path) -> None:
+    samples = floats(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:24_000]]))
+    utterance = Mfcc(DEFAULT).start(samples)
+    for _ in utterance.run():
+        pass
+    silent = utterance.cepstra[:, 0] < 0
+    assert silent.sum() > 90
+    assert np.abs(utterance.features[~silent, :13].mean(axis=0)).max() < 1e-4
+
+
+@settings(deadline=None, max_examples=25)
+@given(piece=st.integers(1, 700), n=st.integers(1, 60_000))
+def test_the_cut_into_pieces_changes_no_bit(piece: int, n: int) -> None:
+    front_end = Mfcc(DEFAULT)
+    samples = floats(speech()[:n])
+    utterance = front_end.start(samples)
+    pieces = list(utterance.run(piece))
+    assert np.array_equal(utterance.features, front_end.features(samples))
+    for stage in mfcc.STAGES:
+        covered = [(p.first_frame, p.frames) for p in pieces if p.stage == stage]
+        ends = list(itertools.accumulate((frames for _, frames in covered), initial=0))
+        assert [first for first, _ in covered] == ends[:-1]
+        assert ends[-1] == utterance.n_frames
+        assert max(frames for _, frames in covered) <= piece
+
+
+def test_utterances_do_not_influence_each_other() -> None:
+    front_end = Mfcc(DEFAULT)
+    samples = floats(speech("06-rms-noise"))
+    before = front_end.features(samples)
+    front_end.features(floats(speech()))
+    assert np.array_equal(front_end.features(samples), before)
+
+
+@pytest.mark.parametrize("n", [1, 200, 5_000])
+def test_digital_silence_has_finite_features(n: int) -> None:
+    features = Mfcc(DEFAULT).features(np.zeros(n, np.float32))
+    assert np.isfinite(features).all()
+    assert np.abs(features[:, :13]).max() < 1e-3
+
+
+def test_no_sound_no_frames() -> None:
+    assert Mfcc(DEFAULT).features(np.empty(0, np.float32)).shape == (0, 39)
+
+
+def test_other_sample_types_are_refused() -> None:
+    with pytest.raises(ValueError, match="float32"):
+        Mfcc(DEFAULT).start(np.zeros(100, np.int16))
+    with pytest.raises(ValueError, match="one channel"):
+        Mfcc(DEFAULT).start(np.zeros((100, 2), np.float32))
+
+
+def test_each_piece_is_a_span_on_the_lane() -> None:
+    recorder = Recorder(itertools.count().__next__)
+    lane = recorder.lane("decode", decode=True)
+    front_end = Mfcc({"lowerf": "130", "upperf": "6800", "nfilt": "25"})
+    front_end.stages(recorder)
+    samples = floats(np.tile(speech(), 2))
+    features = front_end.features(samples, 1_000, lane)
+    spans = np.frombuffer(lane.take(), SPAN)
+    names = {stage.id: stage.name for stage in recorder.stages}
+    for stage in mfcc.STAGES:
+        mine = spans[[names[i] == stage for i in spans["stage"]]]
+        assert mine["frames"].sum() == len(features)
+        assert mine["first_frame"].min() == 1_000
+        assert mine["frames"].max() <= mfcc.PIECE_FRAMES
+    ends = spans["start_ns"] + spans["duration_ns"]
+    assert (spans["start_ns"][1:] >= ends[:-1]).all(), "leaves of one lane must not overlap"
+    assert set(front_end.costs()) == {stage.name for stage in recorder.stages}
+
+
+def test_costs_count_what_is_computed() -> None:
+    cost = Mfcc(DEFAULT).costs()[mfcc.MFCC]
+    assert cost.operations["log"].per_frame == 25
+    quiet = Mfcc(FeatureParameters.from_text("-nfilt 25 -lowerf 130 -upperf 6800")).costs()
+    assert quiet[mfcc.MFCC].operations["fma"].per_frame < cost.operations["fma"].per_frame
+    # FFT 2.5·512·9, DCT 2·13·25, power 3·257, and a filter weight for each bin twice at most.
+    fixed = 2.5 * 512 * 9 + 2 * 13 * 25 + 3 * 257
+    assert fixed < cost.operations["scalar"].per_frame <= fixed + 2 * 2 * 257
+    for law in Mfcc(DEFAULT).costs().values():
+        assert 0 < law.bytes_min.per_frame <= law.bytes_max.per_frame
+        assert law.working_set_bytes > 0
+
+
+def test_pocketsphinx_names_and_defaults() -> None:
+    assert FeatureParameters.from_text("") == FeatureParameters()
+    parameters = FeatureParameters.from_text("# trained 2015\n-nfilt 25 -lowerf 130\n-upperf 6800")
+    assert (parameters.nfilt, parameters.lowerf, parameters.remove_noise) == (25, 130.0, False)
+    assert parameters == FeatureParameters.from_mapping(
+        {"nfilt": "25", "-lowerf": "130", "upperf": "6800"}
+    )
+    assert FeatureParameters.from_text("-nfft 0").nfft == 512
+    assert FeatureParameters.from_text("-cmn current").cmn == "batch"
+    assert DEFAULT.window_samples == 410
+    assert DEFAULT.hop_samples == 160
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("-feat s2_4x", "-feat s2_4x"),
+        ("-agc max", "-agc max"),
+        ("-varnorm yes", "-varnorm yes"),
+        ("-cmn live", "-cmn live"),
+        ("-dither yes", "-dither yes"),
+        ("-doublebw yes", "-doublebw yes"),
+        ("-warp_params 1.1", "-warp_params"),
+        ("-lda feature_transform", "-lda"),
+        ("-samprate 8000", "-samprate 8000"),
+        ("-svspec 0-38", "-svspec 0-38"),
+        ("-ncep 20", "-ncep 20"),
+        ("-transform dst", "-transform dst"),
+        ("-nfilt many", "-nfilt many"),
+        ("-nfilt 5", "-nfilt 5"),
+        ("-nfft 500", "-nfft 500"),
+        ("-nfft 256", "-nfft 256"),
+        ("-lowerf nan", "-lowerf nan"),
+        ("-lowerf 7000", "-lowerf 7000"),
+        ("-upperf 9000", "-upperf 9000"),
+        ("-frate 200", "-frate 200"),
+        ("-remove_noise maybe", "-remove_noise maybe"),
+        ("-nfilt", "-nfilt"),
+        ("nfilt 25", "'nfilt'"),
+        ("-alpha 1.5", "-alpha 1.5"),
+        ("-lifter -3", "-lifter -3"),
+        ("-hyphenation on", "-hyphenation"),
+    ],
+)
+def test_features_that_are_not_implemented_are_refused_by_name(text: str, named: str) -> None:
+    with pytest.raises(FeatureParameterError) as error:
+        FeatureParameters.from_text(text, "model/feat.params")
+    assert named in str(error.value)
+    assert str(error.value).startswith("model/feat.params: ")
+    assert "\n" not in str(error.value)
+
+
+def test_filters_narrower_than_a_bin_are_refused() -> None:
+    parameters = FeatureParameters.from_text("-nfilt 200")
+    with pytest.raises(ValueError, match="-nfilt 200 is too many for -nfft 512"):
+        Mfcc(parameters)
+
+
+def test_numba_is_the_only_heavy_import() -> None:
+    heavy = {"torch", "soundfile", "pocketsphinx", "kaldifst", "PySide6"}
+    code = "import sys, pipelines.frontend.mfcc; print(' '.join(sys.modules))"
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not heavy & set(output.stdout.split())
