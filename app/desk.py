@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from app.actions import Registry
 from app.form import PipelineForm
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 GAP = 8
 """Pixels between cards, which are also the handles that move them."""
 
-FORM_SHARE, MIDDLE_SHARE, RIGHT_SHARE = 262, 880, 400
-"""Widths of the three columns at 1600 pixels; the middle one takes what there is beyond."""
+FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
+"""Parts of the width that the outer columns take, within the bounds below, until somebody moves them."""
 
-MINIMUM_VIEW = 96
-"""Least height of a view; a lower window scrolls nothing away, it only makes charts flat."""
+FORM_BOUNDS, RIGHT_BOUNDS = (224, 310), (250, 520)
+"""Least and greatest widths that the desk gives to the outer columns by itself."""
 
 
 def _splitter(orientation: Qt.Orientation) -> QSplitter:
@@ -38,6 +39,17 @@ def _splitter(orientation: Qt.Orientation) -> QSplitter:
     splitter.setHandleWidth(GAP)
     splitter.setChildrenCollapsible(False)
     return splitter
+
+
+def _scrolled(widget: QWidget) -> QScrollArea:
+    """Let a column scroll in a window too low for its charts, rather than flatten them."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QScrollArea.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.viewport().setAutoFillBackground(False)
+    area.setWidget(widget)
+    return area
 
 
 class Desk(QWidget):
@@ -63,7 +75,7 @@ class Desk(QWidget):
         }
         for view_id, entry in VIEWS.items():
             view = create(view_id, playhead.axis)
-            view.setMinimumHeight(MINIMUM_VIEW)
+            view.setMinimumHeight(entry.height)
             stack = self._stacks[entry.column]
             stack.addWidget(view)
             stack.setStretchFactor(stack.count() - 1, entry.stretch)
@@ -74,12 +86,16 @@ class Desk(QWidget):
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
-        column.addWidget(self._stacks["middle"], 1)
+        column.addWidget(_scrolled(self._stacks["middle"]), 1)
         column.addWidget(self.transport)
         self.columns.addWidget(self.form)
         self.columns.addWidget(middle)
-        self.columns.addWidget(self._stacks["right"])
+        right = _scrolled(self._stacks["right"])
+        right.setMinimumWidth(RIGHT_BOUNDS[0])
+        self.columns.addWidget(right)
         self.columns.setStretchFactor(1, 1)
+        self.columns.splitterMoved.connect(self._moved_by_hand)
+        self._by_hand = False
         layout = QHBoxLayout(self)
         layout.setContentsMargins(10, 10, 10, 10)
         layout.addWidget(self.columns)
@@ -87,13 +103,29 @@ class Desk(QWidget):
 
     def reset_layout(self) -> None:
         """Bring back the shipped sizes, with every view shown."""
-        self.columns.setSizes([FORM_SHARE, MIDDLE_SHARE, RIGHT_SHARE])
+        self._by_hand = False
+        self._share_width()
         for name, stack in self._stacks.items():
             shares = [entry.stretch for entry in VIEWS.values() if entry.column == name]
             stack.setSizes([share * 100 for share in shares])
         self.form.show()
         for view in self.views.values():
             view.show()
+
+    def _moved_by_hand(self, *_: int) -> None:
+        self._by_hand = True
+
+    def _share_width(self) -> None:
+        width = self.width()
+        form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
+        right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
+        self.columns.setSizes([form, max(1, width - form - right), right])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width anew, unless the columns were moved by hand."""
+        super().resizeEvent(event)
+        if not self._by_hand:
+            self._share_width()
 
     def show_view(self, view_id: str, shown: bool) -> None:
         """Show or hide one view; one that is hidden costs nothing."""
@@ -109,12 +141,15 @@ class Desk(QWidget):
 
     def save_layout(self) -> dict[str, QByteArray]:
         """Return the sizes of columns and cards, to be remembered."""
-        parts = {"columns": self.columns, **self._stacks}
+        parts = dict(self._stacks)
+        if self._by_hand:
+            parts["columns"] = self.columns
         return {f"layout/{name}/{part.count()}": part.saveState() for name, part in parts.items()}
 
     def layout_keys(self) -> list[str]:
-        """Return the names under which ``save_layout`` keeps its parts."""
-        return list(self.save_layout())
+        """Return the names under which ``save_layout`` may keep its parts."""
+        parts = {"columns": self.columns, **self._stacks}
+        return [f"layout/{name}/{part.count()}" for name, part in parts.items()]
 
     def restore_layout(self, saved: dict[str, QByteArray]) -> None:
         """Take up remembered sizes; what does not fit any more is left as shipped."""
@@ -123,6 +158,7 @@ class Desk(QWidget):
             state = saved.get(f"layout/{name}/{part.count()}")
             if state is not None:
                 part.restoreState(state)
+                self._by_hand = self._by_hand or part is self.columns
                 part.setHandleWidth(GAP)
                 part.setChildrenCollapsible(False)
 

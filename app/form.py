@@ -11,7 +11,6 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -63,7 +62,8 @@ class Field(QWidget):
     def __init__(self, option: Option, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.option = option
-        self.title = Elided(self.tr(option.title))
+        self.title = QLabel(self.tr(option.title))
+        self.title.setWordWrap(True)
         self.waiting = QLabel(self.tr("on next run"))
         self.waiting.setObjectName("muted")
         self.waiting.setFont(font(0.85))
@@ -73,16 +73,18 @@ class Field(QWidget):
         self.editor.setAccessibleName(self.tr(option.title))
         self.editor.setAccessibleDescription(option.help)
         self.title.setBuddy(self.editor)
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(0)
-        grid.addWidget(Dot(option.live), 0, 0, 2, 1, Qt.AlignmentFlag.AlignVCenter)
-        grid.addWidget(self.title, 0, 1)
-        grid.addWidget(self.waiting, 1, 1)
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        grid.addWidget(self.editor, 0, 2, 2, 1, right)
-        grid.setColumnStretch(1, 1)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addStretch(1)
+        words.addWidget(self.title)
+        words.addWidget(self.waiting)
+        words.addStretch(1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(Dot(option.live))
+        row.addLayout(words, 1)
+        row.addWidget(self.editor)
         self.setToolTip(self._tip())
 
     def _tip(self) -> str:
@@ -119,7 +121,7 @@ class Field(QWidget):
                 int(-UNBOUNDED if option.minimum is None else option.minimum),
                 int(UNBOUNDED if option.maximum is None else option.maximum),
             )
-            whole.setSuffix(suffix)
+            whole.set_unit(suffix)
             whole.valueChanged.connect(self._edited)
             whole.setFixedWidth(FIELD_WIDTH)
             return whole
@@ -241,8 +243,8 @@ class PipelineForm(QFrame):
         label = QLabel(self.tr(name).upper())
         label.setObjectName("form-layer")
         label.setFont(font(0.82, strong=True))
-        if not first:
-            column.addSpacing(9)
+        label.setIndent(0)
+        column.addSpacing(2 if first else 8)
         column.addWidget(label)
 
     def _speech_row(self) -> QHBoxLayout:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -25,6 +25,10 @@ from app.theme import font
 
 Kind = Literal["info", "error", "progress"]
 MOST = 3
+
+INFO_MS = 8000
+"""A remark goes away by itself after this long; errors stay until dismissed."""
+
 BUSY_MAXIMUM = 1000
 
 
@@ -111,7 +115,12 @@ class Notices(QWidget):
 
     def info(self, text: str) -> Banner:
         """Show a remark."""
-        return self._show(Banner("info", text, self))
+        banner = self._show(Banner("info", text, self))
+        timer = QTimer(banner)
+        timer.setSingleShot(True)
+        timer.timeout.connect(banner.dismiss)
+        timer.start(INFO_MS)
+        return banner
 
     def error(self, text: str, report: str = "") -> Banner:
         """Show what went wrong in one sentence; ``report`` can be copied by a button."""

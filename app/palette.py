@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -14,14 +14,22 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
 from app.actions import Action, Registry, key_text
-from app.theme import font
+from app.theme import font, theme
 
-WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 31
+WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 30
+GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
+KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
+USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
+
+_Index = QModelIndex | QPersistentModelIndex
 
 
 def score(query: str, text: str) -> int | None:
@@ -43,6 +51,42 @@ def score(query: str, text: str) -> int | None:
     return total
 
 
+class Row(QStyledItemDelegate):
+    """One line of the palette: text, group, keys at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        """All lines are equally high."""
+        return QSize(200, ROW_HEIGHT)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        """Draw text, group and keys; dimmed when the action cannot be used now."""
+        tokens = theme()
+        area = option.rect.adjusted(2, 1, -2, -1)
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if chosen:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(tokens.color("accent"))
+            painter.drawRoundedRect(area, 5, 5)
+        text = area.adjusted(10, 0, -10, 0)
+        name, middle = str(index.data()), Qt.AlignmentFlag.AlignVCenter
+        usable = bool(index.data(USABLE_ROLE))
+        loud = tokens.color("on_accent" if chosen else "text" if usable else "muted")
+        quiet = tokens.color("on_accent" if chosen else "muted")
+        painter.setFont(font())
+        painter.setPen(loud)
+        painter.drawText(text, middle | Qt.AlignmentFlag.AlignLeft, name)
+        beside = painter.fontMetrics().horizontalAdvance(name) + 10
+        painter.setPen(quiet)
+        group = str(index.data(GROUP_ROLE))
+        if not usable:
+            group += self.tr(" · not now")
+        painter.drawText(text.adjusted(beside, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, group)
+        painter.drawText(text, middle | Qt.AlignmentFlag.AlignRight, str(index.data(KEYS_ROLE)))
+        painter.restore()
+
+
 class Palette(QDialog):
     """Type a few letters, press Enter. Actions that cannot be used now are listed, but dimmed."""
 
@@ -61,6 +105,7 @@ class Palette(QDialog):
         self.list.setAccessibleName(self.tr("Commands"))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setUniformItemSizes(True)
+        self.list.setItemDelegate(Row(self.list))
         self.list.itemClicked.connect(lambda _: self._run())
         inside = QVBoxLayout(frame)
         inside.setContentsMargins(6, 6, 6, 6)
@@ -80,7 +125,7 @@ class Palette(QDialog):
 
     def open_over(self, window: QWidget) -> None:
         """Show the palette over ``window``."""
-        self.resize(min(WIDTH, window.width() - 40), (MOST_ROWS + 1) * ROW_HEIGHT + 22)
+        self.resize(min(WIDTH, window.width() - 40), MOST_ROWS * ROW_HEIGHT + 60)
         corner = window.mapToGlobal(window.rect().topLeft())
         self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 80)
         self.show()
@@ -95,28 +140,13 @@ class Palette(QDialog):
                 found.append((min(ranks) + (0 if action.enabled() else 100), order, action))
         self.list.clear()
         for _, _, action in sorted(found, key=lambda row: row[:2]):
-            item = QListWidgetItem()
+            item = QListWidgetItem(action.text)
             item.setData(Qt.ItemDataRole.UserRole, action.id)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, action.text)
+            item.setData(GROUP_ROLE, action.group)
+            item.setData(KEYS_ROLE, "  ".join(key_text(k) for k in action.keys))
+            item.setData(USABLE_ROLE, action.enabled())
             self.list.addItem(item)
-            self.list.setItemWidget(item, self._row(action))
         self.list.setCurrentRow(0)
-
-    def _row(self, action: Action) -> QWidget:
-        row = QWidget()
-        row.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        layout = QHBoxLayout(row)
-        layout.setContentsMargins(10, 4, 10, 4)
-        name, keys = QLabel(action.text), QLabel("  ".join(key_text(k) for k in action.keys))
-        group = QLabel(action.group)
-        group.setObjectName("muted")
-        keys.setObjectName("muted")
-        usable = action.enabled()
-        name.setEnabled(usable)
-        layout.addWidget(name)
-        layout.addWidget(group, 1)
-        layout.addWidget(keys)
-        return row
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrows move in the list while the line keeps the keyboard; Enter runs."""
@@ -184,10 +214,12 @@ class KeySheet(QDialog):
         head = QLabel(group.upper())
         head.setObjectName("form-layer")
         head.setFont(font(0.82, strong=True))
+        head.setIndent(0)
         grid.addWidget(head, 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = QLabel(keys)
             pressed.setFont(font(1.0, strong=True))
+            pressed.setMinimumWidth(92)
             grid.addWidget(pressed, number, 0)
             grid.addWidget(QLabel(text), number, 1)
         grid.setColumnStretch(1, 1)

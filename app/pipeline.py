@@ -55,11 +55,12 @@ class Pipeline(QObject):
         """Return a setting of the next run."""
         return settings.get(self._next, key)
 
-    def waits(self, key: str) -> bool:
-        """Tell whether the setting was changed but takes effect only with the next run."""
+    def waits(self, key: str, value: Value | None = None) -> bool:
+        """Tell whether a value (default: the next run's) is not the one in force in this run."""
         if self._running is None:
             return False
-        return settings.get(self._running, key) != settings.get(self._next, key)
+        wanted = settings.get(self._next, key) if value is None else value
+        return settings.get(self._running, key) != wanted
 
     def differs(self) -> bool:
         """Tell whether the settings are no longer those of the chosen preset."""
@@ -73,12 +74,13 @@ class Pipeline(QObject):
             self.refused.emit(key, str(error))
             self.changed.emit(key, self.value(key))
             return False
-        if changed == self._next:
+        fitted = settings.get(changed, key)
+        live = self._by_key[key].live and self.waits(key, fitted)
+        if changed == self._next and not live:
             return True
         self._next = changed
-        fitted = settings.get(changed, key)
         self._note_skip()
-        if self._running is not None and self._by_key[key].live:
+        if self._running is not None and live:
             self._before[key] = settings.get(self._running, key)
             self._running = settings.replace(self._running, key, fitted)
             self.asked.emit(key, fitted)

@@ -26,7 +26,8 @@ class Memory:
     """Typed access to the settings; every value read back is checked."""
 
     def __init__(self) -> None:
-        self._settings = QSettings(ORGANISATION, APPLICATION)
+        kind, scope = QSettings.defaultFormat(), QSettings.Scope.UserScope
+        self._settings = QSettings(kind, scope, ORGANISATION, APPLICATION)
         if self._integer("schema", SCHEMA) != SCHEMA:
             self._settings.clear()
         self._settings.setValue("schema", SCHEMA)

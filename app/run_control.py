@@ -1,8 +1,9 @@
 """The worker process: started, told and listened to. It carries commands and news, no measurements.
 
 One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or
-``died``; an error that left a session behind may still be followed by its ``finished``. Events are tied to the process they came from and the run it was working on,
-so whatever arrives late from an abandoned one is dropped.
+``died``; an error that left a session behind may still be followed by its ``finished``. Events are
+tied to the process they came from and the run it was working on, so whatever arrives late from an
+abandoned one is dropped.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class StatusLine(QFrame):
     def _machine_text(self, snapshot: Snapshot) -> str:
         session = snapshot.session
         parts = []
-        if session.calibration is None:
+        if not session.calibration:
             parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
         else:
             parts.append(self.tr("peaks measured on this machine"))

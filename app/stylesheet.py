@@ -95,9 +95,6 @@ QHeaderView::section {
     padding: 3px 6px;
 }
 QTableCornerButton::section { background: $card; border: none; }
-QListView::item { padding: 6px 10px; border-radius: 5px; }
-QListView::item:hover { background: $hover; }
-QListView::item:selected { background: $accent; color: $on_accent; }
 
 QProgressBar {
     background: $field; border: 1px solid $border; border-radius: 4px; height: 8px; color: $text;

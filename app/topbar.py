@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -26,6 +27,8 @@ NARROW = 1240
 """Below this width the preset's long title and the device give way to the figures."""
 
 BUTTON = QSize(34, 34)
+TOGGLE_WIDTH = 232
+PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 124
 
 
 class LiveToggle(QWidget):
@@ -45,6 +48,9 @@ class LiveToggle(QWidget):
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
         self.setToolTip(tip)
+        self.setMinimumWidth(118)
+        self.setMaximumWidth(TOGGLE_WIDTH)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(8)
@@ -114,7 +120,8 @@ class TopBar(QFrame):
 
         self.run = self._button(actions, "run.start", "play")
         self.run.setProperty("go", True)
-        self.pause = self._button(actions, "view.pause", "pause")
+        self.pause = self._button(actions, "view.hold", "pause")
+        self.pause.setCheckable(True)
         self.stop = self._button(actions, "run.stop", "stop")
         self.recording = QLabel()
         self.recording.setMinimumWidth(84)
@@ -158,11 +165,11 @@ class TopBar(QFrame):
         row.addSpacing(4)
         row.addWidget(self.recording)
         row.addSpacing(6)
-        row.addWidget(self.selection, 3)
-        row.addSpacing(6)
-        row.addWidget(self.skipping, 3)
-        row.addSpacing(6)
-        row.addLayout(chooser, 3)
+        row.addWidget(self.selection)
+        row.addSpacing(14)
+        row.addWidget(self.skipping)
+        row.addSpacing(14)
+        row.addLayout(chooser)
         row.addStretch(1)
         row.addWidget(self.rtf)
         row.addSpacing(14)
@@ -201,11 +208,13 @@ class TopBar(QFrame):
             ink = tokens.color("on_accent" if go else "text")
             button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
 
-    def show_pause(self, moving: bool) -> None:
-        """Let the middle button say what it would do: pause, or go on."""
-        self.pause.setProperty("shape", "pause" if moving else "play")
-        self.pause.setVisible(True)
-        self._apply_theme(theme())
+    def show_pause(self, live: bool, held: bool) -> None:
+        """The middle button holds the view of a run under way; it stays pressed meanwhile."""
+        self.pause.setEnabled(live)
+        self.pause.setChecked(held)
+        ink = "on_accent" if held else "text"
+        tokens = theme()
+        self.pause.setIcon(icon("pause", tokens.color(ink), tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show toggles, preset and device as the settings are."""
@@ -257,5 +266,7 @@ class TopBar(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give up what matters least where there is little room."""
         super().resizeEvent(event)
-        self.device.setVisible(self.width() >= NARROW)
-        self.recording.setMinimumWidth(84 if self.width() >= NARROW else 0)
+        wide = self.width() >= NARROW
+        self.device.setVisible(wide)
+        self.preset.setFixedWidth(PRESET_WIDTH if wide else NARROW_PRESET_WIDTH)
+        self.recording.setMinimumWidth(84 if wide else 0)

@@ -259,6 +259,7 @@ class Transport(QFrame):
         """Show whether the view is live, paused or playing."""
         playhead = self._playhead
         self.live.setVisible(playhead.live)
+        self.mark.setVisible(playhead.live)
         self.live.setChecked(playhead.following)
         self.bar.setEnabled(playhead.session is not None)
         self._apply_theme(theme())

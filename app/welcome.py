@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -34,7 +35,9 @@ class Choice(QPushButton):
         self.setProperty("choice", True)
         self.setAccessibleName(title)
         self.setAccessibleDescription(text)
-        self.setMinimumHeight(62)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
         name = QLabel(title)
         name.setFont(font(1.08, strong=True))
         about = QLabel(text)
@@ -48,7 +51,6 @@ class Choice(QPushButton):
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             label.setStyleSheet("background: transparent;")
-        self.setMinimumHeight(layout.totalMinimumSize().height())
 
     def hasHeightForWidth(self) -> bool:
         """The second line wraps."""
@@ -57,7 +59,16 @@ class Choice(QPushButton):
     def heightForWidth(self, width: int) -> int:
         """Return the height that the wrapped text needs."""
         layout = self.layout()
-        return 62 if layout is None else layout.heightForWidth(width)
+        return 0 if layout is None else layout.heightForWidth(width)
+
+    def sizeHint(self) -> QSize:
+        """The size that the wrapped text needs at the present width."""
+        width = max(self.width(), 200)
+        return QSize(200, self.heightForWidth(width))
+
+    def minimumSizeHint(self) -> QSize:
+        """No lower than the text."""
+        return self.sizeHint()
 
 
 class Welcome(QScrollArea):
@@ -85,6 +96,7 @@ class Welcome(QScrollArea):
         column = QVBoxLayout(content)
         column.setContentsMargins(24, 34, 24, 24)
         column.setSpacing(8)
+        column.addStretch(1)
 
         title = QLabel("asrscope")
         title.setFont(font(2.6, strong=True))
@@ -144,13 +156,14 @@ class Welcome(QScrollArea):
         halves.addLayout(left, 1)
         halves.addLayout(right, 1)
         column.addLayout(halves)
-        column.addStretch(1)
+        column.addStretch(3)
         self.setWidget(page)
 
     def _heading(self, text: str) -> QLabel:
         label = QLabel(text.upper())
         label.setObjectName("form-layer")
         label.setFont(font(0.85, strong=True))
+        label.setIndent(0)
         return label
 
     def _start_button(self, action_id: str, text: str, primary: bool) -> QPushButton:
@@ -173,6 +186,7 @@ class Welcome(QScrollArea):
             item = self._recent.takeAt(0)
             widget = item.widget() if item is not None else None
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         if not sessions:
             none = QLabel(self.tr("None yet. Every run is kept here."))

@@ -144,7 +144,22 @@ class WholeBox(QSpinBox):
         self.setKeyboardTracking(False)
         self.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
+        self._unit = ""
         _prepare(self)
+
+    def set_unit(self, suffix: str) -> None:
+        """Show a unit after the number, in the singular after 1."""
+        self._unit = suffix
+        self.valueChanged.connect(self._inflect)
+        self._inflect(self.value())
+
+    def _inflect(self, value: int) -> None:
+        self.setSuffix(self._unit.removesuffix("s") if value == 1 else self._unit)
+
+    def setValue(self, value: int) -> None:
+        """Set the number, and its unit with it."""
+        super().setValue(value)
+        self._inflect(value)
 
     def textFromValue(self, value: int) -> str:
         """Return 7000 as 7 000."""

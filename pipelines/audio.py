@@ -19,6 +19,7 @@ import soxr
 from numpy.typing import NDArray
 
 from pipelines import containers
+from profiler.errors import BadInput
 
 SAMPLE_RATE = 16_000
 HOP_SAMPLES = SAMPLE_RATE // 100
@@ -34,7 +35,7 @@ UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell i
 TABLE_HEADER = ["file", "transcript"]
 
 
-class AudioError(ValueError):
+class AudioError(BadInput):
     """Sound or a transcript table that cannot be used; the message is one sentence."""
 
 
@@ -107,7 +108,8 @@ def _read(path: Path, file: soundfile.SoundFile) -> Audio:
     for block in _blocks(path, file):
         n_read += len(block)
         pieces.append(block if resampler is None else resampler.resample_chunk(block))
-    if n_read < file.frames < UNKNOWN_FRAMES:
+    # The length of an MP3 is an estimate of the decoder; its frames were counted before.
+    if n_read < file.frames < UNKNOWN_FRAMES and file.format != "MP3":
         raise AudioError(
             f"{path} is cut short: its header promises {file.frames} samples per channel and "
             f"only {n_read} are there."

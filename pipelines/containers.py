@@ -3,7 +3,7 @@
 libsndfile reads a WAV, AIFF, OGG or MP3 file that was cut in the middle without complaint and
 returns what is left. Half a recording decodes to half the words, and nothing would say why; so the
 container's own structure is walked here before decoding. (A cut FLAC makes the decoder fail.) An MP3
-that does not note its length is given a note, because libsndfile stops where it guesses the end.
+that does not note its length, or too short a one, is given a right note: libsndfile stops there.
 
 Formats: RIFF/RF64 (EBU Tech 3306), AIFF, Ogg (RFC 3533), MPEG audio frames (ISO 11172-3, 13818-3).
 """
@@ -44,7 +44,7 @@ def shortfall(path: Path) -> str | None:
                 return _chunks(data, b"SSND", "AIFF", "big")
             if head[:4] == b"OggS":
                 return _ogg(data)
-            if head[:3] == b"ID3" or (head[0] == 0xFF and head[1] & 0xE0 == 0xE0):
+            if _is_mp3(head):
                 return _mp3(data)
     return None
 
@@ -87,13 +87,17 @@ def _ogg(data: mmap.mmap) -> str | None:
     return "it stops before the Ogg page that marks its end" if open_streams else None
 
 
+def _is_mp3(head: bytes) -> bool:
+    return head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0)
+
+
 def _mp3(data: mmap.mmap) -> str | None:
     starts, end = _mp3_frames(data)
     if end > len(data):
         return f"its last MPEG frame is incomplete (frame {len(starts)})"
     promised = _xing_frames(data[starts[0] : starts[0] + 64]) if starts else None
-    if promised is not None and len(starts) - 1 < promised:
-        return f"its header promises {promised} MPEG frames and only {len(starts) - 1} are there"
+    if promised is not None and len(starts) < promised:  # some encoders count the note itself
+        return f"its header promises {promised} MPEG frames and only {len(starts)} are there"
     return None
 
 
@@ -102,11 +106,16 @@ def mp3_with_length(path: Path) -> bytes | None:
 
     None for files that are no MP3 or note it themselves.
     """
+    with path.open("rb") as file:
+        if not _is_mp3(file.read(4)):
+            return None
     data = path.read_bytes()
-    if not (data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1] & 0xE0 == 0xE0)):
-        return None
     starts, end = _mp3_frames(data)
-    if not starts or _xing_frames(data[starts[0] : starts[0] + 64]) is not None:
+    if starts and (noted := _xing_frames(data[starts[0] : starts[0] + 64])) is not None:
+        if noted >= len(starts) - 1:
+            return None
+        del starts[0]  # joined files: the note is that of the first
+    if not starts:
         return None
     first = data[starts[0] : starts[0] + 4]
     # The note is an otherwise silent frame at 128 kbit/s (large enough to hold it), without a CRC.
@@ -134,6 +143,9 @@ def _mp3_frames(data: mmap.mmap | bytes) -> tuple[list[int], int]:
             break  # a tag at the end, or not MPEG audio after all
         starts.append(at)
         at += length
+    if starts and at < len(data) < at + 4 and data[at] == 0xFF:  # a header that was cut itself
+        starts.append(at)
+        at += 4
     return starts, at
 
 

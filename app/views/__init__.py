@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a view's class lies, in which column it stands, and its share of the height."""
+    """Where a view's class lies, in which column it stands, its share of the height, its least height."""
 
     module: str
     cls: str
     column: Literal["middle", "right"]
     stretch: int
+    height: int
 
     def load(self) -> type[View]:
         """Import and return the class."""
@@ -33,10 +34,10 @@ class Entry:
 
 #: Adding a view takes its file and one line here.
 VIEWS: dict[str, Entry] = {
-    "cost": Entry("app.views.cost", "CostView", "middle", 5),
-    "work": Entry("app.views.work", "WorkView", "middle", 3),
-    "words": Entry("app.views.words", "WordsView", "middle", 4),
-    "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1),
+    "cost": Entry("app.views.cost", "CostView", "middle", 5, 190),
+    "work": Entry("app.views.work", "WorkView", "middle", 3, 150),
+    "words": Entry("app.views.words", "WordsView", "middle", 4, 170),
+    "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
 }
 
 

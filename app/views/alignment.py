@@ -5,6 +5,7 @@ rate counts. A partial hypothesis is aligned with the best-matching *prefix* of 
 words that have not been spoken yet are not shown as deleted.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ import numpy as np
 
 MAX_CELLS = 4_000_000
 """Largest table (reference words × heard words) that is aligned: about 30 ms and 4 MB."""
+
+_PUNCTUATION = re.compile(r"[^\w']|_")
 
 SAME, SUBSTITUTED, DELETED, INSERTED = "same", "substituted", "deleted", "inserted"
 
@@ -41,8 +44,9 @@ class Counts:
 
 
 def normal(word: str) -> str:
-    """A word as it is compared: case and surrounding punctuation do not count."""
-    return word.casefold().strip(".,;:!?\"()[]…–—-'") or word.casefold()
+    """A word as it is compared: case and punctuation do not count."""
+    bare = _PUNCTUATION.sub("", word.casefold().replace("’", "'"))
+    return bare or word.casefold()
 
 
 def align(

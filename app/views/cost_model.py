@@ -86,7 +86,7 @@ def cost_model(
     columns: int,
 ) -> CostModel:
     """Reduce the track to `columns` pixel columns over `visible` seconds, up to the playhead."""
-    series = series_of(track)
+    series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
@@ -111,7 +111,7 @@ def cost_model(
         spikes=highest_spikes(worst, top),
         mean_total_ms=wall / (last - first) * 1e-6 if known else float("nan"),
         shares=total / wall if wall > 0 else np.full(len(CATEGORIES), np.nan),
-        marks=marks(session, end),
+        marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),
     )
 

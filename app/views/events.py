@@ -40,14 +40,24 @@ class Boundary:
     name: str
 
 
-def marks(session: Session, cursor_frame: int) -> tuple[Mark, ...]:
-    """Markers asked for up to the playhead, as they were known there, in order of time."""
+def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
+    """Markers as they were known when the playhead was first reached, in order of time.
+
+    What was asked for at the very frame of the playhead comes with the next one, live and replayed
+    alike; at the end of a finished session nothing comes any more, so all markers are shown.
+
+    Args:
+        session: where the markers are.
+        cursor_frame: frames before this one are shown.
+        frames: frames that the session has.
+    """
+    all_over = cursor_frame >= frames and session.state != "recording"
     found = []
     for marker in session.markers:
-        if marker.asked_frame > cursor_frame:
+        if marker.asked_frame >= cursor_frame and not all_over:
             continue
         applied = marker.applied_frame
-        if applied is not None and applied > cursor_frame:
+        if applied is not None and applied >= cursor_frame and not all_over:
             applied = None
         found.append(
             Mark(
@@ -68,15 +78,18 @@ def boundaries(session: Session, cursor_frame: int) -> tuple[Boundary, ...]:
     return tuple(Boundary(int(u.first_frame), str(u.name)) for u in begun)
 
 
-def baseline_range(session: Session, cursor_frame: int) -> tuple[int, int] | None:
+def baseline_range(known: tuple[Mark, ...]) -> tuple[int, int] | None:
     """Frames before the last applied option change, back to the change before it.
 
     This is what "before" means when a toggle is flipped; None when nothing was changed yet.
+
+    Args:
+        known: markers up to the playhead.
     """
     changes = sorted(
         {
             mark.applied_frame
-            for mark in marks(session, cursor_frame)
+            for mark in known
             if mark.waits and mark.applied_frame is not None and mark.applied_frame > 0
         }
     )

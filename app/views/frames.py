@@ -6,26 +6,13 @@ counts, and extremes of the wall time and of each count. No Qt in here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from app.views.columns import Extremes, RunningSums
-
-if TYPE_CHECKING:
-    from profiler.analysis.track import CostTrack
-
-CATEGORIES = (
-    "compute",
-    "memory",
-    "unexplained",
-    "transfer",
-    "search",
-    "frontend",
-    "overhead",
-)
-"""Order of the columns of `CostTrack.categories_ns`, and of every stack, bottom first."""
+from profiler.analysis.track import CATEGORIES, CostTrack
+from profiler.session.reader import Session
 
 CHECKED_FRAMES = 1024
 """Frames before the end that are compared on every update: spans of one block arrive one after
@@ -35,8 +22,10 @@ the other, so the newest frames of a live track may still grow."""
 class FrameSeries:
     """Sums and extremes over a track's frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int = 0) -> None:
+        self.generation = generation
         self.costs = RunningSums(len(CATEGORIES))
+        self.wall = RunningSums(1)
         self.walls = Extremes()
         self.work: dict[str, tuple[RunningSums, Extremes]] = {}
         self._tail = np.empty((0, len(CATEGORIES)))
@@ -61,7 +50,9 @@ class FrameSeries:
             self._truncate(kept)
         if frames > kept:
             self.costs.append(np.asarray(costs[kept:frames], dtype=np.float64))
-            self.walls.append(np.asarray(track.wall_ns[kept:frames], dtype=np.float64))
+            walls = np.asarray(track.wall_ns[kept:frames], dtype=np.float64)
+            self.wall.append(walls[:, None])
+            self.walls.append(walls)
         self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) : frames])
         for name, values in track.work.items():
             sums, extremes = self.work.setdefault(name, (RunningSums(1), Extremes()))
@@ -74,6 +65,7 @@ class FrameSeries:
 
     def _truncate(self, frames: int) -> None:
         self.costs.truncate(frames)
+        self.wall.truncate(frames)
         self.walls.truncate(frames)
         for sums, extremes in self.work.values():
             sums.truncate(frames)
@@ -83,10 +75,16 @@ class FrameSeries:
 _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()
 
 
-def series_of(track: CostTrack) -> FrameSeries:
-    """The up-to-date series of a track; the same object for every view that asks."""
+def series_of(session: Session, track: CostTrack) -> FrameSeries:
+    """The up-to-date series of a session's track; the same object for every view that asks.
+
+    It starts again when the session's `generation` says that what was read has another meaning now.
+    """
     series = _known.get(track)
-    if series is None:
-        series = _known[track] = FrameSeries()
+    if series is None or series.generation != session.generation:
+        series = _known[track] = FrameSeries(session.generation)
     series.update(track)
     return series
+
+
+__all__ = ["CATEGORIES", "FrameSeries", "series_of"]

@@ -1,15 +1,21 @@
-"""The key to the categories: one line below the cost plot, colours and hatches in stacking order."""
+"""The key to the categories: one line below the cost plot (two where it is narrow), in stacking order."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views.frames import CATEGORIES
 from app.views.overlay import paint_swatch
 from app.views.plot import GUTTER, MARGIN
+
+LINE = 20
+"""Height of a line in pixels."""
+
+LEAST_GAP = 6
+"""Pixels between two names, at least."""
 
 
 class Legend(QWidget):
@@ -22,8 +28,8 @@ class Legend(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line."""
-        return QSize(200, 20)
+        """Return the height of as many lines as the names need at this width."""
+        return QSize(200, LINE * len(self._lines()))
 
     def set_remark(self, text: str) -> None:
         """Show `text` at the right end."""
@@ -36,31 +42,54 @@ class Legend(QWidget):
         self._tokens = tokens
         self.update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Take a second line when one is too short."""
+        super().resizeEvent(event)
+        if self.sizeHint().height() != self.height():
+            self.updateGeometry()
+
+    def _lines(self) -> list[list[tuple[str, str, float]]]:
+        """Names (category, title, width) by line."""
+        metrics = QFontMetricsF(font(0.95))
+        room = self.width() - GUTTER - MARGIN
+        lines: list[list[tuple[str, str, float]]] = [[]]
+        used = 0.0
+        for name in CATEGORIES:
+            title = self._short(name)
+            width = metrics.horizontalAdvance(title) + 15
+            if lines[-1] and used + width > room:
+                lines.append([])
+                used = 0.0
+            lines[-1].append((name, title, width))
+            used += width + LEAST_GAP
+        return lines
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw; the gap between the names shrinks before the remark gives way."""
         painter = QPainter(self)
         face = font(0.95)
         painter.setFont(face)
-        metrics = QFontMetricsF(face)
-        names = [self._short(name) for name in CATEGORIES]
-        widths = [metrics.horizontalAdvance(name) + 15 for name in names]
+        remark = QFontMetricsF(face).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
         room = self.width() - GUTTER - MARGIN
-        remark = metrics.horizontalAdvance(self.remark) + 16
-        shows_remark = sum(widths) + 6 * len(widths) + remark <= room
-        free = room - sum(widths) - (remark if shows_remark else 0)
-        gap = max(4.0, min(18.0, free / len(widths)))
-        x = float(GUTTER)
-        middle = self.height() / 2
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        for name, title, width in zip(CATEGORIES, names, widths, strict=True):
-            paint_swatch(painter, QRectF(x, middle - 5, 10, 10), self._tokens, name)
-            painter.setPen(self._tokens.color("muted"))
-            painter.drawText(QRectF(x + 15, 0, width, self.height()), flags, title)
-            x += width + gap
-        if shows_remark and self.remark:
-            right = QRectF(x, 0, self.width() - MARGIN - x, self.height())
-            flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-            painter.drawText(right, flags, self.remark)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        lines = self._lines()
+        names = max(sum(width for _, _, width in line) for line in lines)
+        most = max(len(line) for line in lines)
+        shows_remark = names + LEAST_GAP * most + remark <= room
+        free = room - names - (remark if shows_remark else 0.0)
+        gap = max(float(LEAST_GAP), min(18.0, free / most))
+        for row, line in enumerate(lines):
+            x, top = float(GUTTER), row * LINE
+            for name, title, width in line:
+                swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
+                paint_swatch(painter, swatch, self._tokens, name)
+                painter.setPen(self._tokens.color("muted"))
+                place = QRectF(x + 15, top, width, LINE)
+                painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, title)
+                x += width + gap
+        if shows_remark:
+            place = QRectF(x, (len(lines) - 1) * LINE, self.width() - MARGIN - x, LINE)
+            painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
         painter.end()
 
     def _short(self, category: str) -> str:

@@ -14,7 +14,13 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter
-from PySide6.QtWidgets import QFrame, QGraphicsObject, QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QGraphicsObject,
+    QGraphicsView,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
 
 from app.theme import Tokens, font, theme
 from app.time_axis import TimeAxis
@@ -150,10 +156,12 @@ class PixelItem(QGraphicsObject):
 
 
 def device_scale(painter: QPainter) -> float:
-    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2."""
-    to_device = painter.worldTransform()
-    enlarged = math.hypot(to_device.m11(), to_device.m12())
-    return enlarged * painter.device().devicePixelRatio()
+    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
+
+    The device transform is asked, not the device: inside `QWidget.render` that is the widget.
+    """
+    to_device = painter.deviceTransform()
+    return math.hypot(to_device.m11(), to_device.m12())
 
 
 def is_vector(painter: QPainter) -> bool:
@@ -204,6 +212,8 @@ class TimePlot(pg.PlotWidget):
         self._ticks: list[tuple[float, str]] = []
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAntialiasing(False)
+        # A cached background would get into SVG and PDF as a picture of pixels.
+        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setMouseTracking(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)

@@ -125,8 +125,9 @@ class StackItem(PixelItem):
                 continue
             outline = [QPointF(a, b) for a, b in zip(steps, above, strict=True)]
             outline += [QPointF(a, b) for a, b in zip(steps[::-1], below[::-1], strict=True)]
-            painter.setBrush(QBrush(self._tokens.color(name)))
-            painter.drawPolygon(QPolygonF(outline))
+            for brush in (QBrush(self._tokens.color(name)), self._tokens.hatch_brush(name)):
+                painter.setBrush(brush)
+                painter.drawPolygon(QPolygonF(outline))
             below = above
 
     def _paint_spikes(self, painter: QPainter, model: CostModel, data: QRectF) -> None:

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
-    QSizePolicy,
     QStackedLayout,
     QTableView,
     QToolButton,
@@ -26,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme import Tokens, font, theme_changed
+from app.widgets import Elided
 
 if TYPE_CHECKING:
     from app.playhead import Snapshot
@@ -113,9 +113,8 @@ class View(QFrame):
         self._title = QLabel(self.tr(self.title))
         self._title.setObjectName("card-title")
         self._title.setFont(font(1.06, strong=True))
-        self._note = QLabel()
+        self._note = Elided()
         self._note.setObjectName("card-note")
-        self._note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._toggle = QToolButton()
         self._toggle.setObjectName("table-toggle")
@@ -155,14 +154,13 @@ class View(QFrame):
 
     def set_note(self, text: str) -> None:
         """Set the small text at the right of the header: units, extent, what is averaged."""
-        if text != self._note.text():
-            self._note.setText(text)
-            self._note.setToolTip(text)
+        if text != self._note.full:
+            self._note.set_full(text)
 
     @property
     def note(self) -> str:
         """Text at the right of the header."""
-        return self._note.text()
+        return self._note.full
 
     @property
     def header_controls(self) -> list[QWidget]:

@@ -335,7 +335,9 @@ class WordsView(ChartView[WordsModel]):
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
         """Return envelope and words in view."""
-        return words_model(snapshot.session, snapshot.cursor_frame, self.axis.visible, columns)
+        return words_model(
+            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+        )
 
     def show_model(self, model: WordsModel | None) -> None:
         """Label the rows and hand the model to the item."""
@@ -405,12 +407,11 @@ class WordsView(ChartView[WordsModel]):
         return f"{spoken.name} · {number} · {self._errors(spoken)}"
 
     def _errors(self, spoken: Spoken) -> str:
-        counts = spoken.counts
-        if counts is None:
+        if spoken.errors is None:
             return self.tr("no reference") if spoken.said is None else self.tr("not aligned")
         so_far = self.tr(" so far") if spoken.partial else ""
-        if counts.errors == 0:
-            return self.tr("{0} words, no error").format(counts.said) + so_far
-        if counts.errors == 1:
-            return self.tr("1 error in {0} words").format(counts.said) + so_far
-        return self.tr("{0} errors in {1} words").format(counts.errors, counts.said) + so_far
+        if spoken.errors == 0:
+            return self.tr("{0} words, no error").format(spoken.words) + so_far
+        if spoken.errors == 1:
+            return self.tr("1 error in {0} words").format(spoken.words) + so_far
+        return self.tr("{0} errors in {1} words").format(spoken.errors, spoken.words) + so_far

@@ -16,6 +16,7 @@ from app.views.columns import Extremes, Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
 
 if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
@@ -52,6 +53,8 @@ class Spoken:
         heard: hypothesis words begun before the playhead.
         pairs: columns of the alignment; None without a reference or when it is too long to align.
         counts: errors of the alignment; None where `pairs` is.
+        errors: word errors, as scored by the run once it is done; None without a reference.
+        words: reference words that `errors` refers to.
     """
 
     name: str
@@ -63,6 +66,8 @@ class Spoken:
     heard: tuple[Token, ...]
     pairs: tuple[Pair, ...] | None
     counts: Counts | None
+    errors: int | None
+    words: int | None
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,11 @@ def envelope_of(session: Session) -> Extremes:
 
 
 def words_model(
-    session: Session, cursor_frame: int, visible: tuple[float, float], columns: int
+    session: Session,
+    track: CostTrack,
+    cursor_frame: int,
+    visible: tuple[float, float],
+    columns: int,
 ) -> WordsModel:
     """Reduce audio and words to `columns` pixel columns over `visible`, up to the playhead."""
     first_s, last_s = visible
@@ -155,7 +164,7 @@ def words_model(
         spoken=spoken,
         current=_current(spoken, cursor_frame * FRAME_S, visible),
         utterances=len(begun),
-        marks=marks(session, cursor_frame),
+        marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
     )
 
@@ -195,6 +204,12 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     )
     said = None if not utterance.reference else tuple(utterance.reference.split())
     heard_tokens, said_tokens, pairs = _aligned(said, heard, partial, utterance.first_frame)
+    counts = None if pairs is None else count(pairs)
+    errors = None if counts is None else counts.errors
+    words = None if counts is None else counts.said
+    if not partial and utterance.errors is not None:
+        # What the run itself scored is what its WER is made of.
+        errors, words = utterance.errors, utterance.reference_words
     return Spoken(
         name=utterance.name,
         number=number,
@@ -204,7 +219,9 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         said=said_tokens,
         heard=heard_tokens,
         pairs=pairs,
-        counts=None if pairs is None else count(pairs),
+        counts=counts,
+        errors=errors,
+        words=words,
     )
 
 

@@ -51,11 +51,11 @@ class LanesItem(PixelItem):
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
-        self._model: WorkModel | None = None
+        self.model: WorkModel | None = None
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model; None shows nothing."""
-        self._model = model
+        self.model = model
         self.update()
 
     def apply_theme(self, tokens: Tokens) -> None:
@@ -75,9 +75,9 @@ class LanesItem(PixelItem):
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw every lane with its heading."""
-        if self._model is None:
+        if self.model is None:
             return
-        lanes = self._model.lanes
+        lanes = self.model.lanes
         for lane, rect in zip(lanes, self.lane_rects(len(lanes)), strict=True):
             self._paint_lane(painter, lane, rect)
 
@@ -88,6 +88,41 @@ class LanesItem(PixelItem):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
         for curve in lane.curves:
             self._paint_curve(painter, lane, curve, rect)
+
+    def _paint_curve(self, painter: QPainter, lane: Lane, curve: Curve, rect: QRectF) -> None:
+        there = np.flatnonzero(np.isfinite(curve.mean))
+        if not len(there):
+            return
+        height = rect.height() - 2
+        x = (there + 0.5) / len(curve.mean) * rect.width()
+        low, high, mean = (
+            rect.bottom() - 1 - lane.place(values[there]) * height
+            for values in (curve.low, curve.high, curve.mean)
+        )
+        color = self._tokens.category[COLORS[curve.name]]
+        painter.setPen(QPen(QColor(blended(color, self._tokens.card, 0.55)), 1))
+        painter.drawLines(_segments(x, low, x, high))
+        painter.setPen(QPen(QColor(color), 1))
+        painter.drawLines(_segments(x[:-1], mean[:-1], x[1:], mean[1:]))
+
+
+class HeadingsItem(PixelItem):
+    """Names and means of the lanes, above every line that crosses the plot."""
+
+    def __init__(self, plot: TimePlot, lanes: LanesItem) -> None:
+        super().__init__(plot.box, z=110.0)
+        self._lanes = lanes
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw one heading per lane."""
+        model = self._lanes.model
+        if model is None:
+            return
+        for lane, rect in zip(model.lanes, self._lanes.lane_rects(len(model.lanes)), strict=True):
+            self._paint_heading(painter, lane, rect)
+
+    def _paint_heading(self, painter: QPainter, lane: Lane, rect: QRectF) -> None:
+        tokens = theme()
         face = font(0.92)
         metrics = QFontMetricsF(face)
         painter.setFont(face)
@@ -110,24 +145,10 @@ class LanesItem(PixelItem):
                 continue
             painter.setPen(tokens.color(token))
             place = QRectF(x, y, rect.width() - x, HEADING)
+            width = metrics.horizontalAdvance(text)
+            painter.fillRect(QRectF(x - 2, y + 1, width + 4, HEADING - 2), tokens.color("card"))
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
-            x += metrics.horizontalAdvance(text) + (8 if token == "text" else 18)
-
-    def _paint_curve(self, painter: QPainter, lane: Lane, curve: Curve, rect: QRectF) -> None:
-        there = np.flatnonzero(np.isfinite(curve.mean))
-        if not len(there):
-            return
-        height = rect.height() - 2
-        x = (there + 0.5) / len(curve.mean) * rect.width()
-        low, high, mean = (
-            rect.bottom() - 1 - lane.place(values[there]) * height
-            for values in (curve.low, curve.high, curve.mean)
-        )
-        color = self._tokens.category[COLORS[curve.name]]
-        painter.setPen(QPen(QColor(blended(color, self._tokens.card, 0.55)), 1))
-        painter.drawLines(_segments(x, low, x, high))
-        painter.setPen(QPen(QColor(color), 1))
-        painter.drawLines(_segments(x[:-1], mean[:-1], x[1:], mean[1:]))
+            x += width + (8 if token == "text" else 18)
 
 
 def _segments(x0: np.ndarray, y0: np.ndarray, x1: np.ndarray, y1: np.ndarray) -> list[QLineF]:
@@ -144,6 +165,7 @@ class WorkView(ChartView[WorkModel]):
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
         self.lanes = LanesItem(self.plot)
+        self.headings = HeadingsItem(self.plot, self.lanes)
         self.setMinimumHeight(120)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:

@@ -95,7 +95,7 @@ def work_model(
     columns: int,
 ) -> WorkModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to the playhead."""
-    series = series_of(track)
+    series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
@@ -117,7 +117,7 @@ def work_model(
         last_s=last_s,
         cursor_frame=end,
         lanes=tuple(lanes),
-        marks=marks(session, end),
+        marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),
     )
 

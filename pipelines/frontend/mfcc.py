@@ -22,7 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.frontend import _kernels
-from pipelines.frontend.parameters import SAMPLE_RATE, FeatureParameters
+from pipelines.frontend.parameters import (
+    SAMPLE_RATE,
+    FeatureParameterError,
+    FeatureParameters,
+)
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -237,7 +241,7 @@ def mel_filters(
             falling = np.where(right > centre, (right - bins) / (right - centre), np.inf)
         triangle = np.minimum(rising, falling)
         if not (len(bins) and np.all(np.isfinite(triangle))):
-            raise ValueError(
+            raise FeatureParameterError(
                 f"A mel filter at {centre * bin_hz:.0f} Hz is narrower than one bin of the "
                 f"spectrum: -nfilt {p.nfilt} is too many for -nfft {p.nfft}."
             )

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from profiler.errors import BadInput
+
 SAMPLE_RATE = 16_000
 """The one sample rate of this front end, in Hz; `pipelines.audio` resamples everything to it."""
 
@@ -43,7 +45,7 @@ NEUTRAL = frozenset(
 STREAMS_OF_13 = "0-12/13-25/26-38"
 
 
-class FeatureParameterError(ValueError):
+class FeatureParameterError(BadInput):
     """A `feat.params` that cannot be read or asks for features that are not implemented."""
 
 

@@ -83,7 +83,9 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
             continue
         word, *phones = line.split()
         if not phones or not word.isprintable():
-            raise DictionaryError(f"{file}, line {number}: a word and its phones should stand here.")
+            raise DictionaryError(
+                f"{file}, line {number}: a word and its phones should stand here."
+            )
         alternate = _ALTERNATE.match(word)
         found.setdefault(alternate["word"] if alternate else word, {})[tuple(phones)] = None
     if not found:

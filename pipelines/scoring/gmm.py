@@ -85,16 +85,14 @@ class Gmm:
 def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
     """One product [n, 27] × [27, densities] per codebook and stream.
 
-    Per Gaussian 27 multiply-adds. The parameters are read once per eight frames in the tiling,
-    once per call at least; a log density is written once.
+    Compulsory: the parameters once per call, each log density written. A codebook's parameters of
+    one stream (14 kB) stay in the first-level cache for all frames, so the tiling adds only that
+    a line is read before it is overwritten.
     """
     parameters = float(p.gaussians.nbytes)
     per_frame = p.n_codebooks * STREAMS * p.n_densities
     expanded = STREAMS * EXPANDED * FLOAT
     least = Linear(fixed=parameters, per_work=(FLOAT + expanded / per_frame, 0.0, 0.0))
-    # Eight panels of 16 densities fit the first-level cache, so rereading is per codebook and
-    # stream from there; from beyond it comes what the compulsory traffic says, and the written
-    # lines are read before they are overwritten.
     most = Linear(fixed=parameters, per_work=(2 * FLOAT + expanded / per_frame, 0.0, 0.0))
     return Cost(
         operations={

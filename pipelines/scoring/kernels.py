@@ -23,6 +23,7 @@ from numba import njit
 
 from pipelines.scoring.vector import (
     LANES,
+    WIDE_REGISTERS,
     bound_of_nth,
     copy_floats,
     count_bits,
@@ -86,7 +87,8 @@ def _multiply(
     while t < n:
         at, ct = a + t * a_stride, c + t * c_stride
         p = 0
-        if n - t >= 8:
+        # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
+        if WIDE_REGISTERS and n - t >= 8:
             while p < panels:
                 bp, cp = b + p * panel_stride, ct + p * 4 * LANES
                 if panels - p >= 2:
@@ -99,7 +101,7 @@ def _multiply(
         elif n - t >= 4:
             while p < panels:
                 bp, cp = b + p * panel_stride, ct + p * 4 * LANES
-                if panels - p >= 2:
+                if WIDE_REGISTERS and panels - p >= 2:
                     _tile_4x2(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
                     p += 2
                 else:
@@ -212,7 +214,7 @@ def logarithms(
 
 
 @njit(nogil=True, cache=True)
-def _threshold(at: int, groups: int, keep: int, best: float) -> float:
+def _threshold(at: int, groups: int, keep: int, best: float) -> Any:
     """A number that `keep` or a few more of the floats at `at` reach, by bisection."""
     step = np.float32(16.0)
     low = np.float32(best)

@@ -32,16 +32,20 @@ class Meter:
         self._at = self._clock()
 
     def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
-        """`stage` ran from the end of the one before until now."""
+        """`stage` ran from the end of the one before until now.
+
+        Before `register` nothing is recorded; afterwards an unknown stage is a KeyError.
+        """
         now = self._clock()
-        self._lane.put(
-            self._ids.get(stage, 0),
-            self._at,
-            now,
-            self._first,
-            self._frames,
-            work0,
-            work1,
-            work2,
-        )
+        if self._ids:
+            self._lane.put(
+                self._ids[stage],
+                self._at,
+                now,
+                self._first,
+                self._frames,
+                work0,
+                work1,
+                work2,
+            )
         self._at = now

@@ -8,6 +8,7 @@ the products are too small for it, and the kernels do not call it.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,7 +39,7 @@ class Team:
         middles = ends - work / work.sum() / 2
         cuts = np.searchsorted(middles, np.arange(1, self.threads) / self.threads)
         edges = [0, *(int(cut) for cut in cuts), len(work)]
-        self.ranges = list(zip(edges[:-1], edges[1:], strict=True))
+        self.ranges = list(pairwise(edges))
         self._pool: ThreadPoolExecutor | None = None
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="scoring")

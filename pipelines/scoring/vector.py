@@ -13,13 +13,28 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _untyped_intrinsic
+
+# numba's type hints take the typing context for a parameter of the call.
+intrinsic: Any = _untyped_intrinsic
 
 LANES = 16
 VECTOR_BYTES = 4 * LANES
+
+
+def _wide_registers() -> bool:
+    """Whether a vector of 16 floats is one of at least 32 registers (AVX-512)."""
+    try:
+        return bool(llvm.get_host_cpu_features().get("avx512f", False))
+    except RuntimeError:  # llvmlite does not know this processor
+        return False
+
+
+WIDE_REGISTERS = _wide_registers()
 
 _F32 = ir.FloatType()
 _I16 = ir.IntType(16)
@@ -144,7 +159,8 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
 
         return signature, generate
 
-    return tile
+    made: Callable[..., None] = tile
+    return made
 
 
 def _cell(builder: Any, c: Any, c_stride: Any, row: int, panel: int) -> Any:
@@ -206,7 +222,8 @@ def make_rows(panels: int) -> Callable[..., None]:
 
         return signature, generate
 
-    return rows
+    made: Callable[..., None] = rows
+    return made
 
 
 @intrinsic

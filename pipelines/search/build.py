@@ -28,6 +28,9 @@ COMPILER_VERSION = 1
 """Raised whenever the same inputs would give another graph; part of the cache key."""
 SILENCE_PROBABILITY = 0.3
 FILLER_PROBABILITY = 0.01
+TRANSITION_SCALE = 0.1
+"""Weight of the HMM transition probabilities beside language model and scaled acoustics; Kaldi's
+recipes call it self-loop scale and take 0.1 too."""
 
 Progress = Callable[[str, float], None]
 
@@ -45,6 +48,7 @@ class Recipe:
     trigrams: int = 200_000
     silence_probability: float = SILENCE_PROBABILITY
     filler_probability: float = FILLER_PROBABILITY
+    transition_scale: float = TRANSITION_SCALE
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON values."""
@@ -73,6 +77,15 @@ def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, 
     model = ngram.restrict(model, chosen)
     model = ngram.prune(model, (recipe.bigrams, recipe.trigrams))
     return model, words.restrict(chosen)
+
+
+def write_language(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
+    """The pruned language model (ARPA) and dictionary of `recipe`, as files for another decoder."""
+    model, words = language(recipe, sphinx.load(recipe.model).mdef)
+    paths = folder / "language.arpa", folder / "words.dict"
+    arpa.write(model, paths[0])
+    dictionaries.write(words, paths[1])
+    return paths
 
 
 def filler_phones(directory: Path, definition: ModelDefinition, recipe: Recipe) -> dict[str, float]:
@@ -108,7 +121,9 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     )
     lex_fst = to_kaldifst(lex)
     kaldifst.arcsort(lex_fst, "olabel")
-    fst = kaldifst.StdVectorFst(kaldifst.compose(lex_fst, to_kaldifst(grammar.acceptor(lm))))
+    grammar_fst = to_kaldifst(grammar.acceptor(lm))
+    kaldifst.arcsort(grammar_fst, "ilabel")
+    fst = kaldifst.StdVectorFst(kaldifst.compose(lex_fst, grammar_fst))
     progress("determinising words", 0.14)
     _determinise(fst)
     progress("minimising words", 0.19)
@@ -129,7 +144,8 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     del spelled
     _determinise(fst)
     progress("adding self-loops", 0.90)
-    stay, leave = transition_costs(definition, model.transitions)
+    scale = np.float32(recipe.transition_scale)
+    stay, leave = (scale * c for c in transition_costs(definition, model.transitions))
     result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
     del fst
     progress("checking the graph", 0.97)
@@ -161,9 +177,7 @@ def transition_costs(
     return stay.astype(np.float32), leave.astype(np.float32)
 
 
-def _phones(
-    words: Dictionary, word: str, definition: ModelDefinition
-) -> list[tuple[int, ...]]:
+def _phones(words: Dictionary, word: str, definition: ModelDefinition) -> list[tuple[int, ...]]:
     if word not in words:
         return []
     return [tuple(definition.phone(p) for p in pron) for pron in words[word]]

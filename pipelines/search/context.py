@@ -88,7 +88,11 @@ def spell(fst: Fst, sequences: NDArray[np.int32], first_symbol: int) -> Fst:
         np.concatenate([fst.olabel[is_phone], silent, fst.olabel[others]]),
         np.concatenate([fst.weight[is_phone], silent, fst.weight[others]]),
         np.concatenate(
-            [middle_state[middle], last_state[middle_keys // span], last_keys // span]
-            + [fst.target[others]]
+            [
+                middle_state[middle],
+                last_state[middle_keys // span],
+                last_keys // span,
+                fst.target[others],
+            ]
         ),
     )

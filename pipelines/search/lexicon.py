@@ -103,5 +103,5 @@ def transducer(
             state = target
     final = np.full(n_states, np.inf, dtype=np.float32)
     final[begin] = 0.0
-    source, ilabel, olabel, weight, target = (np.array(c) for c in zip(*arcs, strict=True))
-    return from_arcs(n_states, between, final, source, ilabel, olabel, weight, target), labels
+    columns = [np.array(column) for column in zip(*arcs, strict=True)]
+    return from_arcs(n_states, between, final, *columns), labels

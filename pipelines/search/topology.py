@@ -49,10 +49,10 @@ def fold_epsilons(fst: Fst) -> Fst:
     """
     for _ in range(MAX_FOLDS):
         before = fst.n_arcs
-        fst = trim(_fold_single_entries(_fold_single_exits(fst)))
+        fst = _fold_single_entries(_fold_single_exits(fst))
         if fst.n_arcs == before:
             break
-    return fst
+    return trim(fst)
 
 
 def _fold_single_exits(fst: Fst) -> Fst:
@@ -120,8 +120,8 @@ def trim(fst: Fst) -> Fst:
     degree = np.diff(fst.first)
     while len(frontier):
         arcs = np.repeat(fst.first[frontier], degree[frontier]) + _ranges(degree[frontier])
-        target = np.unique(fst.target[arcs])
-        frontier = target[~reached[target]]
+        target = fst.target[arcs]
+        frontier = np.unique(target[~reached[target]])
         reached[frontier] = True
     if reached.all():
         return fst

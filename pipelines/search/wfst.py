@@ -29,7 +29,7 @@ MAX_HEADER = 64 * 1024 * 1024
 _PREAMBLE = struct.Struct("<8sIII")
 
 STATE = np.dtype(
-    [("first", "<u4"), ("epsilon", "<u4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
+    [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
 )
 """A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
 ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
@@ -83,7 +83,8 @@ class Graph:
     def to_fst(self) -> Fst:
         """The same graph with its self-loops as arcs (for OpenFst and other decoders)."""
         n = self.n_states
-        degree = np.diff(self.states["first"].astype(np.int64))
+        first = self.states["first"].astype(np.int64)
+        degree = first[1:] - first[:-1]
         source = np.repeat(np.arange(n), degree)
         loops = np.nonzero(self.states["loop_label"][:-1] > 0)[0]
         return from_arcs(
@@ -114,10 +115,10 @@ def from_fst(
 
     `pronunciations`: per word its pronunciations as phone numbers. GraphError when it is unsound.
     """
-    # Within a state arcs come sorted by input label, so epsilons first; the records want them last.
+    # The records want a state's epsilon arcs last.
     epsilon = fst.ilabel == 0
     source = fst.source
-    order = np.lexsort((fst.ilabel, epsilon, source))
+    order = np.argsort(2 * source.astype(np.int64) + epsilon, kind="stable")
     arcs = np.empty(fst.n_arcs, dtype=ARC)
     for name, column in (
         ("target", fst.target),
@@ -228,7 +229,7 @@ def load(path: str | os.PathLike[str]) -> Graph:
     except OSError as error:
         raise GraphError(f"{file} cannot be read: {error.strerror or error}.") from error
     try:
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name, dtype in _ARRAYS:
             at, count = header["arrays"][name]
             piece = mapped[start + at : start + at + count * dtype.itemsize]

@@ -15,7 +15,7 @@ SCALAR_CHAINS = 8
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def fma_vector(values: np.ndarray, repeats: int) -> float:
+def fma_vector(values: np.ndarray, repeats: int) -> np.float32:
     """Evaluate a polynomial of 16 multiply-adds on each of `values` (float32 [n]), `repeats` times."""
     a = np.float32(0.5)
     b = np.float32(0.25)
@@ -30,7 +30,7 @@ def fma_vector(values: np.ndarray, repeats: int) -> float:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def fma_scalar(values: np.ndarray, index: np.ndarray, repeats: int) -> float:
+def fma_scalar(values: np.ndarray, index: np.ndarray, repeats: int) -> np.float32:
     """Sum products over indirect loads (uint32 [n]), 8 chains: 1 multiply-add per element, not vectorisable."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0.0)
     f = np.float32(0.999)
@@ -64,7 +64,7 @@ def log_loop(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def read(values: np.ndarray, repeats: int) -> float:
+def read(values: np.ndarray, repeats: int) -> np.float32:
     """Read all of `values` (float32 [n]) `repeats` times and return a sum, so that none is left out."""
     total = np.float32(0.0)
     for r in range(repeats):

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from profiler.errors import Cancelled as Stopped
 from profiler.machine.describe import describe
 from profiler.machine.peaks import (
     BANDWIDTH,
@@ -50,10 +51,6 @@ ROUNDS: Final = 9
 RECHECK_ROUNDS: Final = 5
 
 
-class CalibrationCancelled(RuntimeError):
-    """The user has cancelled the calibration; nothing was stored."""
-
-
 Task = Callable[[int], object]
 """A kernel call that repeats its work the given number of times."""
 
@@ -63,7 +60,7 @@ def measure(
 ) -> Peaks:
     """Measure all roofs for `threads` threads (and one); about 3 s, plus compilation the first time.
 
-    `progress(what, fraction)` is told of each step; CalibrationCancelled as soon as `cancelled()`.
+    `progress(what, fraction)` is told of each step; profiler.errors.Cancelled as soon as `cancelled()`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -74,12 +71,12 @@ def measure(
         steps = list(_steps(threads, pool))
         for i, (what, step) in enumerate(steps):
             if cancelled is not None and cancelled():
-                raise CalibrationCancelled("the calibration was cancelled")
+                raise Stopped("the calibration was cancelled")
             if progress is not None:
-                progress(f"measuring the machine: {what}", i / len(steps))
+                progress(what, i / len(steps))
             roofs.append(step(ROUNDS))
     if progress is not None:
-        progress("measuring the machine: done", 1.0)
+        progress("done", 1.0)
     return Peaks.from_rows(Peaks((*roofs, *_best_of(roofs))).rows())
 
 
@@ -119,7 +116,7 @@ def load_or_measure(
 
 def _key(threads: int) -> str:
     machine = describe()
-    same = [METHOD, threads]
+    same: list[Any] = [METHOD, threads]
     same += [
         machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
     ]
@@ -144,15 +141,24 @@ def _steps(threads: int, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Callab
     positive = np.linspace(0.1, 5.0, VECTOR, dtype=np.float32)
     out = np.empty_like(small)
     order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
+
+    def numpy_exp(repeats: int) -> None:
+        for _ in range(repeats):
+            np.exp(small, out=out)
+
+    def numpy_log(repeats: int) -> None:
+        for _ in range(repeats):
+            np.log(positive, out=out)
+
     arithmetic: dict[str, tuple[float, Task]] = {
         "fma": (
             2.0 * kernels.HORNER_TERMS * VECTOR,
             lambda n: kernels.fma_vector(np.full(VECTOR, 0.5, np.float32), n),
         ),
         "scalar": (2.0 * VECTOR, lambda n: kernels.fma_scalar(small, order, n)),
-        "exp.numpy": (VECTOR, lambda n: [np.exp(small, out=out) for _ in range(n)]),
+        "exp.numpy": (VECTOR, numpy_exp),
         "exp.numba": (VECTOR, lambda n: kernels.exp_loop(small, out, n)),
-        "log.numpy": (VECTOR, lambda n: [np.log(positive, out=out) for _ in range(n)]),
+        "log.numpy": (VECTOR, numpy_log),
         "log.numba": (VECTOR, lambda n: kernels.log_loop(positive, out, n)),
     }
     for name, (count, task) in arithmetic.items():
@@ -173,11 +179,20 @@ def _steps(threads: int, pool: ThreadPoolExecutor) -> Iterator[tuple[str, Callab
             lambda rounds, size=size: _triad(size, rounds),  # type: ignore[misc]
         )
     tiny = np.zeros(1, np.float32)
-    calls: dict[str, Task] = {
-        "numpy": lambda n: [np.add(tiny, tiny, out=tiny) for _ in range(n)],
-        "numba": lambda n: [kernels.nothing(1) for _ in range(n)],
-        "python": lambda n: [_nothing(1) for _ in range(n)],
-    }
+
+    def numpy_call(repeats: int) -> None:
+        for _ in range(repeats):
+            np.add(tiny, tiny, out=tiny)
+
+    def numba_call(repeats: int) -> None:
+        for _ in range(repeats):
+            kernels.nothing(1)
+
+    def python_call(repeats: int) -> None:
+        for _ in range(repeats):
+            _nothing(1)
+
+    calls: dict[str, Task] = {"numpy": numpy_call, "numba": numba_call, "python": python_call}
     for name, task in calls.items():
         yield f"a {name} call", lambda rounds, name=name, task=task: _call(name, task, rounds)  # type: ignore[misc]
 

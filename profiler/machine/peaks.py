@@ -9,7 +9,7 @@ by size, not by cache name: names are right only where topology is known.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 RATE: Final = "rate"
@@ -60,7 +60,8 @@ class Peaks:
     def rate(self, operation: str, threads: int = 1, dtype: str = NOMINAL_DTYPE) -> Roof | None:
         """Return the roof of an operation class (operations/s), or None when it was not measured.
 
-        Of the measured thread counts the largest not above `threads` is taken.
+        Of the measured thread counts the largest not above `threads` is taken. A class may name its
+        library ("exp.numba"); where that was not measured, the class itself counts ("exp").
         """
         key = (operation, threads, dtype)
         if key not in self._cache:
@@ -78,9 +79,10 @@ class Peaks:
         return sorted((r for r in steps if one and r.threads == one.threads), key=lambda r: r.bytes)
 
     def bandwidth(self, working_set_bytes: float, threads: int = 1) -> Roof | None:
-        """Return the read bandwidth of the plateau that holds `working_set_bytes`, or None.
+        """Return the read bandwidth for a working set of that size, or None when none was measured.
 
-        The smallest rung that is not smaller than the working set is taken; above the ladder its last.
+        Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
+        set still lies in the faster level. Beyond the ladder's ends the end counts.
         """
         key = ("ladder", threads)
         if key not in self._cache:
@@ -89,8 +91,23 @@ class Peaks:
         sizes, rungs = self._cache[key]
         if not rungs:
             return None
-        found: Roof = rungs[min(bisect_left(sizes, working_set_bytes), len(rungs) - 1)]
-        return found
+        above = bisect_left(sizes, working_set_bytes)
+        if above == 0 or above == len(rungs):
+            found: Roof = rungs[min(above, len(rungs) - 1)]
+            return found
+        low, high = rungs[above - 1], rungs[above]
+        part = math.log(working_set_bytes / low.bytes) / math.log(high.bytes / low.bytes)
+
+        def between(a: float, b: float) -> float:
+            return 1.0 / ((1.0 - part) / a + part / b)
+
+        return replace(
+            high,
+            bytes=int(working_set_bytes),
+            median=between(low.median, high.median),
+            low=between(low.low, high.low),
+            high=between(low.high, high.high),
+        )
 
     def overhead_ns(self, name: str = "numpy") -> float | None:
         """Return the measured cost of one call through a library in ns, or None."""
@@ -164,7 +181,7 @@ def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
 
 
 def drift(before: Peaks, after: Peaks) -> dict[str, float]:
-    """Return by how much each roof measured again has changed: 'gemm' → -0.05 is 5 % slower."""
+    """Return by how much each roof measured again has changed: gemm → -0.05 means 5 % slower."""
     old = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in before.roofs}
     changes = {}
     for roof in after.roofs:

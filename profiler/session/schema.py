@@ -78,7 +78,7 @@ TABLES: Final[dict[str, str]] = {
     ),
     # data: int8 [n, 2], lowest and highest sample per frame, -127…127
     "peaks": "CREATE TABLE peaks(utterance INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
-    # one measured roof of the machine; phase: start or recheck; kind: rate, bandwidth or overhead
+    # one measured roof of the machine; phase: start, or end where measured again; kind: rate, bandwidth or overhead
     "calibration": (
         "CREATE TABLE calibration(id INTEGER PRIMARY KEY, phase TEXT NOT NULL, kind TEXT NOT NULL, "
         "name TEXT NOT NULL, dtype TEXT NOT NULL, threads INTEGER NOT NULL, bytes INTEGER NOT NULL, "

@@ -423,10 +423,11 @@ class SessionWriter:
         execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
         execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
         execute("COMMIT")
-        execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        execute("PRAGMA busy_timeout = 50")
         deadline = time.monotonic() + RELEASE_SECONDS
         while True:
             try:
+                execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 execute("PRAGMA journal_mode = DELETE")
                 return
             except sqlite3.OperationalError:

@@ -31,7 +31,7 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
-            return _parse(file, _lines(file, io.BufferedReader(stream)), max_order)  # type: ignore[arg-type]
+            return _parse(file, _lines(file, io.BufferedReader(stream)), max_order)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise LanguageModelError(f"{file} is a damaged gzip file: {error}.") from error
     except OSError as error:
@@ -40,7 +40,6 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
 
 def write(model: NGram, path: str | os.PathLike[str]) -> None:
     """Writes the model as ARPA text with seven digits; OSError where that is impossible."""
-    backoff_free = LOG_ZERO / 2
     with Path(path).open("w", encoding="utf-8", newline="\n") as out:
         out.write("\\data\\\n")
         out.writelines(f"ngram {k}={n}\n" for k, n in enumerate(model.counts, start=1))
@@ -48,14 +47,16 @@ def write(model: NGram, path: str | os.PathLike[str]) -> None:
         for k in range(1, model.order + 1):
             out.write(f"\n\\{k}-grams:\n")
             prob = model.log_prob[k - 1] / LN10
-            columns = [words[model.ids[k - 1][:, i]] for i in range(k)]
-            if k < model.order:
-                backoff = np.where(
-                    model.log_backoff[k - 1] < backoff_free, -99.0, model.log_backoff[k - 1] / LN10
-                )
-                out.writelines(f"{p:.7f}\t{' '.join(gram)}\t{b:.7f}\n" for p, *gram, b in zip(prob, *columns, backoff, strict=True))
+            grams = words[model.ids[k - 1]].tolist()
+            if k == model.order:
+                lines = (f"{p:.7f}\t{' '.join(g)}\n" for p, g in zip(prob, grams, strict=True))
             else:
-                out.writelines(f"{p:.7f}\t{' '.join(gram)}\n" for p, *gram in zip(prob, *columns, strict=True))
+                backoff = np.maximum(model.log_backoff[k - 1] / LN10, -99.0)
+                lines = (
+                    f"{p:.7f}\t{' '.join(g)}\t{b:.7f}\n"
+                    for p, g, b in zip(prob, grams, backoff, strict=True)
+                )
+            out.writelines(lines)
         out.write("\n\\end\\\n")
 
 
@@ -65,7 +66,9 @@ def _lines(file: Path, stream: io.BufferedReader) -> Iterator[str]:
         if not line:
             return
         if len(line) > MAX_LINE:
-            raise LanguageModelError(f"{file} is not an ARPA file: a line is over {MAX_LINE} bytes.")
+            raise LanguageModelError(
+                f"{file} is not an ARPA file: a line is over {MAX_LINE} bytes."
+            )
         try:
             yield line.decode("utf-8").strip()
         except UnicodeDecodeError:

@@ -127,7 +127,9 @@ class _Reader:
 
     def _children(self, pointers: NDArray[np.int64], count: int, k: int) -> int:
         if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > count:
-            raise self.fail(f"the pointers to its {k}-grams do not ascend from 0 to at most {count}")
+            raise self.fail(
+                f"the pointers to its {k}-grams do not ascend from 0 to at most {count}"
+            )
         return int(pointers[-1])
 
     def _words(self, n: int) -> list[str]:

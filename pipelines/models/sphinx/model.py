@@ -147,7 +147,7 @@ def _check_gaussians(
         raise ModelError(
             f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}"
         )
-    codebooks, densities, dimensions = means.shape
+    codebooks, _, dimensions = means.shape
     # Before the streams: a continuous model has one of 39, and its kind is the better reason.
     if codebooks == definition.n_senones and codebooks != definition.n_ci:
         raise ModelError(

@@ -20,6 +20,7 @@ VARIANCE_FLOOR = 1e-4
 TRANSITION_FLOOR = 1e-4
 WEIGHT_FLOOR = 1e-7
 MAX_STREAMS = 16
+LARGEST = 1e10  # of a mean or variance: log densities then stay finite in single precision
 
 Array = np.ndarray[Any, Any]
 
@@ -60,6 +61,8 @@ def read_gaussians(path: Path, what: str) -> GaussianTable:
         codebooks * densities * sum(lengths),
         f"{codebooks} × {densities} × {sum(lengths)}",
     )
+    if float(np.abs(values).max()) > LARGEST:
+        raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no {what} file")
     table = values.reshape(codebooks, densities * sum(lengths))
     parts = np.split(table, np.cumsum([densities * n for n in lengths])[:-1], axis=1)
     return GaussianTable(

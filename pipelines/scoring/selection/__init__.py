@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 class SelectionStrategy(Protocol):
     """Scores of all senones for a few frames. A module of this package calls it `Strategy`."""
 
-    stages: dict[str, tuple[str, ...]]
+    stages: ClassVar[dict[str, tuple[str, ...]]]
     """The stages it records beyond those of `gmm.STAGES`, and their work counts."""
 
     def configure(self, selection: Any) -> None:

@@ -6,7 +6,7 @@ best density taken out before the exponential, and one logarithm for the product
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,10 @@ Array = np.ndarray[Any, Any]
 class Strategy:
     """Exact scoring."""
 
-    stages = {"score.exp": ("exponentials",), "score.mixture": ("components",)}
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+        "score.exp": ("exponentials",),
+        "score.mixture": ("components",),
+    }
 
     def __init__(self, gmm: Gmm) -> None:
         self._gmm = gmm
@@ -58,33 +61,33 @@ class Strategy:
     def _exp_cost(self, frames: int) -> Cost:
         """A comparison, a subtraction and an exponential per density, read and written in place.
 
-        The maximum and the exponential are two passes over 128 densities in the first-level cache.
+        The second pass over a stream's 128 densities finds them in the first-level cache.
         """
+        traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
         return Cost(
             operations={
                 "exp": Linear(per_work=(1.0, 0.0, 0.0)),
                 "fma": Linear(per_work=(2.0, 0.0, 0.0)),
             },
-            bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
-            bytes_max=Linear(per_work=(3.0 * FLOAT, 0.0, 0.0)),
+            bytes_min=traffic,
+            bytes_max=traffic,
             working_set_bytes=float(frames * self._gmm.gaussians_per_frame * FLOAT),
         )
 
     def _mixture_cost(self, frames: int) -> Cost:
         """One product [n, densities] × [densities, senones] per codebook and stream.
 
-        Compulsory: the weights, the exponentials and the likelihoods once. The tiling reads a
-        codebook's exponentials again for every 32 senones, and a panel's weights for every eight
-        frames; both from near caches, counted as traffic at most.
+        Compulsory: the weights once per call, the exponentials and the likelihoods. The tiling
+        streams the padded weights once per call: 32 senones' weights and likelihoods stay in the
+        nearest caches for all frames, a codebook's exponentials for all its senones. A line of
+        results is read before it is overwritten.
         """
         p = self._gmm.parameters
         weights = float(STREAMS * p.n_densities * p.n_senones * FLOAT)
         exponentials = self._gmm.gaussians_per_frame * FLOAT
         results = p.n_senones * FLOAT
         least = (exponentials + results) / self._components
-        again = float((p.senones_per_codebook / (2 * kernels.LANES)).mean())
-        rereads = max(0.0, 1.0 - 8.0 / frames) * weights / 8.0
-        most = (exponentials * max(1.0, again) + 5 * results + rereads) / self._components
+        most = (exponentials + 2 * results * p.columns / p.n_senones) / self._components
         return Cost(
             operations={
                 "gemm": Linear(per_work=(2.0, 0.0, 0.0)),

@@ -6,7 +6,7 @@ exponentials and, above all, the mixture components. N = 4 is pocketsphinx' defa
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ DEFAULT_TOP_N = 4
 class Strategy:
     """The N best densities of each codebook and stream."""
 
-    stages = {
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {
         "score.select": ("selected",),
         "score.exp": ("exponentials",),
         "score.mixture": ("components",),
@@ -86,7 +86,7 @@ class Strategy:
                 "scalar": Linear(per_work=(2.0, 0.0, 0.0)),
             },
             bytes_min=Linear(per_work=(FLOAT * (per_selected + 2), 0.0, 0.0)),
-            bytes_max=Linear(per_work=(FLOAT * (2 * per_selected + 5), 0.0, 0.0)),
+            bytes_max=Linear(per_work=(FLOAT * (per_selected + 4), 0.0, 0.0)),
             working_set_bytes=float(frames * self._gmm.gaussians_per_frame * FLOAT),
         )
 
@@ -118,6 +118,6 @@ class Strategy:
                 )
             },
             bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),
-            bytes_max=Linear(per_work=((FLOAT + 5 * results) * padding, 0.0, 0.0)),
+            bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
             working_set_bytes=float(p.weights.nbytes),
         )

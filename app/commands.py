@@ -1,0 +1,240 @@
+"""The list of the window's actions: what a person can do, by which key, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+
+from app import exporting
+from app.actions import Action, Registry
+from app.theme import theme
+from app.views import VIEWS
+
+if TYPE_CHECKING:
+    from app.main_window import MainWindow
+
+ZOOM_STEP = 1.4
+PAN_STEP = 0.2
+
+MOUSE = (
+    ("Ctrl + wheel", "zoom at the mouse"),
+    ("drag", "select a time range"),
+    ("Shift + drag", "move the time range"),
+    ("double-click", "show everything"),
+)
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("commands", text)
+
+
+def mouse_rows() -> tuple[tuple[str, str], ...]:
+    """Return what mouse and wheel do in the charts, for the key sheet."""
+    return tuple((tr(keys), tr(text)) for keys, text in MOUSE)
+
+
+def register(actions: Registry, window: MainWindow) -> None:
+    """Register every action of ``window``."""
+    for action in (*_file(window), *_run(window), *_view(window), *_panels(window), *_help(window)):
+        actions.add(action)
+
+
+def _file(w: MainWindow) -> list[Action]:
+    group = tr("File")
+    has_session = w.has_session
+    done = w.has_finished_session
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = lambda: True,
+        help: str = "",
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, None, help)
+
+    data = partial(partial, exporting.ask_data, w.files, w.playhead)
+    found = [
+        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.is_idle),
+        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.is_idle),
+        add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=w.has_bundled),
+        add("file.open", tr("Open session…"), w.files.ask_session, "Ctrl+O"),
+        add(
+            "file.copy",
+            tr("Save a copy of the session…"),
+            w.files.save_copy,
+            "Ctrl+S",
+            enabled=done,
+            help=tr("A session is saved while it is recorded; this makes a copy of a finished one"),
+        ),
+        add("file.close", tr("Close session"), w.playhead.close, "Ctrl+W", enabled=has_session),
+        add("file.export", tr("Export…"), w.open_export, "Ctrl+E", enabled=has_session),
+        add(
+            "export.desk",
+            tr("Picture of the desk…"),
+            partial(_desk_picture, w),
+            enabled=has_session,
+        ),
+    ]
+    for view_id, entry in VIEWS.items():
+        text = tr("Picture of {0}…").format(tr(entry.load().title))
+        export = partial(_view_picture, w, view_id)
+        found.append(add(f"export.{view_id}", text, export, enabled=partial(w.can_export, view_id)))
+    found += [
+        add("export.csv", tr("Stages as a table (CSV)…"), data("csv"), enabled=has_session),
+        add("export.chrome", tr("Chrome trace…"), data("chrome"), enabled=has_session),
+        add("export.speedscope", tr("Speedscope…"), data("speedscope"), enabled=has_session),
+        add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
+    ]
+    return found
+
+
+def _desk_picture(w: MainWindow) -> None:
+    exporting.ask_picture(w.files, w.playhead, w.desk, tr("the desk"))
+
+
+def _view_picture(w: MainWindow, view_id: str) -> None:
+    view = w.desk.views[view_id]
+    exporting.ask_picture(w.files, w.playhead, view, tr(view.title))
+
+
+def _view_shown(w: MainWindow, view_id: str) -> bool:
+    return w.desk.is_shown(view_id)
+
+
+def _toggle_view(w: MainWindow, view_id: str) -> None:
+    w.desk.show_view(view_id, not w.desk.is_shown(view_id))
+
+
+def _run(w: MainWindow) -> list[Action]:
+    group = tr("Run")
+    line = w.pipeline
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = lambda: True,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, checked)
+
+    return [
+        add("run.start", tr("Run"), w.runs.start, "Ctrl+R", enabled=lambda: w.runs.can_start),
+        add("run.stop", tr("Stop the run"), w.runs.stop, "Ctrl+.", enabled=w.can_stop),
+        add("run.demo", tr("Run the demo"), w.runs.demo, "Ctrl+D", enabled=w.can_demo),
+        add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.is_running),
+        add(
+            "run.show", tr("Show the running session"), w.runs.show_running, enabled=w.is_elsewhere
+        ),
+        add(
+            "run.selection",
+            tr("Gaussian selection"),
+            lambda: line.set_selecting(not line.selecting),
+            "G",
+            checked=lambda: line.selecting,
+        ),
+        add(
+            "run.skipping",
+            tr("Frame skipping"),
+            lambda: line.set_skipping(not line.skipping),
+            "K",
+            checked=lambda: line.skipping,
+        ),
+    ]
+
+
+def _view(w: MainWindow) -> list[Action]:
+    group = tr("View")
+    axis, playhead = w.axis, w.playhead
+    has = w.has_session
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = has,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, checked)
+
+    return [
+        add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
+        add(
+            "view.live", tr("Follow the run"), playhead.go_live, "L", enabled=lambda: playhead.live
+        ),
+        add(
+            "view.hold", tr("Hold the view, the run goes on"), w.hold, enabled=lambda: playhead.live
+        ),
+        add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
+        add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
+        add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
+        add("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
+        add("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
+        add("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
+        add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
+        add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
+        add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=lambda: True),
+    ]
+
+
+def _panels(w: MainWindow) -> list[Action]:
+    group = tr("Panels")
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, checked=checked)
+
+    found = [
+        add(
+            "panel.form",
+            tr("Pipeline"),
+            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
+            "Ctrl+1",
+            checked=lambda: not w.desk.form.isHidden(),
+        )
+    ]
+    for number, (view_id, entry) in enumerate(VIEWS.items(), start=2):
+        found.append(
+            add(
+                f"panel.{view_id}",
+                tr(entry.load().title),
+                partial(_toggle_view, w, view_id),
+                *([f"Ctrl+{number}"] if number <= 9 else []),
+                checked=partial(_view_shown, w, view_id),
+            )
+        )
+    return [
+        *found,
+        add("panel.reset", tr("Reset the layout"), w.reset_layout),
+        add("panel.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home"),
+        add(
+            "theme.toggle",
+            tr("Dark theme"),
+            lambda: w.choose_theme("light" if theme().is_dark else "dark"),
+            "Ctrl+T",
+            checked=lambda: theme().is_dark,
+        ),
+        add("theme.system", tr("Theme of the system"), lambda: w.choose_theme("system")),
+    ]
+
+
+def _help(w: MainWindow) -> list[Action]:
+    group = tr("Help")
+    return [
+        Action("help.palette", tr("Commands…"), group, w.open_palette, ("Ctrl+Shift+P",)),
+        Action("help.keys", tr("Keys"), group, w.open_keys, ("?",)),
+    ]

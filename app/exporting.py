@@ -1,0 +1,87 @@
+"""Pictures and data out of the window: asks for a file and hands the work to whoever does it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QWidget
+
+from app.theme import theme
+
+if TYPE_CHECKING:
+    from app.files import Files
+    from app.playhead import Playhead
+
+PICTURE_SCALE = 2.0
+"""Pixels per point of a picture: sharp on paper and on dense screens."""
+
+PICTURE_KINDS = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
+DATA: dict[str, tuple[str, str]] = {
+    "csv": (".csv", "CSV (*.csv)"),
+    "chrome": (".trace.json", "Chrome trace (*.json)"),
+    "speedscope": (".speedscope.json", "speedscope (*.json)"),
+}
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("exporting", text)
+
+
+def provenance(playhead: Playhead) -> dict[str, str]:
+    """Return what a picture says of its origin: session, program, machine, configuration."""
+    session = playhead.session
+    if session is None:
+        return {}
+    meta: dict[str, Any] = session.meta
+    machine = meta.get("machine") or {}
+    known = {
+        "session": meta.get("session_id"),
+        "file": Path(session.path).name,
+        "asrscope": meta.get("asrscope_version"),
+        "preset": meta.get("preset"),
+        "cpu": machine.get("cpu") if isinstance(machine, dict) else None,
+    }
+    return {key: str(value) for key, value in known.items() if value}
+
+
+def ask_picture(files: Files, playhead: Playhead, widget: QWidget, name: str) -> None:
+    """Ask where to, then write a picture of ``widget`` as PNG, SVG or PDF."""
+    title = tr("Picture of {0}").format(name)
+    target = files.ask_target(title, ".png", PICTURE_KINDS)
+    if target is not None:
+        files.write(target, partial(write_picture, playhead, widget))
+
+
+def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
+    """Write a picture of ``widget`` as it is on the screen."""
+    from app import pictures
+
+    pictures.export(
+        widget,
+        target,
+        size=(widget.width(), widget.height()),
+        scale=PICTURE_SCALE,
+        theme=theme().name,
+        provenance=provenance(playhead),
+    )
+
+
+def ask_data(files: Files, playhead: Playhead, kind: str) -> None:
+    """Ask where to, then write the session's data."""
+    suffix, kinds = DATA[kind]
+    target = files.ask_target(tr("Export"), suffix, kinds)
+    if target is not None:
+        files.write(target, partial(write_data, playhead, kind))
+
+
+def write_data(playhead: Playhead, kind: str, target: Path) -> None:
+    """Write stages (``csv``) or spans (``chrome``, ``speedscope``) of the session shown."""
+    from profiler.export import chrome_trace, speedscope, table
+
+    writer = {"csv": table, "chrome": chrome_trace, "speedscope": speedscope}[kind]
+    if playhead.session is not None:
+        writer.write(playhead.session, target)

@@ -1,0 +1,403 @@
+"""The main window: puts the pieces together and answers the actions; the work is done elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app import audio_choice, commands
+from app.actions import Registry, key_text
+from app.audio_choice import AudioChoice
+from app.desk import Desk
+from app.figures import figures
+from app.files import Files
+from app.notices import Notices
+from app.palette import KeySheet, Palette
+from app.pipeline import Pipeline
+from app.playhead import SPEEDS, Playhead, Snapshot
+from app.recent import Memory
+from app.run_control import WORKER
+from app.runs import Runs
+from app.statusline import StatusLine
+from app.theme import set_theme
+from app.time_axis import FRAME_S, TimeAxis
+from app.topbar import TopBar
+from app.welcome import Welcome
+from pipelines import presets
+from pipelines.config import ConfigError
+
+MINIMUM = QSize(1000, 640)
+FIRST_SIZE = QSize(1600, 1000)
+FIGURES_MS = 150
+"""The large figures are renewed this often: faster, nobody could read them."""
+
+
+class MainWindow(QMainWindow):
+    """The desk or the welcome page, under one top bar and over one status line."""
+
+    def __init__(self, worker: Sequence[str] = WORKER, memory: Memory | None = None) -> None:
+        super().__init__()
+        self.setObjectName("main-window")
+        self.setWindowTitle("asrscope")
+        self.setMinimumSize(MINIMUM)
+        self.resize(FIRST_SIZE)
+        self.setAcceptDrops(True)
+        self.memory = memory or Memory()
+        self.pipeline = self._first_pipeline()
+        self.axis = TimeAxis(self)
+        self.playhead = Playhead(self.axis, self)
+        self.notices = Notices()
+        self.runs = Runs(
+            self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
+        )
+        self.files = Files(self, self.playhead, self.notices, self.memory)
+        self.actions_ = Registry(self)
+        self._build()
+        self._connect()
+        self._restore()
+        self.refresh()
+
+    def _first_pipeline(self) -> Pipeline:
+        try:
+            return Pipeline(self.memory.text("preset", presets.DEFAULT), parent=self)
+        except ConfigError:
+            return Pipeline(parent=self)
+
+    # -- putting together ------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._snapshot: Snapshot | None = None
+        self._palette: Palette | None = None
+        # Cards want actions and some actions want the desk: the registry is filled first, and its
+        # handlers look the desk up when they are called.
+        commands.register(self.actions_, self)
+        self.desk = Desk(self.pipeline, self.playhead, self.actions_)
+        self.top = TopBar(self.pipeline, self.actions_)
+        self.welcome = Welcome(self.pipeline, self.actions_)
+        keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
+        self.status = StatusLine(keys)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.welcome)
+        self.pages.addWidget(self.desk)
+        page = QWidget()
+        page.setObjectName("desk")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.top)
+        column.addWidget(self.notices)
+        column.addWidget(self.pages, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(page)
+        self._build_menus()
+        self._late_figures = QTimer(self)
+        self._late_figures.setSingleShot(True)
+        self._late_figures.setInterval(FIGURES_MS)
+        self._late_figures.timeout.connect(self._show_figures)
+
+    def _build_menus(self) -> None:
+        self.export_menu = QMenu(self.tr("Export"), self)
+        recent = QMenu(self.tr("Recent sessions"), self)
+        recent.aboutToShow.connect(lambda: self._fill_recent(recent))
+        for group, members in self.actions_.groups().items():
+            menu = self.menuBar().addMenu(group)
+            for action in members:
+                made = self.actions_[action.id]
+                if action.id.startswith("export."):
+                    self.export_menu.addAction(made)
+                elif action.id == "file.export":
+                    menu.addMenu(self.export_menu)
+                elif action.id == "file.quit":
+                    menu.addSeparator()
+                    menu.addAction(made)
+                else:
+                    menu.addAction(made)
+                if action.id == "file.open":
+                    menu.addMenu(recent)
+            menu.aboutToShow.connect(self.actions_.refresh)
+
+    def _fill_recent(self, menu: QMenu) -> None:
+        menu.clear()
+        sessions = self.memory.sessions()
+        for path in sessions:
+            menu.addAction(path.name, partial(self.open_session, path))
+        if sessions:
+            menu.addSeparator()
+            menu.addAction(self.tr("Forget these"), self._forget_recent)
+        else:
+            menu.addAction(self.tr("none yet")).setEnabled(False)
+
+    def _forget_recent(self) -> None:
+        self.memory.forget_sessions()
+        self.welcome.show_recent([])
+
+    def _connect(self) -> None:
+        self.playhead.changed.connect(self._on_snapshot)
+        self.playhead.mode_changed.connect(self.refresh)
+        self.playhead.opened.connect(lambda _: self.refresh())
+        self.playhead.closed.connect(self._on_closed)
+        self.playhead.failed.connect(self._on_fault)
+        self.axis.selection_changed.connect(lambda _: self._late_figures.start())
+        self.runs.changed.connect(self.refresh)
+        self.runs.shown.connect(self.show_desk)
+        self.pipeline.changed.connect(lambda *_: self.actions_.refresh())
+        self.pipeline.replaced.connect(self.actions_.refresh)
+        self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
+        self.files.opened.connect(lambda _: self.show_desk())
+        self.files.audio_chosen.connect(self._take_audio)
+        self.welcome.run_preset.connect(self.runs.demo)
+        self.welcome.open_session.connect(self.open_session)
+        self.desk.form.choose_audio.connect(self._ask_audio)
+
+    def _restore(self) -> None:
+        geometry = self.memory.state("geometry")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        saved = {key: self.memory.state(key) for key in self.desk.layout_keys()}
+        self.desk.restore_layout({key: state for key, state in saved.items() if state is not None})
+        self.welcome.show_recent(self.memory.sessions())
+
+    # -- when an action can be used --------------------------------------------------------
+
+    def has_session(self) -> bool:
+        """A session is shown."""
+        return self.playhead.session is not None
+
+    def has_finished_session(self) -> bool:
+        """A session is shown that nobody writes any more."""
+        return self.has_session() and not self.playhead.live
+
+    def is_idle(self) -> bool:
+        """No run is under way."""
+        return not self.runs.control.busy
+
+    def is_running(self) -> bool:
+        """A run decodes."""
+        return self.runs.control.state == "running"
+
+    def can_stop(self) -> bool:
+        """A run is under way that was not stopped yet."""
+        return self.runs.control.state in ("starting", "running")
+
+    def is_elsewhere(self) -> bool:
+        """A run is under way, and another session is shown."""
+        return self.is_running() and not self.runs.showing_run
+
+    def has_bundled(self) -> bool:
+        """The synthetic voices are there."""
+        return self._bundled is not None
+
+    def can_demo(self) -> bool:
+        """The demo can be started now."""
+        return self.has_bundled() and self.is_idle()
+
+    def can_export(self, view_id: str) -> bool:
+        """A view with something to show."""
+        return self.has_session() and self.desk.is_shown(view_id)
+
+    @property
+    def _bundled(self) -> AudioChoice | None:
+        return audio_choice.bundled()
+
+    # -- what actions do -------------------------------------------------------------------
+
+    def new_run(self) -> None:
+        """Ask for audio files and run on them."""
+        if self.files.ask_audio():
+            self.runs.start()
+
+    def new_run_folder(self) -> None:
+        """Ask for a folder and run on it."""
+        if self.files.ask_folder():
+            self.runs.start()
+
+    def _ask_audio(self) -> None:
+        menu = QMenu(self)
+        menu.addAction(self.tr("Audio files…"), self.files.ask_audio)
+        menu.addAction(self.tr("A folder…"), self.files.ask_folder)
+        menu.addAction(self.actions_["file.bundled"])
+        button = self.desk.form.speech
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        menu.aboutToHide.connect(menu.deleteLater)
+
+    def use_bundled(self) -> None:
+        """Decode the bundled voices from the next run on."""
+        if self._bundled is not None:
+            self.runs.choose(self._bundled)
+
+    def _take_audio(self, choice: AudioChoice) -> None:
+        self.runs.choose(choice)
+        self.show_desk()
+        count = choice.files
+        text = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
+        self.notices.info(self.tr("The next run decodes {0}; press Run.").format(text))
+
+    def open_session(self, path: str | Path) -> bool:
+        """Show a session; tell whether that worked."""
+        return self.files.open_session(path)
+
+    def close_session(self) -> None:
+        """Show no session. A run under way goes on."""
+        self.playhead.close()
+
+    def show_welcome(self) -> None:
+        """Show the welcome page."""
+        self.welcome.show_recent(self.memory.sessions())
+        self.pages.setCurrentWidget(self.welcome)
+
+    def show_desk(self) -> None:
+        """Show the desk."""
+        self.pages.setCurrentWidget(self.desk)
+        self.refresh()
+
+    def reset_layout(self) -> None:
+        """Bring back the shipped layout."""
+        self.desk.reset_layout()
+        self.actions_.refresh()
+
+    def change_speed(self, step: int) -> None:
+        """Replay at the next slower or faster speed."""
+        at = SPEEDS.index(self.playhead.speed) if self.playhead.speed in SPEEDS else 1
+        at = min(max(at + step, 0), len(SPEEDS) - 1)
+        self.playhead.set_speed(SPEEDS[at])
+        self.desk.transport.speed.setCurrentIndex(at)
+
+    def escape(self) -> None:
+        """Esc: clear the selection, or else the newest notice."""
+        if self.axis.selected is not None:
+            self.axis.clear()
+        elif self.notices.banners and self.notices.banners[-1].kind != "progress":
+            self.notices.remove(self.notices.banners[-1])
+
+    def choose_theme(self, name: str) -> None:
+        """Switch the theme and remember it."""
+        set_theme(name)
+        self.memory.remember("theme", name)
+        self.actions_.refresh()
+
+    def open_palette(self) -> None:
+        """Show the command palette."""
+        if self._palette is None:
+            self._palette = Palette(self.actions_, self)
+        self._palette.open_over(self)
+
+    def open_keys(self) -> None:
+        """Show the key sheet."""
+        sheet = KeySheet(self.actions_, commands.mouse_rows(), self)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.open()
+
+    def open_export(self) -> None:
+        """Show what can be exported, at the button for it."""
+        self.actions_.refresh()
+        button = self.desk.transport.export
+        size = self.export_menu.sizeHint()
+        corner = button.mapToGlobal(button.rect().topRight())
+        corner.setX(corner.x() - size.width())
+        corner.setY(corner.y() - size.height() - 4)
+        self.export_menu.popup(corner)
+
+    def hold(self) -> None:
+        """Hold the view of a run under way, or follow it again."""
+        if self.playhead.following:
+            self.playhead.pause()
+        else:
+            self.playhead.go_live()
+
+    def space(self) -> None:
+        """Space: press the button that has the keyboard, or else pause and resume the view."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, QAbstractButton):
+            focus.click()
+        elif isinstance(focus, QComboBox):
+            focus.showPopup()
+        else:
+            self.playhead.toggle()
+
+    # -- keeping up to date ----------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Bring buttons, texts and titles up to date."""
+        self.actions_.refresh()
+        self.top.show_pause(self.playhead.live, self.playhead.live and not self.playhead.following)
+        self._show_recording()
+        audio = self.runs.audio
+        if audio is None:
+            self.desk.form.show_speech(self.tr("choose…"), self.tr("No speech chosen yet"))
+        else:
+            count = self.tr("{0} voices") if audio.bundled else self.tr("{0} files")
+            one = audio.files == 1 and not audio.bundled
+            text = Path(audio.paths[0]).name if one else count.format(audio.files)
+            tip = self.tr("Bundled synthetic voices") if audio.bundled else "\n".join(audio.paths)
+            self.desk.form.show_speech(text, tip)
+        path = self.playhead.path
+        self.setWindowTitle("asrscope" if path is None else f"{path.stem} – asrscope")
+
+    def _show_recording(self) -> None:
+        if not self.is_running():
+            self.top.show_recording(None)
+        elif self.runs.showing_run:
+            self.top.show_recording(self.playhead.n_frames * FRAME_S)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        if not snapshot.live:
+            self._show_figures()
+        elif not self._late_figures.isActive():
+            self._late_figures.start()
+
+    def _show_figures(self) -> None:
+        if self._snapshot is None:
+            return
+        self.top.show_figures(figures(self._snapshot))
+        self.status.show_snapshot(self._snapshot)
+        self._show_recording()
+
+    def _on_fault(self, text: str) -> None:
+        self.notices.error(text)
+
+    def _on_closed(self) -> None:
+        self._snapshot = None
+        self._late_figures.stop()
+        self.top.show_figures(None)
+        self.status.show_snapshot(None)
+        self.refresh()
+
+    # -- Qt ----------------------------------------------------------------------------------
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files."""
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open a session or choose audio."""
+        paths = [Path(u.toLocalFile()) for u in event.mimeData().urls() if u.isLocalFile()]
+        event.acceptProposedAction()
+        self.files.drop(paths)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Remember the layout, end the worker so that its session is whole."""
+        self.memory.remember("geometry", self.saveGeometry())
+        for key, state in self.desk.save_layout().items():
+            self.memory.remember(key, state)
+        self.memory.remember("preset", self.pipeline.preset.name)
+        self.memory.sync()
+        self.hide()
+        self.runs.control.shutdown()
+        self.playhead.close()
+        event.accept()

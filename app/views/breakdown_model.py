@@ -1,0 +1,190 @@
+"""What the breakdown draws: cost per category and stage over a range, beside what it was before. No Qt.
+
+Categories come from the per-frame track and are cheap at any length; the stages come from
+`profiler.analysis.breakdown`, which looks at every span of the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.views.columns import Floats
+from app.views.events import baseline_range, marks
+from app.views.frames import CATEGORIES, FrameSeries, series_of
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import StageRow
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+FRAME_MS = 10.0
+"""Milliseconds of audio per frame."""
+
+SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
+
+NO_DEVICE, NO_PEAKS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring", "nothing"
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """One stage over the range: milliseconds per frame, share of the wall, verdict and evidence.
+
+    `share` is None beside the decode lane, whose time alone makes the wall.
+    """
+
+    name: str
+    group: str
+    lane: str
+    ms: float
+    share: float | None
+    verdict: str
+    evidence: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class BreakdownModel:
+    """Mean cost per frame of a range, by category.
+
+    Attributes:
+        scope: why this range: SELECTION, SINCE_CHANGE or WHOLE.
+        first_frame: first frame of the range.
+        last_frame: exclusive end.
+        ms: [categories] mean per frame; NaN without frames.
+        wall_ms: mean wall per frame, measured by itself.
+        before_ms: [categories] mean per frame before the last change, or None.
+        before_wall_ms: mean wall per frame before the last change, or None.
+        change: text of the last change, or None.
+        reasons: category → why it is zero (NO_DEVICE …), for those that are.
+    """
+
+    scope: str
+    first_frame: int
+    last_frame: int
+    ms: Floats
+    wall_ms: float
+    before_ms: Floats | None
+    before_wall_ms: float | None
+    change: str | None
+    reasons: dict[str, str]
+
+    @property
+    def frames(self) -> int:
+        """Frames in the range."""
+        return max(0, self.last_frame - self.first_frame)
+
+    @property
+    def sum_ms(self) -> float:
+        """Sum of the categories; equals `wall_ms` unless something is wrong."""
+        return float(self.ms.sum())
+
+    @property
+    def rtf(self) -> float:
+        """Real-time factor of the range."""
+        return self.wall_ms / FRAME_MS
+
+
+def breakdown_model(
+    session: Session, track: CostTrack, cursor_frame: int, selected: tuple[int, int] | None
+) -> BreakdownModel:
+    """Mean cost by category over the selection, since the last change, or over all that is shown.
+
+    Args:
+        session: where markers and configuration come from.
+        track: cost per frame.
+        cursor_frame: frames from here on do not exist yet.
+        selected: selected frames [first, last), or None.
+    """
+    series = series_of(session, track)
+    end = min(int(cursor_frame), len(series))
+    known = marks(session, end, len(series))
+    before = baseline_range(known)
+    scope, first, last = WHOLE, 0, end
+    if selected is not None:
+        scope, first, last = SELECTION, min(selected[0], end), min(selected[1], end)
+        if before is not None and first < before[1]:
+            before = None
+    elif before is not None and before[1] < end:
+        scope, first = SINCE_CHANGE, before[1]
+    else:
+        before = None
+    ms, wall_ms = _means(series, first, last)
+    before_ms = before_wall = change = None
+    if before is not None and before[1] > before[0]:
+        before_ms, before_wall = _means(series, *before)
+        change = next((m.text for m in reversed(known) if m.applied_frame == before[1]), None)
+    return BreakdownModel(
+        scope=scope,
+        first_frame=first,
+        last_frame=last,
+        ms=ms,
+        wall_ms=wall_ms,
+        before_ms=before_ms,
+        before_wall_ms=before_wall,
+        change=change,
+        reasons=_reasons(session, ms, first),
+    )
+
+
+def _means(series: FrameSeries, first: int, last: int) -> tuple[Floats, float]:
+    if last <= first:
+        return np.full(len(CATEGORIES), np.nan), float("nan")
+    frames = last - first
+    return (
+        series.costs.total(first, last) / frames * 1e-6,
+        float(series.wall.total(first, last)[0]) / frames * 1e-6,
+    )
+
+
+def _reasons(session: Session, ms: Floats, first_frame: int) -> dict[str, str]:
+    """Say why a category is exactly zero."""
+    cost = dict(zip(CATEGORIES, ms.tolist(), strict=True))
+    scoring = cost["compute"] + cost["memory"] + cost["unexplained"]
+    reasons = {}
+    for name in (name for name in CATEGORIES if cost[name] == 0):
+        reasons[name] = NOTHING
+        if name == "transfer" and _on_cpu(session, first_frame):
+            reasons[name] = NO_DEVICE
+        elif name in ("compute", "memory", "unexplained") and scoring == 0:
+            reasons[name] = NO_SCORING
+        elif name in ("compute", "memory") and not session.calibration:
+            reasons[name] = NO_PEAKS
+    return reasons
+
+
+def _on_cpu(session: Session, frame: int) -> bool:
+    """Whether scorer and search both ran on the CPU at a frame."""
+    tree: dict[str, Any] = {}
+    for config in session.configs:
+        if not tree or config.first_frame <= frame:
+            tree = config.tree
+    search = tree.get("search")
+    places = (tree.get("device", "cpu"), search.get("device") if isinstance(search, dict) else None)
+    return all(place in (None, "cpu") for place in places)
+
+
+def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
+    """Rows of `profiler.analysis.breakdown` as lines per frame, dearest first.
+
+    Args:
+        rows: `StageRow`s of a range.
+        frames: frames in that range.
+    """
+    lines = [
+        StageLine(
+            name=row.name,
+            group=row.group,
+            lane=row.lane,
+            ms=row.time_ns / max(1, frames) * 1e-6,
+            share=row.share,
+            verdict=row.verdict or "",
+            evidence=row.evidence or "",
+            sentence=row.sentence or "",
+        )
+        for row in rows
+    ]
+    return tuple(sorted(lines, key=lambda line: (-line.ms, line.name)))

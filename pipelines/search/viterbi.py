@@ -1,0 +1,361 @@
+"""The decoder: token passing over a compiled graph, block by block, with partial results.
+
+The class holds arrays and bookkeeping; the rules are in `_kernels`. Costs are negative log
+likelihoods (nat), acoustics scaled; the best token's cost is taken off every frame, so that float32
+stays accurate over hours.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search import _kernels as kernels
+from pipelines.search._intrinsics import HAS_CLOCK
+from pipelines.search.wfst import Graph
+from pipelines.search.words import Word, WordTracer
+from profiler.clock import now_ns
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+MIN_ACTIVE = 20
+"""Kaldi's FasterDecoder default: below this many tokens the beam widens."""
+BEAM_DELTA = 0.5
+"""Kaldi's default: slack over the histogram's cutoff when it sets the next frame's beam."""
+FIRST_HISTORY = 1 << 18
+"""Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
+PATIENCE_NS = 20_000_000
+"""A kernel call returns after the frame in which this is exceeded, so that others get the GIL."""
+FRAMES_WITHOUT_CLOCK = 32
+
+_STAGES = {
+    "search.emit": ("tokens", "arcs", "senones"),
+    "search.epsilon": ("arcs",),
+    "search.prune": (),
+    "search.backtrace": (),
+}
+_NO_LANE = NullLane()
+
+
+class SearchSettings(Protocol):
+    """What the decoder reads of its settings; `pipelines.config.Search` is one."""
+
+    @property
+    def beam(self) -> float: ...  # noqa: D102
+    @property
+    def max_active(self) -> int: ...  # noqa: D102
+    @property
+    def acoustic_scale(self) -> float: ...  # noqa: D102
+    @property
+    def insertion_penalty(self) -> float: ...  # noqa: D102
+
+
+class Viterbi:
+    """Best path over `graph` for the scores given to `advance`.
+
+    Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. How the scores
+    are cut into blocks does not change the result.
+    """
+
+    def __init__(self, graph: Graph, config: SearchSettings) -> None:
+        self.graph = graph
+        n = graph.n_states
+        # Only the pages of tokens that ever live are touched; n_states is the upper bound.
+        integers = ("state", "hist", "new_hist", "new_arc", "first", "epsilon", "loop_label")
+        floats = ("cost", "new_cost", "loop_weight", "scratch")
+        tokens = {name: np.empty(n, dtype=np.int32) for name in integers}
+        tokens |= {name: np.empty(n, dtype=np.float32) for name in floats}
+        order = "state cost hist new_cost new_hist new_arc first epsilon loop_label loop_weight"
+        self._tokens = tuple(tokens[name] for name in [*order.split(), "scratch"])
+        self._state, self._cost, self._hist, self._new_cost, self._new_hist, self._new_arc = (
+            self._tokens[:6]
+        )
+        self._slot = np.zeros(n, dtype=np.int32)
+        self._queue = np.empty(max(n, 1), dtype=np.int32)
+        self._queued = np.zeros(n, dtype=np.uint8)
+        self._history = np.empty((FIRST_HISTORY, 3), dtype=np.int32)
+        self._row = np.zeros(graph.n_senones + 1, dtype=np.float32)
+        self._asked = np.zeros(graph.n_senones + 1, dtype=np.uint8)
+        self._registers = np.zeros(kernels.N_REGISTERS, dtype=np.int64)
+        self._floats = np.zeros(kernels.N_FLOATS, dtype=np.float64)
+        self._work = np.zeros(kernels.N_WORK, dtype=np.int64)
+        self._times = np.zeros(kernels.N_TIMES, dtype=np.int64)
+        self._tracer = WordTracer(graph)
+        self._stage = dict.fromkeys(_STAGES, 0)
+        self._first_frame = 0
+        self._lost = False
+        self.complete = False
+        self.best_cost = np.inf
+        self.configure(config)
+        self.start(0)
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        for name, work in _STAGES.items():
+            self._stage[name] = recorder.stage(name, "search", work)
+
+    def configure(self, config: SearchSettings) -> None:
+        """Take over settings, from the next frame on."""
+        self._scale = float(config.acoustic_scale)
+        self._penalty = float(config.insertion_penalty)
+        self._limits = (float(config.beam), BEAM_DELTA, int(config.max_active), MIN_ACTIVE)
+
+    def warm_up(self) -> None:
+        """Compile (or load) every kernel, so that the first utterance does not pay for it."""
+        silence = np.zeros((2, self.graph.n_senones), dtype=np.float32)
+        self.start(0)
+        self.advance(silence, 0, _NO_LANE)
+        self.wanted()
+        self._make_room()
+        self.finish(_NO_LANE)
+        self.start(0)
+
+    def start(self, first_frame: int) -> None:
+        """Begin an utterance whose first frame has the run-global number `first_frame`."""
+        self._first_frame = first_frame
+        self._lost = False
+        self.complete = False
+        self.best_cost = np.inf
+        self._tracer.reset()
+        self._floats[:] = (0.0, np.inf)
+        self._registers[:] = 0
+        self._registers[kernels.M] = 1
+        self._registers[kernels.FRAME] = -1
+        self._state[0] = self.graph.start
+        self._slot[self.graph.start] = 0
+        self._new_cost[0] = 0.0
+        self._new_hist[0] = self._new_arc[0] = -1
+        while self._close(np.inf) != kernels.DONE:
+            self._make_room()
+        self._registers[kernels.FRAME] = 0
+        self._registers[kernels.PENDING] = 1
+
+    def advance(
+        self, scores: NDArray[np.float32], first_frame: int, lane: Lane | NullLane = _NO_LANE
+    ) -> None:
+        """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
+
+        Records one span each of search.emit, search.epsilon and search.prune, laid one after
+        another; `tokens` counts those expanded per frame, `arcs` those that were followed, `senones`
+        the different ones looked up per frame. ValueError when the shape is wrong.
+        """
+        if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
+            raise ValueError(
+                f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
+                f"array of shape {scores.shape}"
+            )
+        scores = np.ascontiguousarray(scores, dtype=np.float32)
+        begin = now_ns()
+        self._work[:] = 0
+        self._times[:] = 0
+        done, end = 0, len(scores)
+        while done < end and not self._lost:
+            stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
+            done, status = kernels.advance(
+                self.graph.states,
+                self.graph.arcs,
+                self.graph.n_epsilon_states,
+                scores,
+                done,
+                stop,
+                self._scale,
+                self._penalty,
+                self._limits,
+                self._tokens,
+                self._slot,
+                self._history,
+                self._registers,
+                self._floats,
+                self._row,
+                self._asked,
+                self._queue,
+                self._queued,
+                self._work,
+                self._times,
+                PATIENCE_NS,
+            )
+            if status == kernels.NEED_HISTORY:
+                self._make_room()
+            elif status == kernels.NO_TOKENS:
+                # Every path has cost infinity: only scores that are not numbers do that.
+                self._lost = True
+        self._record(lane, begin, now_ns(), first_frame, end)
+
+    def wanted(self) -> NDArray[np.int64]:
+        """Senones that the next frame will look up, ascending."""
+        if self._registers[kernels.PENDING] and not self._lost:
+            self._prune()
+        kernels.senones_asked(
+            self.graph.arcs, self._tokens, int(self._registers[kernels.N]), self._asked
+        )
+        result = np.nonzero(self._asked)[0] - 1
+        self._asked[:] = 0
+        return result
+
+    def partial(self) -> list[Word]:
+        """Words of the best token so far: (word, first frame of the run, frames)."""
+        return self._words(final=False)
+
+    def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
+        """Words of the best path to a final state, or of the best token if none is reached.
+
+        Sets `complete` (a final state was reached) and `best_cost` (of that path, nat).
+        """
+        begin = now_ns()
+        words = self._words(final=True)
+        lane.put(
+            self._stage["search.backtrace"],
+            begin,
+            now_ns(),
+            self._first_frame,
+            max(int(self._registers[kernels.FRAME]), 0),
+        )
+        return words
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages, as counted in the kernels' source.
+
+        Scalar operations: an emitting arc takes 2 additions and 2 comparisons, a token 2 additions
+        and a comparison for its self-loop; an epsilon arc an addition and 2 comparisons. Bytes: an
+        arc's record of 16, a token's 44; at least each is read once per frame, at most a cache line
+        of 64 is moved for every arc and another for the slot of its target.
+        """
+        senones = self.graph.n_senones
+        emit = Cost(
+            {
+                "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
+                "fma": Linear(per_frame=1.0 * senones),
+            },
+            Linear(per_frame=4.0 * senones, per_work=(44.0, 16.0, 0.0)),
+            Linear(per_frame=12.0 * senones, per_work=(88.0, 128.0, 0.0)),
+            float(self.graph.n_bytes + 48 * self._limits[2]),
+        )
+        epsilon = Cost(
+            {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
+            Linear(per_work=(16.0, 0.0, 0.0)),
+            Linear(per_work=(192.0, 0.0, 0.0)),
+            float(self.graph.n_bytes),
+        )
+        return {
+            "search.emit": emit,
+            "search.epsilon": epsilon,
+            "search.prune": Cost(working_set_bytes=48.0 * self._limits[2]),
+            "search.backtrace": Cost(),
+        }
+
+    def _record(
+        self, lane: Lane | NullLane, begin: int, end: int, first_frame: int, frames: int
+    ) -> None:
+        emit, epsilon, prune = (int(t) for t in self._times)
+        spare = end - begin - emit - epsilon - prune
+        # What the call itself costs around the kernels belongs to the largest of the three.
+        emit += max(spare, 0)
+        w = self._work
+        at = begin + emit
+        lane.put(
+            self._stage["search.emit"],
+            begin,
+            at,
+            first_frame,
+            frames,
+            int(w[kernels.TOKENS]),
+            int(w[kernels.EMIT_ARCS]),
+            int(w[kernels.SENONES]),
+        )
+        lane.put(
+            self._stage["search.epsilon"],
+            at,
+            at + epsilon,
+            first_frame,
+            frames,
+            int(w[kernels.EPSILON_ARCS]),
+        )
+        at += epsilon
+        lane.put(self._stage["search.prune"], at, at + prune, first_frame, frames)
+
+    def _words(self, final: bool) -> list[Word]:
+        pending = bool(self._registers[kernels.PENDING])
+        n = int(self._registers[kernels.M if pending else kernels.N])
+        cost = (self._new_cost if pending else self._cost)[:n]
+        total = cost + self.graph.final[self._state[:n]] if final else cost
+        if final:
+            self.complete = bool(n) and bool(np.isfinite(total).any()) and not self._lost
+            if not self.complete:
+                total = cost
+        if not n:
+            return []
+        best = int(np.argmin(total))
+        if final:
+            self.best_cost = float(self._floats[kernels.OFFSET] + float(total[best]))
+        entry, extra = self._path_end(best, pending)
+        end = int(self._registers[kernels.FRAME])
+        words = self._tracer.words(self._history, entry, end)
+        if extra:
+            self._registers[kernels.HISTORY] -= 1
+        first = self._first_frame
+        return [(word, first + start, frames) for word, start, frames in words]
+
+    def _path_end(self, best: int, pending: bool) -> tuple[int, bool]:
+        """History entry of a token; one that came over an arc just now gets a passing one."""
+        if not pending:
+            return int(self._hist[best]), False
+        entry, arc = int(self._new_hist[best]), int(self._new_arc[best])
+        if arc < 0:
+            return entry, False
+        used = int(self._registers[kernels.HISTORY])
+        if used == len(self._history):
+            self._make_room()
+            entry, used = int(self._new_hist[best]), int(self._registers[kernels.HISTORY])
+        self._history[used] = (entry, arc, int(self._registers[kernels.FRAME]) - 1)
+        self._registers[kernels.HISTORY] += 1
+        return used, True
+
+    def _prune(self) -> None:
+        while True:
+            status = kernels.prune(
+                self.graph.states,
+                self._tokens,
+                self._slot,
+                self._history,
+                self._registers,
+                self._floats,
+                self._limits,
+            )
+            if status != kernels.NEED_HISTORY:
+                self._lost = self._lost or status == kernels.NO_TOKENS
+                return
+            self._make_room()
+
+    def _close(self, limit: float) -> int:
+        return int(
+            kernels.close(
+                self.graph.arcs,
+                self.graph.states,
+                self._tokens,
+                self._slot,
+                self._history,
+                self._registers,
+                self.graph.n_epsilon_states,
+                np.float32(limit),
+                self._penalty,
+                self._queue,
+                self._queued,
+                self._work,
+            )
+        )
+
+    def _make_room(self) -> None:
+        """Collect history that no token leads to; double it when more than half stays in use."""
+        r = self._registers
+        pending = bool(r[kernels.PENDING])
+        roots = self._new_hist if pending else self._hist
+        n = int(r[kernels.M if pending else kernels.N])
+        r[kernels.HISTORY] = kernels.collect(self._history, roots, n, int(r[kernels.HISTORY]))
+        self._tracer.reset()
+        # A prune step needs an entry for each new token at once.
+        need = int(r[kernels.HISTORY]) + max(n, int(r[kernels.M]))
+        if 2 * need > len(self._history):
+            larger = np.empty((max(2 * len(self._history), 2 * need), 3), dtype=np.int32)
+            larger[: len(self._history)] = self._history
+            self._history = larger

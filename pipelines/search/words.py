@@ -1,0 +1,132 @@
+"""Word hypotheses with times, from the arcs of a best path.
+
+In a determinised graph a word's label sits wherever the word became certain, up to a phone before
+it or at its very end; it says nothing of time. The arcs that enter a first HMM state do: they spell
+the phones with their first frames. So the phones are aligned with the pronunciations of the words
+in order, fillers in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pipelines.search import _kernels as kernels
+from pipelines.search.wfst import Graph
+
+Word = tuple[str, int, int]
+
+SETTLED_WORDS = 8
+"""Words at the end of a path that are aligned anew each time; what lies before is kept."""
+
+
+@dataclass
+class _Anchor:
+    """A place in the history up to which words are aligned, and what was emitted but not aligned."""
+
+    entry: int = -1
+    words: list[tuple[int, int, int]] = field(default_factory=list)
+    emitted: list[int] = field(default_factory=list)
+
+
+class WordTracer:
+    """Turns a place in the history into words; remembers the settled part of an utterance."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._entries = np.empty(1024, dtype=np.int32)
+        self._anchor = _Anchor()
+
+    def reset(self) -> None:
+        """A new utterance begins, or the history was renumbered."""
+        self._anchor = _Anchor()
+
+    def words(self, history: np.ndarray[Any, Any], entry: int, end_frame: int) -> list[Word]:
+        """Words of the path that ends in `entry`, with first frame and number of frames."""
+        graph = self._graph
+        n, reached = self._trace(history, entry)
+        anchor = self._anchor if reached else _Anchor()
+        entries = self._entries[:n][::-1]
+        arcs = graph.arcs[history[entries, 1]]
+        frames = history[entries, 2]
+        label = arcs["ilabel"]
+        begins = np.nonzero((label > 0) & (graph.senone_state[np.maximum(label, 1) - 1] == 0))[0]
+        phones = graph.senone_phone[label[begins] - 1].tolist()
+        starts = [*frames[begins].tolist(), end_frame]
+        at_label = np.nonzero(arcs["olabel"])[0]
+        emitted = [*anchor.emitted, *(arcs["olabel"][at_label] - 1).tolist()]
+        spans = align(graph, phones, emitted)
+        if spans is None:
+            # A model that shares senones between phones: the labels' own frames must do.
+            borders = [*frames[at_label].tolist(), end_frame]
+            borders = [borders[0]] * len(anchor.emitted) + borders
+            found = [
+                (w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1))
+                for i, w in enumerate(emitted)
+            ]
+            return self._named([*anchor.words, *found])
+        found = [
+            (w, starts[a], max(starts[b] - starts[a], 1))
+            for w, (a, b) in zip(emitted, spans, strict=True)
+        ]
+        result = [*anchor.words, *found]
+        settled = len(found) - SETTLED_WORDS
+        if settled > SETTLED_WORDS:
+            # Just before the first phone of the first word that is not settled.
+            at = int(begins[spans[settled][0]]) - 1
+            done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
+            if done >= settled and at >= 0:
+                self._anchor = _Anchor(
+                    int(entries[at]),
+                    [*anchor.words, *found[:settled]],
+                    emitted[settled:done],
+                )
+        return self._named(result)
+
+    def _named(self, words: list[tuple[int, int, int]]) -> list[Word]:
+        return [(self._graph.words[w], start, frames) for w, start, frames in words]
+
+    def _trace(self, history: np.ndarray[Any, Any], entry: int) -> tuple[int, bool]:
+        while True:
+            n, reached = kernels.trace(history, entry, self._anchor.entry, self._entries)
+            if n <= len(self._entries):
+                return n, reached
+            self._entries = np.empty(2 * n, dtype=np.int32)
+
+
+def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, int]] | None:
+    """For each word the range of `phones` that it was said with; None when they do not agree.
+
+    Fillers may stand anywhere between words. The last words may be incomplete or not begun, and
+    phones may follow the last word: a path can be cut anywhere.
+    """
+    filler = graph.filler
+    total = len(phones)
+    # Ends of the words so far, each with (start, its predecessor's end).
+    ends: dict[int, tuple[int, int]] = {0: (0, -1)}
+    steps = []
+    for word in words:
+        reached: dict[int, tuple[int, int]] = {}
+        for previous in ends:
+            start = previous
+            while start < total and filler[phones[start]]:
+                start += 1
+            for p in range(graph.pron_first[word], graph.pron_first[word + 1]):
+                pron = graph.pron_phones[graph.phone_first[p] : graph.phone_first[p + 1]].tolist()
+                said = phones[start : start + len(pron)]
+                if said == pron[: len(said)]:
+                    reached.setdefault(start + len(said), (start, previous))
+        if not reached:
+            return None
+        ends = reached
+        steps.append(reached)
+    # Where several ends are possible, the one that leaves fewest phones over.
+    spans = []
+    at = max(ends)
+    for reached in reversed(steps):
+        start, previous = reached[at]
+        spans.append((start, at))
+        at = previous
+    return spans[::-1]

@@ -1,0 +1,86 @@
+"""The stages as CSV (RFC 4180): one row per stage, units in the column names, blank where unavailable."""
+
+import csv
+import os
+from typing import Final, TextIO
+
+import numpy as np
+
+from profiler.analysis.breakdown import Breakdown, breakdown
+from profiler.analysis.statistics import percentiles
+from profiler.export._files import write_text
+from profiler.session.reader import Session
+
+COLUMNS: Final = (
+    "stage",
+    "group",
+    "lane",
+    "calls",
+    "time_ns",
+    "share",
+    "mean_ns",
+    "median_ns",
+    "p95_ns",
+    "flops",
+    "bytes_min",
+    "bytes_max",
+    "transferred_bytes",
+    "working_set_bytes",
+    "compute_ns",
+    "memory_ns",
+    "unexplained_ns",
+    "frames",
+    "work",
+    "verdict",
+    "evidence",
+    "defect",
+    "sentence",
+)
+
+
+def write(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write the stages of the whole session to `path`; OSError with one sentence."""
+    write_text(path, lambda file: _fill(session, breakdown(session), file))
+
+
+def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
+    table = csv.writer(file)
+    table.writerow(COLUMNS)
+    stages = {stage.name: stage.id for stage in session.stages.values()}
+    lanes = {lane.name: lane.id for lane in session.lanes.values()}
+    for row in parts.stages:
+        spans = session.spans
+        chosen = (spans["stage"] == stages[row.name]) & (spans["lane"] == lanes[row.lane])
+        median, p95 = percentiles(spans["duration_ns"][chosen].astype(np.float64))
+        counts = " ".join(f"{k}={v:.0f}" for k, v in row.work.items() if k != "frames")
+        values = (
+            _text(row.name),
+            row.group,
+            _text(row.lane),
+            row.calls,
+            round(row.time_ns),
+            row.share,
+            row.time_ns / row.calls,
+            median,
+            p95,
+            row.flops,
+            row.bytes_min,
+            row.bytes_max,
+            row.transferred,
+            row.working_set,
+            row.compute_ns,
+            row.memory_ns,
+            row.unexplained_ns,
+            row.work["frames"],
+            counts,
+            row.verdict,
+            row.evidence,
+            row.defect,
+            row.sentence,
+        )
+        table.writerow(["" if value is None else value for value in values])
+
+
+def _text(value: str) -> str:
+    """Keep a spreadsheet from taking a name out of a stranger's session for a formula."""
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

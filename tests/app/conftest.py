@@ -1,0 +1,95 @@
+"""What the window's tests share: no display, settings of their own, and nothing left behind.
+
+Qt is imported at the top on purpose: where it cannot be, the run fails instead of skipping.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+import pytest
+import shiboken6
+from frame_recording import Recording
+from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStandardPaths, QTimer
+from PySide6.QtCore import QThread as QtThread
+from PySide6.QtWidgets import QApplication
+
+from app.theme import set_theme
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplication) -> Path:
+    """Settings and sessions of each test lie in its own folder."""
+    folder = tmp_path / "settings"
+    QStandardPaths.setTestModeEnabled(True)
+    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(folder))
+    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
+    set_theme("dark")
+    return folder
+
+
+def _alive(kind: type) -> list[object]:
+    return [o for o in gc.get_objects() if isinstance(o, kind) and shiboken6.isValid(o)]
+
+
+def _left_behind() -> list[str]:
+    found = []
+    for timer in _alive(QTimer):
+        if timer.isActive():
+            found.append(f"active timer of {timer.parent()}")
+    for process in _alive(QProcess):
+        if process.state() != QProcess.ProcessState.NotRunning:
+            found.append(f"process {process.processId()}")
+    for thread in _alive(QtThread):
+        if thread.isRunning() and thread is not QtThread.currentThread():
+            found.append(f"thread {thread.objectName()}")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(qapp: QApplication, own_settings: Path) -> Iterator[None]:
+    """Fail a test that leaves a timer, a process, a thread or an open window behind."""
+    threads = set(threading.enumerate())
+    yield
+    for widget in qapp.topLevelWidgets():
+        widget.close()
+        widget.deleteLater()
+    for _ in range(3):
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        qapp.processEvents()
+    gc.collect()
+    more = [t.name for t in threading.enumerate() if t not in threads and not t.daemon]
+    left = [*_left_behind(), *(f"thread {name}" for name in more)]
+    assert not left, f"left behind: {left}"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Callable[..., Recording]]:
+    """Make sessions; those still being recorded at the end are closed."""
+    made: list[Recording] = []
+
+    def make(name: str = "run.asrs", **options: object) -> Recording:
+        made.append(Recording(tmp_path / name, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close("stopped")
+
+
+@pytest.fixture
+def finished(recording: Callable[..., Recording]) -> Path:
+    """A finished session of 12 s: two utterances, one marker at 6 s."""
+    made = recording("finished.asrs")
+    made.write(600)
+    made.marker("Gaussian selection on", 600)
+    made.write(600)
+    made.close()
+    return made.path

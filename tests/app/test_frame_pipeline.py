@@ -1,0 +1,215 @@
+"""Settings and their form: generated from the tree, live where they can be, honest where not."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.form import PipelineForm
+from app.pipeline import SELECTION_KEY, SKIP_KEY, Pipeline
+from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from pipelines import config as settings
+from pipelines import presets
+
+KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": QLineEdit}
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+@pytest.fixture
+def form(qtbot: QtBot, pipeline: Pipeline) -> PipelineForm:
+    made = PipelineForm(pipeline)
+    qtbot.addWidget(made)
+    made.resize(262, 800)
+    made.show()
+    return made
+
+
+def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
+    known = settings.options()
+    assert list(form.fields) == [option.key for option in known]
+    for option in known:
+        field = form.fields[option.key]
+        assert isinstance(field.editor, KINDS[option.type])
+        assert option.help in field.toolTip()
+        if option.type in ("int", "float"):
+            assert (field.editor.minimum(), field.editor.maximum()) == (
+                option.minimum,
+                option.maximum,
+            )
+
+
+def test_layers_are_headed_once_each_in_order(form):
+    heads = [w.text() for w in form.findChildren(QLabel, "form-layer")]
+    layers = list(dict.fromkeys(option.layer.upper() for option in settings.options()))
+    assert heads == layers
+
+
+def test_the_form_shows_the_values_of_the_settings(form, pipeline):
+    for option in pipeline.options:
+        editor, value = form.fields[option.key].editor, pipeline.value(option.key)
+        if isinstance(editor, Switch):
+            assert editor.isChecked() == value
+        elif isinstance(editor, ChoiceBox):
+            assert editor.currentText() == str(value)
+        elif isinstance(editor, (WholeBox, RealBox)):
+            assert editor.value() == pytest.approx(value)
+
+
+def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch):
+    class Wider(settings.Config, frozen=True, forbid_unknown_fields=True):
+        """The tree with three settings more."""
+
+        depth: Annotated[
+            int,
+            settings.setting("Depth", "How deep.", layer="Cellar", unit="m", ge=1, le=9, live=True),
+        ] = 3
+        hue: Annotated[
+            Literal["red", "blue"], settings.setting("Hue", "Which.", layer="Cellar")
+        ] = "red"
+        label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
+
+    monkeypatch.setattr(settings, "Config", Wider)
+    pipeline = Pipeline()
+    form = PipelineForm(pipeline)
+    qtbot.addWidget(form)
+    assert "CELLAR" in [w.text() for w in form.findChildren(QLabel, "form-layer")]
+    assert isinstance(form.fields["hue"].editor, ChoiceBox)
+    assert isinstance(form.fields["label"].editor, QLineEdit)
+    depth = form.fields["depth"].editor
+    assert (depth.value(), depth.minimum(), depth.maximum(), depth.suffix()) == (3, 1, 9, " m")
+    depth.setValue(7)
+    assert pipeline.value("depth") == 7
+
+
+def test_typing_a_number_sets_it_when_entered(qtbot, form, pipeline):
+    box = form.fields["graph.vocabulary"].editor
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "1234")
+    assert pipeline.value("graph.vocabulary") == 5000
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert pipeline.value("graph.vocabulary") == 1234
+    assert box.text().replace("\u2009", "") == "1234 words"
+
+
+def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline):
+    box = form.fields["search.beam"].editor
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "999")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert pipeline.value("search.beam") <= 40.0
+
+
+def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
+    told = []
+    pipeline.refused.connect(lambda key, text: told.append(text))
+    assert not pipeline.set("frames.skip", 99)
+    assert "frames.skip" in told[0]
+    assert pipeline.value("frames.skip") == 1
+
+
+def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
+    asked = []
+    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.set("search.beam", 9.0)
+    assert asked == []
+    assert not pipeline.waits("search.beam")
+    assert pipeline.next.search.beam == 9.0
+
+
+def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline):
+    asked = []
+    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.run_started(pipeline.next)
+    pipeline.set("search.beam", 9.0)
+    pipeline.set("graph.vocabulary", 900)
+    assert asked == [("search.beam", 9.0)]
+    assert not form.fields["search.beam"].waiting.isVisible()
+    assert form.fields["graph.vocabulary"].waiting.isVisible()
+    assert form.fields["graph.vocabulary"].waiting.text() == "on next run"
+    pipeline.run_ended()
+    assert not form.fields["graph.vocabulary"].waiting.isVisible()
+    assert pipeline.next.graph.vocabulary == 900
+
+
+def test_a_change_that_the_worker_refuses_waits_for_the_next_run(form, pipeline):
+    pipeline.run_started(pipeline.next)
+    pipeline.set("search.beam", 9.0)
+    pipeline.not_taken("search.beam")
+    assert pipeline.running.search.beam == 13.0
+    assert pipeline.waits("search.beam")
+    assert form.fields["search.beam"].waiting.isVisible()
+
+
+def test_frame_skipping_goes_back_to_the_factor_last_used(pipeline):
+    pipeline.set_skipping(True)
+    assert pipeline.value(SKIP_KEY) == 2
+    pipeline.set(SKIP_KEY, 3)
+    pipeline.set_skipping(False)
+    assert pipeline.value(SKIP_KEY) == 1
+    pipeline.set_skipping(True)
+    assert pipeline.value(SKIP_KEY) == 3
+
+
+def test_the_toggles_say_what_they_do_now(pipeline):
+    assert "all" in pipeline.selection_text()
+    pipeline.set_selecting(True)
+    pipeline.set("gmm.selection.method", "top-n")
+    pipeline.set("gmm.selection.top_n", 8)
+    assert pipeline.selection_text().startswith("top-n · 8")
+    pipeline.set(SKIP_KEY, 3)
+    assert pipeline.skipping_text() == "scores every 3rd, copy between"
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_every_preset_can_be_chosen_before_and_during_a_run(pipeline, name):
+    pipeline.choose(name)
+    assert pipeline.next == presets.load(name).config
+    assert not pipeline.differs()
+    pipeline.run_started(presets.load(presets.DEFAULT).config)
+    pipeline.choose(name)
+    for option in pipeline.options:
+        if option.live:
+            want = settings.get(presets.load(name).config, option.key)
+            assert settings.get(pipeline.running, option.key) == want
+
+
+def test_the_wheel_over_a_field_that_is_only_scrolled_past_changes_nothing(qtbot, form, pipeline):
+    from PySide6.QtCore import QPoint, QPointF
+    from PySide6.QtGui import QWheelEvent
+    from PySide6.QtWidgets import QApplication
+
+    box = form.fields["search.beam"].editor
+    box.clearFocus()
+    middle = QPointF(box.rect().center())
+    wheel = QWheelEvent(
+        middle,
+        QPointF(box.mapToGlobal(middle.toPoint())),
+        QPoint(0, 0),
+        QPoint(0, 120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(box, wheel)
+    assert pipeline.value("search.beam") == 13.0
+
+
+def test_settings_are_immutable_trees(pipeline):
+    before = pipeline.next
+    pipeline.set(SELECTION_KEY, True)
+    assert before.gmm.selection.enabled is False
+    with pytest.raises(AttributeError):
+        before.block = 3
+    assert isinstance(before, msgspec.Struct)

@@ -1,0 +1,189 @@
+"""Live tail and replay cursor over real session files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from frame_recording import UTTERANCE, WALL_PER_FRAME
+
+from app import playhead as module
+from app.playhead import Playhead
+from app.time_axis import TimeAxis
+
+
+@pytest.fixture
+def playhead(qtbot):
+    made = Playhead(TimeAxis())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands until it is told to go."""
+
+    class Clock:
+        now = 1000.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    standing = Clock()
+    monkeypatch.setattr(module, "time", standing)
+    return standing
+
+
+def test_a_live_session_is_followed_to_its_newest_frame(qtbot, playhead, recording):
+    run = recording()
+    run.write(100)
+    qtbot.waitUntil(lambda: _opened_with(playhead, run.path, 100))
+    assert playhead.live
+    assert playhead.following
+    run.write(200)
+    qtbot.waitUntil(lambda: playhead.cursor_frame == 300)
+    assert playhead.axis.cursor == pytest.approx(3.0)
+
+
+def _opened_with(playhead, path, frames):
+    playhead.open(path)
+    return playhead.n_frames == frames
+
+
+def test_pausing_the_view_leaves_the_run_alone(qtbot, playhead, recording):
+    run = recording()
+    run.write(100)
+    qtbot.waitUntil(lambda: _opened_with(playhead, run.path, 100))
+    playhead.toggle()
+    run.write(200)
+    qtbot.waitUntil(lambda: playhead.n_frames == 300)
+    assert playhead.cursor_frame == 100
+    playhead.toggle()
+    qtbot.waitUntil(lambda: playhead.cursor_frame == 300 or playhead.playing)
+    playhead.go_live()
+    assert playhead.cursor_frame == 300
+    assert playhead.following
+
+
+def test_the_end_of_a_run_is_told_once(qtbot, playhead, recording):
+    run = recording()
+    run.write(100)
+    playhead.open(run.path)
+    told = []
+    playhead.ended.connect(told.append)
+    run.close()
+    qtbot.waitUntil(lambda: not playhead.live)
+    qtbot.wait(150)
+    assert told == ["closed"]
+    assert not playhead._timer.isActive()
+
+
+def test_replay_moves_at_audio_time_times_speed(playhead, finished, clock):
+    playhead.open(finished)
+    assert not playhead.live
+    playhead.seek(100)
+    playhead.play()
+    clock.now += 0.5
+    playhead.tick()
+    assert playhead.cursor_frame == 150
+    playhead.set_speed(4.0)
+    clock.now += 0.5
+    playhead.tick()
+    assert playhead.cursor_frame == 350
+    playhead.pause()
+    clock.now += 60
+    playhead.tick()
+    assert playhead.cursor_frame == 350
+
+
+def test_replay_stops_at_the_end_and_starts_over(playhead, finished, clock):
+    playhead.open(finished)
+    playhead.seek(1150)
+    playhead.play()
+    clock.now += 5
+    playhead.tick()
+    assert playhead.cursor_frame == 1200
+    assert not playhead.playing
+    playhead.play()
+    assert playhead.cursor_frame == 0
+
+
+def test_stepping_visits_utterances_and_markers(playhead, recording):
+    run = recording()
+    run.write(600)
+    run.marker("skip", 250)
+    run.write(600)
+    run.close()
+    playhead.open(run.path)
+    visited = []
+    for _ in range(4):
+        playhead.step(-1)
+        visited.append(playhead.cursor_frame)
+    assert visited == [UTTERANCE, 250, 0, 0]
+    playhead.step(1)
+    assert playhead.cursor_frame == 250
+
+
+def test_what_is_seen_live_is_what_is_replayed(qtbot, recording):
+    """The arrays gathered while the run grew equal those of the finished file, number for number."""
+    run = recording()
+    live, replay = Playhead(TimeAxis()), Playhead(TimeAxis())
+    run.write(20)
+    live.open(run.path)
+    for _ in range(20):
+        run.write(60)
+        qtbot.wait(20)
+    run.close()
+    qtbot.waitUntil(lambda: not live.live and live.n_frames == 1220)
+    replay.open(run.path)
+    assert replay.n_frames == live.n_frames
+    np.testing.assert_array_equal(live.track.wall_ns[:1220], replay.track.wall_ns[:1220])
+    np.testing.assert_array_equal(
+        live.track.categories_ns[:1220], replay.track.categories_ns[:1220]
+    )
+    assert replay.track.wall_ns[:1220].sum() == pytest.approx(1220 * WALL_PER_FRAME)
+    live.close()
+    replay.close()
+
+
+def test_nothing_is_delivered_after_closing(qtbot, playhead, recording):
+    run = recording()
+    run.write(100)
+    playhead.open(run.path)
+    told = []
+    playhead.changed.connect(told.append)
+    playhead.close()
+    run.write(200)
+    qtbot.wait(200)
+    playhead.tick()
+    assert told == []
+    assert playhead.snapshot() is None
+
+
+def test_a_file_that_is_no_session_leaves_what_is_shown(playhead, finished, tmp_path):
+    playhead.open(finished)
+    bad = tmp_path / "bad.asrs"
+    bad.write_bytes(b"RIFF not a session")
+    with pytest.raises(OSError, match=r"bad\.asrs"):
+        playhead.open(bad)
+    assert playhead.path == finished
+    assert playhead.n_frames == 1200
+
+
+def test_slow_drawing_slows_the_timer_down(qtbot, playhead, recording):
+    run = recording()
+    run.write(100)
+    playhead.open(run.path)
+    playhead.changed.connect(lambda _: qtbot.wait(40))
+    run.write(100)
+    qtbot.waitUntil(lambda: playhead.interval_ms == module.SLOWEST_MS)
+
+
+def test_reopening_keeps_cursor_range_and_selection(playhead, finished):
+    playhead.open(finished)
+    playhead.axis.set_visible(2.0, 6.0)
+    playhead.axis.select(3.0, 4.0)
+    playhead.seek(500)
+    playhead.reopen()
+    assert playhead.cursor_frame == 500
+    assert playhead.axis.visible == pytest.approx((2.0, 6.0))
+    assert playhead.axis.selected == (3.0, 4.0)

@@ -1,0 +1,167 @@
+"""The worker process seen from the window: a scripted worker, real processes, real signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.run_control import RunControl, RunRequest
+from profiler.session.reader import Session
+
+WORKER = Path(__file__).with_name("frame_worker.py")
+
+
+class Heard:
+    """What a run control told, in order."""
+
+    def __init__(self, control: RunControl) -> None:
+        self.news: list[tuple] = []
+        for name in ("running", "finished", "failed", "refused", "died", "progress"):
+            getattr(control, name).connect(
+                lambda *values, name=name: self.news.append((name, *values))
+            )
+
+    def of(self, name: str) -> list[tuple]:
+        return [values for kind, *values in self.news if kind == name]
+
+
+@pytest.fixture
+def start(tmp_path):
+    made: list[RunControl] = []
+
+    def begin(*modes: str) -> tuple[RunControl, Heard]:
+        control = RunControl((sys.executable, str(WORKER), *modes))
+        made.append(control)
+        heard = Heard(control)
+        control.start(request(tmp_path / "run.asrs"))
+        return control, heard
+
+    yield begin
+    for control in made:
+        control.shutdown()
+
+
+def request(out: Path) -> RunRequest:
+    return RunRequest(config={}, preset="gmm", audio=("voice.wav",), out=str(out))
+
+
+def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
+    control, heard = start("short")
+    assert control.state == "starting"
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    assert heard.of("running") == [[str(tmp_path / "run.asrs")]]
+    assert heard.of("finished") == [[str(tmp_path / "run.asrs"), "closed"]]
+    assert ["building graph: determinise", 0.25] in heard.of("progress")
+    assert control.state == "idle"
+    assert heard.of("died") == []
+
+
+def test_the_worker_stays_for_the_next_run(qtbot, start, tmp_path):
+    control, heard = start("short")
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1, timeout=20_000)
+    before = control.process_id
+    control.start(request(tmp_path / "second.asrs"))
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 2, timeout=20_000)
+    assert control.process_id == before
+    assert Session.open(tmp_path / "second.asrs").state == "closed"
+
+
+def test_stop_leaves_a_whole_session(qtbot, start, tmp_path):
+    control, heard = start()
+    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    control.mark("here")
+    control.set("search.beam", 10.0)
+    qtbot.wait(100)
+    control.stop()
+    assert control.state == "stopping"
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    session = Session.open(tmp_path / "run.asrs")
+    assert session.state == "stopped"
+    assert [m.text for m in session.markers] == ["here", "search.beam=10.0"]
+    assert not list(tmp_path.glob("run.asrs-*"))
+
+
+def test_two_runs_at_once_are_refused(qtbot, start, tmp_path):
+    control, _ = start()
+    with pytest.raises(ValueError, match="under way"):
+        control.start(request(tmp_path / "other.asrs"))
+
+
+def test_an_error_of_the_worker_is_its_own_sentence(qtbot, start):
+    control, heard = start("error")
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    assert heard.of("failed") == [["nosuch.wav cannot be read: no such file.", None]]
+    assert control.state == "idle"
+
+
+def test_a_killed_worker_is_reported_with_its_signal(qtbot, start, tmp_path):
+    control, heard = start()
+    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    qtbot.wait(300)
+    os.kill(control.process_id, signal.SIGKILL)
+    qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=20_000)
+    assert heard.of("died") == [["killed by signal 9", str(tmp_path / "run.asrs")]]
+    assert heard.of("finished") == []
+    assert control.state == "idle"
+    session = Session.open(tmp_path / "run.asrs")
+    assert session.state == "crashed"
+    assert len(session.spans) > 0
+
+
+def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
+    control, heard = start("short")
+    control.stop()
+    assert control.state == "idle"
+    qtbot.wait(800)
+    assert heard.of("running") == []
+    assert heard.of("finished") == [["", "stopped"]]
+    assert heard.of("died") == []
+
+
+def test_building_can_be_cancelled(qtbot, start):
+    control, heard = start("slow")
+    qtbot.waitUntil(lambda: len(heard.of("progress")) > 1, timeout=20_000)
+    control.stop()
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    assert heard.of("running") == []
+    assert control.state == "idle"
+
+
+def test_words_of_a_library_are_no_events_but_stand_in_the_report(qtbot, start):
+    control, heard = start("short", "noise")
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    assert heard.of("failed") == []
+    control, heard = start("error", "noise")
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    assert "OpenBLAS" in control.report
+    assert "the last words" in control.report
+
+
+def test_a_refusal_names_the_setting(qtbot, start):
+    control, heard = start("refuse")
+    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    control.set("model", "x")
+    qtbot.waitUntil(lambda: bool(heard.of("refused")), timeout=20_000)
+    assert heard.of("refused") == [["model", "model cannot be changed just now."]]
+    assert control.state == "running"
+
+
+def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
+    control = RunControl(("/nonexistent/python", "-m", "nothing"))
+    heard = Heard(control)
+    control.start(request(tmp_path / "run.asrs"))
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    assert "/nonexistent/python cannot be started" in heard.of("failed")[0][0]
+    assert control.state == "idle"
+
+
+def test_shutdown_finishes_the_session(qtbot, start, tmp_path):
+    control, _ = start()
+    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    control.shutdown()
+    assert Session.open(tmp_path / "run.asrs").state in ("stopped", "closed")
+    assert not list(tmp_path.glob("run.asrs-*"))

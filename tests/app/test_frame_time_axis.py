@@ -1,0 +1,127 @@
+"""The shared time axis: what is under the mouse stays there, following ends and begins as said."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.time_axis import EMPTY_SPAN_S, MINIMUM_SPAN_S, TAIL_SPAN_S, TimeAxis
+
+
+def finished(end: float) -> TimeAxis:
+    axis = TimeAxis()
+    axis.reset(end, fit=True)
+    return axis
+
+
+def test_a_finished_session_is_shown_whole():
+    assert finished(41.2).visible == (0.0, 41.2)
+
+
+def test_zoom_keeps_the_second_under_the_mouse_in_place():
+    axis = finished(100.0)
+    axis.set_visible(20.0, 60.0)
+    axis.zoom(0.5, at=30.0)
+    t0, t1 = axis.visible
+    assert (t0, t1) == pytest.approx((25.0, 45.0))
+    assert (30.0 - t0) / (t1 - t0) == pytest.approx((30.0 - 20.0) / 40.0)
+
+
+def test_zoom_and_pan_stay_within_the_session():
+    axis = finished(100.0)
+    axis.zoom(1e-9, at=50.0)
+    t0, t1 = axis.visible
+    assert t1 - t0 == pytest.approx(MINIMUM_SPAN_S)
+    axis.zoom(1e9, at=50.0)
+    assert axis.visible == (0.0, 100.0)
+    axis.zoom(0.5, at=0.0)
+    axis.pan(-5)
+    assert axis.visible == (0.0, 50.0)
+    axis.pan(50)
+    assert axis.visible == (50.0, 100.0)
+
+
+@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf")])
+def test_an_impossible_zoom_is_refused(factor):
+    with pytest.raises(ValueError, match="zoom factor"):
+        finished(10.0).zoom(factor)
+
+
+def test_a_run_grows_from_the_left_and_then_scrolls():
+    axis = TimeAxis()
+    axis.reset()
+    axis.set_data(2.0, 2.0)
+    assert axis.visible == (0.0, EMPTY_SPAN_S)
+    axis.set_data(30.0, 30.0)
+    assert axis.visible == (0.0, 30.0)
+    axis.set_data(200.0, 200.0)
+    assert axis.visible == (200.0 - TAIL_SPAN_S, 200.0)
+
+
+def test_a_pan_ends_following_and_fit_begins_it_again():
+    axis = TimeAxis()
+    axis.reset()
+    axis.set_data(200.0, 200.0)
+    axis.pan(-0.5)
+    before = axis.visible
+    axis.set_data(260.0, 260.0)
+    assert not axis.following
+    assert axis.visible == before
+    axis.fit()
+    axis.set_data(300.0, 300.0)
+    assert axis.following
+    assert axis.visible == (0.0, 300.0)
+
+
+def test_zoom_while_following_keeps_the_tail_at_the_new_width():
+    axis = TimeAxis()
+    axis.reset()
+    axis.set_data(200.0, 200.0)
+    axis.zoom(0.5)
+    axis.set_data(250.0, 250.0)
+    assert axis.visible == pytest.approx((220.0, 250.0))
+
+
+def test_selection_is_ordered_and_whole_frames(qtbot):
+    axis = finished(100.0)
+    with qtbot.waitSignal(axis.selection_changed) as told:
+        axis.select(7.004, 3.0)
+    assert told.args == [(3.0, 7.004)]
+    assert axis.selected_frames == (300, 700)
+    axis.select(5.0, 5.001)
+    assert axis.selected is None
+
+
+def test_selection_ends_with_the_session():
+    axis = finished(10.0)
+    axis.select(8.0, 400.0)
+    assert axis.selected == (8.0, 10.0)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("zoom"), st.floats(0.01, 100), st.floats(0, 500)),
+            st.tuples(st.just("pan"), st.floats(-3, 3), st.just(0.0)),
+            st.tuples(st.just("data"), st.floats(0, 500), st.just(0.0)),
+            st.tuples(st.just("fit"), st.just(0.0), st.just(0.0)),
+        ),
+        max_size=25,
+    )
+)
+def test_whatever_is_done_the_range_is_ascending_and_not_negative(steps):
+    axis = TimeAxis()
+    for what, a, b in steps:
+        if what == "zoom":
+            axis.zoom(a, b)
+        elif what == "pan":
+            axis.pan(a)
+        elif what == "data":
+            axis.set_data(a, max(a, axis.end))
+        else:
+            axis.fit()
+        t0, t1 = axis.visible
+        assert t0 >= 0.0
+        assert t1 - t0 >= MINIMUM_SPAN_S * 0.999
+        assert t1 <= max(axis.end, EMPTY_SPAN_S) + 1e-6

@@ -1,0 +1,408 @@
+"""The window driven as a person would: clicks, keys, drags, drops, wrong files, a killed worker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from app import audio_choice
+from app.main_window import MainWindow
+from app.recent import Memory
+from profiler.session.reader import Session
+
+WORKER = Path(__file__).with_name("frame_worker.py")
+LONG = 20_000
+
+
+@pytest.fixture
+def audio(tmp_path: Path) -> list[Path]:
+    folder = tmp_path / "audio"
+    folder.mkdir()
+    files = [folder / "one.wav", folder / "two.flac"]
+    for file in files:
+        file.write_bytes(b"not read by the scripted worker")
+    return files
+
+
+@pytest.fixture
+def window(qtbot):
+    made: list[MainWindow] = []
+
+    def make(*modes: str) -> MainWindow:
+        window = MainWindow((sys.executable, str(WORKER), *modes))
+        made.append(window)
+        qtbot.addWidget(window)
+        with qtbot.waitActive(window):
+            window.show()
+            window.activateWindow()
+        return window
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
+    window.files.take_audio(audio)
+    qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.is_running() and window.playhead.n_frames > 40, timeout=LONG)
+    return Path(window.runs.control.session)
+
+
+def click(qtbot, widget):
+    qtbot.mouseClick(widget, Qt.MouseButton.LeftButton)
+
+
+def banners(window: MainWindow) -> list[str]:
+    return [b.text for b in window.notices.banners if b.kind == "error"]
+
+
+def drop(window: MainWindow, *paths: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    copy = Qt.DropAction.CopyAction
+    entered = QDragEnterEvent(QPoint(200, 200), copy, data, left, none)
+    QApplication.sendEvent(window, entered)
+    assert entered.isAccepted()
+    QApplication.sendEvent(window, QDropEvent(QPointF(200, 200), copy, data, left, none))
+
+
+def test_a_first_start_welcomes_and_offers_the_demo(qtbot, window):
+    w = window()
+    assert w.pages.currentWidget() is w.welcome
+    demo = w.welcome.findChild(QPushButton, "start-run.demo")
+    assert demo.isEnabled() == (audio_choice.bundled() is not None)
+    for action_id in ("view.pause", "file.copy", "run.stop", "run.mark"):
+        assert not w.actions_[action_id].isEnabled()
+
+
+def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, audio):
+    w = window()
+    path = running(qtbot, w, audio)
+    assert w.pages.currentWidget() is w.desk
+    assert w.playhead.path == path
+    assert w.playhead.following
+    assert "REC" in w.top.recording.text()
+    assert not w.top.run.isEnabled()
+    assert w.desk.transport.live.isChecked()
+    w.actions_.trigger("run.mark")
+    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=LONG)
+    click(qtbot, w.top.stop)
+    qtbot.waitUntil(lambda: w.is_idle() and not w.playhead.live, timeout=LONG)
+    assert w.top.recording.text() == ""
+    assert w.desk.transport.live.isHidden()
+    assert Session.open(path).state == "stopped"
+    assert banners(w) == []
+    assert Memory().sessions() == [path]
+
+
+def test_the_figures_are_those_of_the_session(qtbot, window, finished):
+    w = window()
+    assert w.open_session(finished)
+    assert w.top.rtf.value == "0.100"
+    assert w.top.wer.value == f"{100 * 2 / 12:.1f} %"
+    w.playhead.seek(600)
+    assert w.top.wer.value == f"{100 * 1 / 6:.1f} %"
+    w.playhead.seek(300)
+    assert w.top.wer.value == "–"
+    assert "480 spans" in w.status.cost.full
+
+
+def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
+    w = window()
+    running(qtbot, w, audio)
+    click(qtbot, w.top.selection.switch)
+    click(qtbot, w.top.skipping.switch)
+    qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2, timeout=LONG)
+    assert [m.text for m in w.playhead.session.markers] == [
+        "gmm.selection.enabled=True",
+        "frames.skip=2",
+    ]
+    assert "every 2nd" in w.top.skipping.subtitle.full
+
+
+def test_the_toggles_without_a_run_are_for_the_next_one(qtbot, window):
+    w = window()
+    click(qtbot, w.top.selection.switch)
+    qtbot.keyClick(w, Qt.Key.Key_K)
+    assert w.pipeline.next.gmm.selection.enabled
+    assert w.pipeline.next.frames.skip == 2
+    assert w.top.skipping.switch.isChecked()
+
+
+def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window, audio):
+    w = window()
+    path = running(qtbot, w, audio)
+    qtbot.wait(400)
+    os.kill(w.runs.control.process_id, signal.SIGKILL)
+    qtbot.waitUntil(lambda: bool(banners(w)), timeout=LONG)
+    (text,) = banners(w)
+    assert text.startswith("The worker stopped (killed by signal 9) at 0:0")
+    assert text.endswith(f"The session up to then is saved: {path}")
+    assert w.playhead.session.state == "crashed"
+    frames = w.playhead.n_frames
+    assert frames > 0
+    w.playhead.seek(10)
+    w.playhead.play()
+    qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12, timeout=LONG)
+    w.playhead.pause()
+    buttons = w.notices.banners[-1].findChildren(QPushButton)
+    restart = next(b for b in buttons if b.text() == "Restart")
+    click(qtbot, restart)
+    qtbot.waitUntil(lambda: w.is_running() and w.playhead.path != path, timeout=LONG)
+    assert banners(w) == []
+
+
+def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window, audio):
+    w = window("error")
+    w.files.take_audio(audio)
+    click(qtbot, w.top.run)
+    qtbot.waitUntil(lambda: bool(banners(w)), timeout=LONG)
+    assert banners(w) == ["nosuch.wav cannot be read: no such file."]
+    assert w.top.run.isEnabled()
+
+
+def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
+    w = window("slow")
+    w.files.take_audio(audio)
+    click(qtbot, w.top.run)
+
+    def building() -> bool:
+        texts = [b.text for b in w.notices.banners if b.kind == "progress"]
+        return texts == ["building graph: determinise"]
+
+    qtbot.waitUntil(building, timeout=LONG)
+    banner = next(b for b in w.notices.banners if b.kind == "progress")
+    assert banner.bar.value() == 250
+    click(qtbot, banner.findChild(QPushButton))
+    qtbot.waitUntil(w.is_idle, timeout=LONG)
+    assert [b for b in w.notices.banners if b.kind == "progress"] == []
+
+
+def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, audio):
+    w = window()
+    path = running(qtbot, w, audio)
+    process = w.runs.control.process_id
+    w.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    session = Session.open(path)
+    assert session.state == "stopped"
+    assert not list(path.parent.glob(f"{path.name}-*"))
+
+
+def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
+    w = window()
+    running(qtbot, w, audio)
+    w.desk.setFocus()
+    qtbot.keyClick(w, Qt.Key.Key_Space)
+    held = w.playhead.cursor_frame
+    assert not w.playhead.following
+    qtbot.waitUntil(lambda: w.playhead.n_frames > held + 40, timeout=LONG)
+    assert w.playhead.cursor_frame == held
+    click(qtbot, w.desk.transport.live)
+    assert w.playhead.following
+    assert w.playhead.cursor_frame > held
+
+
+def test_space_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
+    w = window()
+    w.open_session(finished)
+    w.top.selection.switch.setFocus()
+    qtbot.keyClick(w.top.selection.switch, Qt.Key.Key_Space)
+    assert w.pipeline.selecting
+    assert not w.playhead.playing
+
+
+def test_keys_zoom_pan_step_and_clear(qtbot, window, finished):
+    w = window()
+    w.open_session(finished)
+    w.desk.setFocus()
+    assert w.axis.visible == (0.0, 12.0)
+    qtbot.keyClick(w, Qt.Key.Key_W)
+    narrow = w.axis.visible[1] - w.axis.visible[0]
+    assert narrow < 12.0
+    before = w.axis.visible
+    qtbot.keyClick(w, Qt.Key.Key_A)
+    assert w.axis.visible[0] < before[0]
+    qtbot.keyClick(w, Qt.Key.Key_F)
+    assert w.axis.visible == (0.0, 12.0)
+    qtbot.keyClick(w, Qt.Key.Key_Comma)
+    assert w.playhead.cursor_frame == 600
+    qtbot.keyClick(w, Qt.Key.Key_Period)
+    assert w.playhead.cursor_frame == 1200
+    w.axis.select(1.0, 2.0)
+    qtbot.keyClick(w, Qt.Key.Key_Escape)
+    assert w.axis.selected is None
+
+
+def test_letters_typed_into_a_field_are_not_commands(qtbot, window, finished):
+    w = window()
+    w.open_session(finished)
+    box = w.desk.form.fields["search.beam"].editor
+    box.setFocus()
+    before = w.axis.visible
+    qtbot.keyClicks(box, "7")
+    qtbot.keyClick(box, Qt.Key.Key_Period)
+    assert w.axis.visible == before
+    assert w.playhead.cursor_frame == 1200
+
+
+def test_the_scrub_bar_goes_where_it_is_clicked_and_dragged(qtbot, window, finished):
+    w = window()
+    w.open_session(finished)
+    bar = w.desk.transport.bar
+    middle = bar.rect().center().y()
+    half = QPoint(round(bar.x_of(600)), middle)
+    qtbot.mousePress(bar, Qt.MouseButton.LeftButton, pos=half)
+    assert abs(w.playhead.cursor_frame - 600) <= 3
+    qtbot.mouseRelease(bar, Qt.MouseButton.LeftButton, pos=half)
+    assert [m.frame for m in bar.marks] == [600]
+    assert bar.starts == (0, 600)
+    bar.setFocus()
+    at = w.playhead.cursor_frame
+    qtbot.keyClick(bar, Qt.Key.Key_Right)
+    assert w.playhead.cursor_frame == at + 100
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("empty.asrs", b""), ("noise.asrs", bytes(range(256)) * 40), ("text.asrs", b"hello\n" * 500)],
+)
+def test_wrong_files_are_refused_in_a_sentence(qtbot, window, finished, tmp_path, name, content):
+    w = window()
+    w.open_session(finished)
+    bad = tmp_path / name
+    bad.write_bytes(content)
+    drop(w, bad)
+    assert len(banners(w)) == 1
+    assert name in banners(w)[0]
+    assert w.playhead.path == finished
+    assert Memory().sessions() == [finished]
+
+
+def test_a_truncated_session_does_not_take_the_window_down(qtbot, window, finished, tmp_path):
+    w = window()
+    cut = tmp_path / "cut.asrs"
+    cut.write_bytes(finished.read_bytes()[:9000])
+    assert not w.open_session(cut)
+    assert "cut.asrs" in banners(w)[0]
+
+
+def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(qtbot, window, audio, finished):
+    w = window()
+    drop(w, *audio)
+    assert w.runs.audio.paths == tuple(str(p) for p in audio)
+    drop(w, audio[0].parent)
+    assert w.runs.audio.files == 2
+    drop(w, finished)
+    assert w.playhead.path == finished
+    assert banners(w) == []
+
+
+@pytest.mark.parametrize("name", ["notes.pdf", "empty-folder", "gone.wav"])
+def test_what_cannot_be_decoded_is_said(qtbot, window, tmp_path, name):
+    w = window()
+    before = w.runs.audio
+    path = tmp_path / name
+    if name.endswith(".pdf"):
+        path.write_bytes(b"%PDF")
+    elif name == "empty-folder":
+        path.mkdir()
+    drop(w, path)
+    assert name in banners(w)[0]
+    assert w.runs.audio == before
+
+
+def test_a_copy_is_a_session_like_the_first(qtbot, window, finished, tmp_path):
+    w = window()
+    w.open_session(finished)
+    w.files.copy_to(finished, tmp_path / "copy")
+    assert (tmp_path / "copy.asrs").read_bytes() == finished.read_bytes()
+    w.files.copy_to(finished, finished)
+    w.files.copy_to(finished, tmp_path / "no" / "folder" / "x.asrs")
+    assert len(banners(w)) == 2
+
+
+def test_a_session_removed_while_open_is_no_crash(qtbot, window, finished, tmp_path):
+    w = window()
+    moved = tmp_path / "moved.asrs"
+    shutil.copyfile(finished, moved)
+    w.open_session(moved)
+    moved.unlink()
+    w.playhead.seek(100)
+    w.desk.playhead.step(1)
+    assert w.playhead.cursor_frame == 600
+
+
+def test_where_sessions_cannot_be_written_the_banner_says_so(
+    qtbot, window, audio, tmp_path, monkeypatch
+):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(blocked / "sessions"))
+    w = window()
+    w.files.take_audio(audio)
+    click(qtbot, w.top.run)
+    assert banners(w)
+    assert banners(w)[0].startswith("Sessions cannot be written")
+    assert w.is_idle()
+
+
+def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, finished):
+    w = window()
+    path = running(qtbot, w, audio)
+    w.open_session(finished)
+    assert w.is_running()
+    assert w.actions_.is_enabled("run.show")
+    w.actions_.trigger("run.show")
+    assert w.playhead.path == path
+    assert w.playhead.live
+
+
+def test_layout_and_choices_survive_a_restart(qtbot, window, tmp_path):
+    w = window()
+    w.resize(1300, 800)
+    w.show_desk()
+    w.desk.columns.moveSplitter(301, 1)
+    moved = w.desk.columns.sizes()
+    w.choose_theme("light")
+    w.pipeline.choose("gmm-selected")
+    w.close()
+    again = window()
+    again.resize(1300, 800)  # the screen of the tests is smaller than the window was
+    again.show_desk()
+    QApplication.processEvents()
+    assert again.desk.columns.sizes() == moved
+    assert again.pipeline.preset.name == "gmm-selected"
+    assert again.memory.text("theme") == "light"
+
+
+@pytest.mark.parametrize("size", [(1000, 640), (1600, 1000), (3000, 1800)])
+def test_every_control_has_room(qtbot, window, finished, size):
+    w = window()
+    w.resize(*size)
+    w.open_session(finished)
+    QApplication.processEvents()
+    assert (w.width(), w.height()) == size
+    for button in w.findChildren(QPushButton):
+        if button.isVisible():
+            corner = button.mapTo(w, QPoint(0, 0))
+            assert corner.x() >= 0
+            assert corner.x() + button.width() <= w.width()
+            wanted = button.minimumSizeHint().width() if button.text() else 0
+            assert button.width() >= wanted, button.text()
+    top = [w.top.rtf, w.top.wer, w.top.preset, w.top.selection, w.top.skipping]
+    boxes = [widget.geometry() for widget in top]
+    for i, one in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            assert not one.intersects(other)

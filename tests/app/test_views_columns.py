@@ -1,0 +1,139 @@
+"""Level of detail against brute force, and the same bits however the frames arrive."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.views.columns import FACTOR, Extremes, RunningSums, column_edges
+
+pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)
+
+
+def values(count: int, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return random.exponential(1e6, count) * np.where(random.random(count) < 0.01, 30.0, 1.0)
+
+
+def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float:
+    left, right = min(max(left, 0.0), end), min(max(right, 0.0), end)
+    if right <= left:
+        return float("nan")
+    area = sum(
+        series[i] * (min(right, i + 1) - max(left, i))
+        for i in range(int(left), min(int(np.ceil(right)), end))
+    )
+    return area / (right - left)
+
+
+@given(pieces, st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:
+    series = np.stack([values(sum(cuts), seed + k) for k in range(3)], axis=1)
+    whole, parts = RunningSums(3), RunningSums(3)
+    whole.append(series)
+    at = 0
+    for cut in cuts:
+        parts.append(series[at : at + cut])
+        at += cut
+    edges = column_edges(-3.0, len(series) + 5.0, 37)
+    assert np.array_equal(whole.means(edges), parts.means(edges), equal_nan=True)
+
+
+@given(
+    st.integers(1, 700),
+    st.integers(0, 99),
+    st.floats(-50, 700),
+    st.floats(0.5, 900),
+    st.integers(1, 60),
+)
+@settings(max_examples=60, deadline=None)
+def test_mean_of_a_column_is_the_mean_of_its_frames(
+    count: int, seed: int, first: float, span: float, columns: int
+) -> None:
+    series = values(count, seed)
+    sums = RunningSums(1)
+    sums.append(series[:, None])
+    end = count - seed % 5 if count > 5 else count
+    edges = column_edges(first, first + span, columns)
+    got = sums.means(edges, end)[:, 0]
+    wanted = [brute_mean(series, a, b, end) for a, b in pairwise(edges)]
+    assert np.allclose(got, wanted, rtol=1e-6, atol=1.0, equal_nan=True)
+
+
+def test_the_areas_of_the_columns_add_up_to_the_total() -> None:
+    series = values(5000, 3)
+    sums = RunningSums(1)
+    sums.append(series[:, None])
+    edges = column_edges(0.0, 5000.0, 313)
+    area = np.nansum(sums.means(edges)[:, 0] * np.diff(edges))
+    assert np.isclose(area, series.sum(), rtol=1e-12)
+    assert np.isclose(sums.total(0, 5000)[0], series.sum(), rtol=1e-12)
+
+
+@given(pieces, st.integers(0, 99), st.integers(1, 50), st.floats(0, 1), st.floats(0.01, 1))
+@settings(max_examples=80, deadline=None)
+def test_extremes_hold_every_frame_of_a_column(
+    cuts: list[int], seed: int, columns: int, start: float, share: float
+) -> None:
+    series = values(sum(cuts), seed)
+    extremes = Extremes()
+    at = 0
+    for cut in cuts:
+        extremes.append(series[at : at + cut])
+        at += cut
+    count = len(series)
+    end = max(1, count - seed % 7)
+    edges = column_edges(start * count, start * count + share * count + 1, columns)
+    low, high = extremes.columns(edges, end)
+    width = (edges[-1] - edges[0]) / columns
+    for i in range(columns):
+        left, right = int(max(edges[i], 0)), int(np.ceil(min(edges[i + 1], end)))
+        if edges[i] >= end or right <= left:
+            assert np.isnan(high[i])
+            continue
+        inside = series[left:right]
+        assert low[i] <= inside.min()
+        assert high[i] >= inside.max()
+        # No further than the blocks that the edges cut: never from another part of the picture.
+        reach = int(np.ceil(width)) if width >= 2 * FACTOR else 0
+        near = series[max(0, left - reach) : min(right + reach, end)]
+        assert near.min() <= low[i]
+        assert high[i] <= near.max()
+
+
+def test_one_dear_frame_in_an_hour_is_seen() -> None:
+    series = np.ones(360_000)
+    series[123_456] = 99.0
+    extremes = Extremes()
+    extremes.append(series)
+    _, high = extremes.columns(column_edges(0, 360_000, 1400))
+    assert high.max() == 99.0
+    assert np.argmax(high) == 123_456 * 1400 // 360_000
+    assert np.count_nonzero(high > 1) <= 2
+
+
+def test_truncating_forgets_and_goes_on() -> None:
+    series = values(3000, 5)
+    extremes, fresh = Extremes(), Extremes()
+    extremes.append(series)
+    extremes.truncate(1000)
+    extremes.append(series[:500])
+    fresh.append(np.concatenate([series[:1000], series[:500]]))
+    edges = column_edges(0, 1500, 11)
+    for got, wanted in zip(extremes.columns(edges), fresh.columns(edges), strict=True):
+        assert np.array_equal(got, wanted)
+    sums, whole = RunningSums(1), RunningSums(1)
+    sums.append(series[:, None])
+    sums.truncate(1000)
+    sums.append(series[:500, None])
+    whole.append(np.concatenate([series[:1000], series[:500]])[:, None])
+    assert np.array_equal(sums.means(edges), whole.means(edges))
+
+
+def test_nothing_gives_nothing() -> None:
+    edges = column_edges(0, 10, 4)
+    assert np.isnan(RunningSums(2).means(edges)).all()
+    assert np.isnan(Extremes().columns(edges)[0]).all()
+    assert len(RunningSums(1)) == len(Extremes()) == 0

@@ -1,0 +1,328 @@
+"""The views' models on a synthetic session: exact against its spans, and the same live and replayed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
+
+from app.views import breakdown_model as bm
+from app.views.alignment import DELETED, INSERTED, SUBSTITUTED
+from app.views.breakdown_model import breakdown_model, stage_lines
+from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
+from app.views.frames import CATEGORIES, series_of
+from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
+from app.views.words_model import shown_form, words_model
+from app.views.work_model import work_model
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+
+FRAMES = 2048
+CUTS = [32, 400, 752, 1280, 1712, 2048]
+VISIBLE = ((0.0, 20.48), (3.3, 9.1), (7.2, 7.4))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(
+        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
+    )
+
+
+@pytest.fixture
+def replay(path: Path) -> Iterator[tuple[Session, CostTrack]]:
+    with Session.open(path) as session:
+        track = CostTrack()
+        track.update(session)
+        yield session, track
+
+
+def assert_same(a: object, b: object, where: str = "") -> None:
+    """Equal number for number, through dataclasses, tuples and arrays."""
+    assert type(a) is type(b), where
+    if dataclasses.is_dataclass(a):
+        for field in dataclasses.fields(a):
+            assert_same(getattr(a, field.name), getattr(b, field.name), f"{where}.{field.name}")
+    elif isinstance(a, np.ndarray):
+        assert np.array_equal(a, b, equal_nan=True), where  # type: ignore[arg-type]
+    elif isinstance(a, tuple):
+        assert len(a) == len(b), where  # type: ignore[arg-type]
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):  # type: ignore[call-overload]
+            assert_same(x, y, f"{where}[{i}]")
+    elif isinstance(a, float) and np.isnan(a):
+        assert np.isnan(b), where  # type: ignore[call-overload]
+    else:
+        assert a == b, where
+
+
+def all_models(session: Session, track: CostTrack, cursor: int) -> list[object]:
+    models: list[object] = []
+    for visible in VISIBLE:
+        models.append(cost_model(session, track, cursor, visible, 700))
+        models.append(work_model(session, track, cursor, visible, 700))
+    for selected in (None, (40, 300)):
+        models.append(breakdown_model(session, track, cursor, selected))
+    return models
+
+
+def test_live_in_pieces_is_replay(tmp_path: Path) -> None:
+    sample = Sample(tmp_path / "live.asrs", frames=FRAMES, utterance_frames=256)
+    live: dict[int, list[object]] = {}
+    words: dict[int, object] = {}
+    track = CostTrack()
+    try:
+        sample.write(BLOCK)
+        session = Session.open(sample.path)
+        for cut in CUTS:
+            sample.write(cut)
+            session.refresh()
+            track.update(session)
+            assert track.n_frames == cut
+            live[cut] = all_models(session, track, cut)
+            words[cut] = words_model(session, track, cut, VISIBLE[0], 700)
+        session.close()
+    finally:
+        sample.close()
+    with Session.open(sample.path) as session:
+        track = CostTrack()
+        track.update(session)
+        for cut in reversed(CUTS):
+            for was, now in zip(live[cut], all_models(session, track, cut), strict=True):
+                assert_same(was, now, type(was).__name__)
+        # Partial hypotheses are replaced in the file; where utterances were complete, words are equal.
+        for cut in (cut for cut in CUTS if cut % 256 == 0):
+            assert_same(words[cut], words_model(session, track, cut, VISIBLE[0], 700), "words")
+
+
+def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
+    wanted = track.categories_ns.reshape(-1, 8, 7).mean(axis=1) * 1e-6
+    assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
+    highest = track.wall_ns.reshape(-1, 8).max(axis=1) * 1e-6
+    assert np.allclose(model.worst_ms, highest)
+    assert model.mean_total_ms == pytest.approx(track.wall_ns.mean() * 1e-6)
+    assert model.shares.sum() == pytest.approx(1.0)
+    assert model.column_at(0.081) == 1
+    assert model.column_at(99.0) is None
+
+
+def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = cost_model(session, track, 1000, (0.0, 20.0), 200)
+    assert np.isfinite(model.mean_ms[:100]).all()
+    assert np.isnan(model.mean_ms[100:]).all()
+    assert [m.text for m in model.marks] == ["selection on"]
+    assert model.marks[0].applied_frame == 736
+    assert all(b.first_frame < 1000 for b in model.boundaries)
+    before = cost_model(session, track, 720, (0.0, 20.0), 200)
+    assert before.marks[0].applied_frame is None, "asked, not yet applied"
+
+
+def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
+    worst = float(np.nanmax(model.worst_ms))
+    assert worst > 3 * model.top_ms
+    assert any(model.worst_ms[c] == worst for c in model.spikes)
+    typical = np.nanquantile(model.mean_ms.sum(axis=1), 0.97)
+    assert typical < model.top_ms < 3 * typical
+    assert not model.realtime_shown
+
+
+def test_the_line_of_real_time_comes_into_view_when_near(
+    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, track = replay
+    series = series_of(session, track)
+    slower = type(series)(session.generation)
+    slower.costs.append(track.categories_ns * 5)
+    slower.wall.append(track.wall_ns[:, None] * 5)
+    slower.walls.append(track.wall_ns * 5)
+    monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
+    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
+    assert model.top_ms > REALTIME_MS
+    assert model.realtime_shown
+
+
+def test_marked_spikes_keep_apart() -> None:
+    worst = np.ones(1000)
+    worst[100:140] = np.linspace(5, 9, 40)
+    worst[500] = 7.0
+    chosen = highest_spikes(worst, 2.0)
+    assert 139 in chosen
+    assert 500 in chosen
+    assert all(b - a >= 18 for a, b in pairwise(chosen))
+    assert highest_spikes(worst, 10.0) == ()
+
+
+def test_breakdown_adds_up_and_agrees_with_the_analysis(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = breakdown_model(session, track, FRAMES, (0, FRAMES))
+    assert model.scope == bm.SELECTION
+    assert model.sum_ms == pytest.approx(model.wall_ms, rel=1e-12)
+    truth = breakdown(session)
+    per_frame = np.array([truth.categories[name] for name in CATEGORIES]) / FRAMES * 1e-6
+    assert np.allclose(model.ms, per_frame, rtol=1e-12)
+    assert model.rtf == pytest.approx(truth.rtf)
+    lines = stage_lines(truth.stages, FRAMES)
+    assert [line.ms for line in lines] == sorted((line.ms for line in lines), reverse=True)
+    assert sum(line.ms for line in lines) == pytest.approx(
+        model.wall_ms - model.ms[CATEGORIES.index("overhead")], rel=1e-6
+    )
+
+
+def test_without_a_selection_now_stands_beside_before(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = breakdown_model(session, track, FRAMES, None)
+    assert model.scope == bm.SINCE_CHANGE
+    assert model.change == "skip ×2"
+    assert (model.first_frame, model.last_frame) == (1280, FRAMES)
+    assert model.before_wall_ms == pytest.approx(track.wall_ns[736:1280].mean() * 1e-6)
+    early = breakdown_model(session, track, 500, None)
+    assert early.scope == bm.WHOLE
+    assert early.before_ms is None
+    earlier = breakdown_model(session, track, FRAMES, (100, 200))
+    assert earlier.before_ms is None, "a stretch before the change has no before"
+
+
+def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    assert breakdown_model(session, track, FRAMES, None).reasons == {"transfer": bm.NO_DEVICE}
+    empty = breakdown_model(session, track, 0, None)
+    assert empty.frames == 0
+    assert np.isnan(empty.ms).all()
+
+
+def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    curves = {curve.name: curve for curve in model.curves}
+    assert list(curves) == ["tokens", "senones scored", "senones asked", "gaussians"]
+    for name, curve in curves.items():
+        series = track.work[name].reshape(-1, 4)
+        assert np.allclose(curve.mean, series.mean(axis=1), rtol=1e-9)
+        assert np.array_equal(curve.low, series.min(axis=1))
+        assert np.array_equal(curve.high, series.max(axis=1))
+    assert curves["senones scored"].average == 5126
+    lanes = {lane.curves[0].name: lane for lane in model.lanes}
+    assert lanes["gaussians"].log
+    assert not lanes["senones scored"].log
+    heights = lanes["gaussians"].place(np.array([1.0, lanes["gaussians"].top, 1e12]))
+    assert heights.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = words_model(session, track, FRAMES, (0.0, 2.56), 512)
+    (spoken,) = model.spoken
+    assert [t.text for t in spoken.heard] == HEARD.split()
+    assert spoken.said is not None
+    assert [t.text for t in spoken.said] == SAID.split()
+    wrong = {t.text: t.kind for t in (*spoken.heard, *spoken.said) if t.kind != "same"}
+    assert sorted(wrong.values()).count(DELETED) == 1
+    assert wrong["uh"] == INSERTED
+    assert wrong["dashwood"] == SUBSTITUTED
+    assert (spoken.errors, spoken.words) == (4, 14)
+    for token in spoken.heard:
+        assert 0.0 <= token.first_s < token.last_s <= 2.56
+    assert model.high.max() == pytest.approx(
+        max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127
+    )
+
+
+def test_a_partial_utterance_shows_what_was_heard_so_far(
+    replay: tuple[Session, CostTrack],
+) -> None:
+    session, track = replay
+    model = words_model(session, track, 256 + 128, (0.0, 20.48), 512)
+    assert model.current == 1
+    spoken = model.spoken[1]
+    assert spoken.partial
+    assert 0 < len(spoken.heard) < len(HEARD.split())
+    assert all(token.first_s < 3.84 for token in spoken.heard)
+    assert spoken.counts is not None
+    assert spoken.counts.said < len(SAID.split())
+    assert len(model.spoken) == 2, "utterances to come are not shown"
+    assert np.isnan(model.high[int(512 * 5.3 / 20.48) :]).all()
+
+
+def test_variants_of_pronunciation_are_not_shown() -> None:
+    assert shown_form("the(2)") == "the"
+    assert shown_form("(laughs)") == "(laughs)"
+
+
+def test_series_start_again_when_the_meaning_of_the_file_changed(
+    replay: tuple[Session, CostTrack],
+) -> None:
+    session, track = replay
+    first = series_of(session, track)
+    assert series_of(session, track) is first
+    session.generation += 1
+    assert series_of(session, track) is not first
+
+
+def test_frames_that_still_grow_are_taken_again() -> None:
+    class Growing(CostTrack):
+        n_frames = 0
+        categories_ns = np.zeros((0, 7))
+        wall_ns = np.zeros(0)
+        work: ClassVar[dict[str, np.ndarray]] = {}
+
+        def __init__(self) -> None:
+            pass
+
+    class Quiet:
+        generation = 0
+
+    track = Growing()
+    costs = np.random.default_rng(0).random((400, 7))
+    for frames, changed in ((200, None), (300, 180), (400, 290)):
+        if changed is not None:
+            costs[changed : changed + 5] += 1.0
+        Growing.n_frames = frames
+        Growing.categories_ns, Growing.wall_ns = costs[:frames].copy(), costs[:frames].sum(axis=1)
+        Growing.work = {"tokens": costs[:frames, 0]}
+        series = series_of(Quiet(), track)  # type: ignore[arg-type]
+        assert len(series) == frames
+        assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))
+        assert np.allclose(series.work["tokens"][0].total(0, frames)[0], costs[:frames, 0].sum())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: milliseconds(0.0612), "0.061"),
+        (lambda: milliseconds(3.4), "3.40"),
+        (lambda: milliseconds(128.2), "128"),
+        (lambda: milliseconds(None), "–"),
+        (lambda: clock(61.239, 2), "1:01.24"),
+        (lambda: clock(3725), "1:02:05"),
+        (lambda: clock(59.999, 1), "1:00.0"),
+        (lambda: count(135634.2), "135\u202f634"),
+        (lambda: tick_labels(ticks(0.3))[1][1], "0.1"),
+        (lambda: tick_labels(ticks(2.0))[-1][1], "2.0"),
+    ],
+)
+def test_figures_as_people_read_them(call: Callable[[], str], text: str) -> None:
+    assert call() == text
+
+
+def test_scales_are_round_and_robust() -> None:
+    assert round_up(0.61) == pytest.approx(0.8)
+    assert round_up(2.0) == 2.0
+    assert round_up(0.0) == 1.0
+    quiet = np.full(1000, 0.6)
+    assert robust_top(quiet) == pytest.approx(0.8)
+    quiet[7] = 40.0
+    assert robust_top(quiet) == pytest.approx(0.8)
+    quiet[:100] = 40.0
+    assert robust_top(quiet) == 50.0 or robust_top(quiet) >= 40.0
+    assert robust_top(np.full(3, np.nan)) == 1.0

@@ -1,0 +1,158 @@
+"""Writes small CMUSphinx model directories from the description of the formats, for tests.
+
+Independent of the readers: struct and plain loops only.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+
+PHONES = ["+NSN+", "AA", "B", "SIL"]
+FILLER = [True, False, False, True]
+# (position, base, left, right) of the triphones that the small model knows.
+TRIPHONES = [(0, 1, 2, 2), (1, 1, 3, 2), (2, 2, 1, 3), (3, 1, 3, 3), (0, 2, 1, 1)]
+N_CI_SENONES = 12
+N_SENONES = 15
+STREAMS, DIM = 3, 13
+
+
+def sequences() -> list[tuple[int, int, int]]:
+    """CI phone p uses senones 3p…3p+2; the triphones of AA and B share some tied ones."""
+    rows = [(3 * p, 3 * p + 1, 3 * p + 2) for p in range(len(PHONES))]
+    return [*rows, (12, 4, 5), (3, 12, 5), (6, 13, 14), (3, 4, 12), (13, 7, 14)]
+
+
+def bmdf(order: str = "<") -> bytes:
+    out = b"BMDF" if order == "<" else b"FDMB"
+    text = b"made by a test\0\0"
+    out += struct.pack(order + "ii", 1, len(text)) + text
+    seqs = sequences()
+    n_phone = len(PHONES) + len(TRIPHONES)
+    counts = [len(PHONES), n_phone, 3, N_CI_SENONES, N_SENONES, len(PHONES), len(seqs), 3, 2, 3]
+    out += struct.pack(order + "10i", *counts)
+    names = b"".join(name.encode() + b"\0" for name in PHONES)
+    out += names + b"\0" * (-len(names) % 4)
+    out += struct.pack(order + "hhihhi", 0, 0, 0, 1, 0, 0)
+    for p in range(len(PHONES)):
+        out += struct.pack(order + "ii4B", p, p, FILLER[p], 0, 0, 0)
+    for i, (position, *context) in enumerate(TRIPHONES):
+        out += struct.pack(order + "ii4B", len(PHONES) + i, context[0], position, *context)
+    out += struct.pack(order + "i", 3 * len(seqs))
+    for seq in seqs:
+        out += struct.pack(order + "3H", *seq)
+    return out
+
+
+def text_mdef() -> bytes:
+    seqs = sequences()
+    n_phone = len(PHONES) + len(TRIPHONES)
+    lines = [
+        "# a comment",
+        "0.3",
+        f"{len(PHONES)} n_base",
+        f"{len(TRIPHONES)} n_tri",
+        f"{4 * n_phone} n_state_map",
+        f"{N_SENONES} n_tied_state",
+        f"{N_CI_SENONES} n_tied_ci_state",
+        f"{len(PHONES)} n_tied_tmat",
+        "#",
+    ]
+    for p, name in enumerate(PHONES):
+        kind = "filler" if FILLER[p] else "n/a"
+        lines.append(f"{name} - - - {kind} {p} {' '.join(map(str, seqs[p]))} N")
+    for i, (position, *context) in enumerate(TRIPHONES):
+        names = " ".join(PHONES[c] for c in context)
+        senones = " ".join(map(str, seqs[len(PHONES) + i]))
+        lines.append(f"{names} {'ibes'[position]} n/a {context[0]} {senones} N")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def s3(numbers: list[int], values: np.ndarray, order: str = "<", chksum: bool = True) -> bytes:
+    header = b"s3\nversion 1.0\n" + (b"chksum0 yes\n" if chksum else b"") + b"  endhdr\n"
+    payload = struct.pack(f"{order}{len(numbers)}i", *numbers)
+    payload += np.asarray(values).astype(order + "f4").tobytes()
+    total = 0
+    for (word,) in struct.iter_unpack(order + "I", payload):
+        total = (((total << 20) | (total >> 12)) + word) % 2**32
+    tail = struct.pack(order + "I", total) if chksum else b""
+    return header + struct.pack(order + "I", 0x11223344) + payload + tail
+
+
+def gaussians(values: np.ndarray, order: str = "<") -> bytes:
+    """`values` [codebooks, streams, densities, dim]."""
+    books, streams, densities, dim = values.shape
+    numbers = [books, streams, densities, *[dim] * streams, values.size]
+    return s3(numbers, values, order)
+
+
+def lines(texts: list[str], order: str = "<") -> bytes:
+    out = b""
+    for text in texts:
+        raw = text.encode() + b"\0"
+        out += struct.pack(order + "i", len(raw)) + raw
+    return out + struct.pack(order + "i", 0)
+
+
+def sendump_8(levels: np.ndarray, order: str = "<", padding: int = 0) -> bytes:
+    """`levels` u8 [streams, densities, senones]."""
+    streams, densities, senones = levels.shape
+    head = ["title", "header", f"feature_count {streams}", "cluster_count 0"]
+    out = lines(head, order) + struct.pack(order + "ii", densities, senones + padding)
+    for row in levels.reshape(-1, senones):
+        out += row.tobytes() + b"\7" * padding
+    return out
+
+
+def sendump_clustered(levels: np.ndarray, codebook: list[int], bits: int, count: int = 16) -> bytes:
+    """`levels` are cluster numbers; with four bits, the even senone sits in the low half."""
+    streams, densities, senones = levels.shape
+    out = lines(
+        [
+            "title",
+            "header",
+            f"feature_count {streams}",
+            f"mixture_count {densities}",
+            f"model_count {senones}",
+            f"cluster_count {count}",
+            f"cluster_bits {bits}",
+        ]
+    )
+    out += bytes(codebook)
+    for row in levels.reshape(-1, senones).tolist():
+        if bits == 8:
+            out += bytes(row)
+        else:
+            row = [*row, 0][: senones + senones % 2]
+            out += bytes(row[i] | row[i + 1] << 4 for i in range(0, len(row), 2))
+    return out
+
+
+def probability(level: int) -> float:
+    return math.pow(1.0001, -1024.0 * level)
+
+
+FEAT_PARAMS = "-feat 1s_c_d_dd\n-svspec 0-12/13-25/26-38\n-model ptm\n"
+
+
+def write_model(folder: Path, codebooks: int = 4, densities: int = 20, seed: int = 0) -> Path:
+    """A complete small model; 20 densities are no multiple of a vector."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    shape = (codebooks, STREAMS, densities, DIM)
+    (folder / "feat.params").write_text(FEAT_PARAMS)
+    (folder / "mdef").write_bytes(bmdf())
+    (folder / "means").write_bytes(gaussians(rng.normal(0, 3, shape)))
+    (folder / "variances").write_bytes(gaussians(rng.uniform(0.5, 4, shape)))
+    transitions = np.zeros((len(PHONES), 3, 4))
+    for state in range(3):
+        transitions[:, state, state] = 30
+        transitions[:, state, state + 1] = 10
+    numbers = [len(PHONES), 3, 4, transitions.size]
+    (folder / "transition_matrices").write_bytes(s3(numbers, transitions))
+    levels = rng.integers(0, 160, (STREAMS, densities, N_SENONES), dtype=np.uint8)
+    (folder / "sendump").write_bytes(sendump_8(levels))
+    return folder

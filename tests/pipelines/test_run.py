@@ -1,0 +1,295 @@
+"""Whole runs: the real recogniser on the bundled voices, recorded into sessions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipelines import presets
+from pipelines.config import Config, assign
+from pipelines.control import Control
+from pipelines.run import Outcome, Request, execute
+from profiler.analysis.breakdown import breakdown
+from profiler.errors import BadInput
+from profiler.session.reader import Session
+from profiler.spans import TILING
+
+UTTERANCES = ("01-slt-morning.flac", "08-kal16-short.flac")
+
+
+def quiet(stage: str, fraction: float | None) -> None:
+    """Nobody watches the progress of a test."""
+
+
+@pytest.fixture(scope="module")
+def quick() -> Config:
+    return presets.load("gmm-quick").config
+
+
+def run(
+    config: Config,
+    audio: list[Path],
+    out: Path | None,
+    control: Control | None = None,
+    transcripts: Path | None = None,
+    repeat: int = 1,
+) -> Outcome:
+    request = Request(
+        config,
+        "test",
+        tuple(map(str, audio)),
+        str(transcripts) if transcripts else None,
+        out,
+        repeat,
+    )
+    return execute(request, control or Control(), quiet)
+
+
+@pytest.fixture(scope="module")
+def files(bundled_speech: Path) -> list[Path]:
+    return [bundled_speech / name for name in UTTERANCES]
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    quick: Config, files: list[Path], bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Outcome, Path]:
+    path = tmp_path_factory.mktemp("run") / "run.asrs"
+    return run(quick, files, path, transcripts=bundled_speech / "transcripts.tsv"), path
+
+
+def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
+    outcome, _ = recorded
+    assert outcome.state == "closed"
+    first, second = outcome.result.utterances
+    assert second.hypothesis == "yes of course"
+    assert second.errors == 0
+    assert first.errors is not None
+    assert first.errors <= first.reference_words // 2
+
+
+def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> None:
+    outcome, path = recorded
+    with closing(Session.open(path)) as session:
+        assert session.state == "closed"
+        assert [u.hypothesis for u in session.utterances] == [
+            u.hypothesis for u in outcome.result.utterances
+        ]
+        for utterance in session.utterances:
+            assert utterance.done
+            ends = [first + n for _, first, n in utterance.words]
+            assert all(
+                utterance.first_frame <= first
+                and first + n <= utterance.first_frame + utterance.n_frames
+                for _, first, n in utterance.words
+            )
+            assert ends == sorted(ends)
+        parts = breakdown(session)
+    assert parts.wall_ns == outcome.result.wall_ns
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+    assert {"score.gaussians", "search.emit", "frontend.mfcc"} <= {s.name for s in parts.stages}
+
+
+def test_decode_spans_tile_the_frames_without_gap_or_overlap(
+    recorded: tuple[Outcome, Path],
+) -> None:
+    _, path = recorded
+    with closing(Session.open(path)) as session:
+        group = {number: stage.group for number, stage in session.stages.items()}
+        groups = np.array([group[n] for n in session.spans["stage"]])
+        blocks = session.spans[groups == "decode"]
+        tiles = session.spans[np.isin(groups, TILING)]
+        leaves = session.spans[np.isin(groups, ("frontend", "scoring", "search"))]
+        frames = sum(u.n_frames for u in session.utterances)
+    covered = np.concatenate(
+        [np.arange(b["first_frame"], b["first_frame"] + b["frames"]) for b in blocks]
+    )
+    np.testing.assert_array_equal(covered, np.arange(frames))
+    starts, ends = tiles["start_ns"], tiles["start_ns"] + tiles["duration_ns"]
+    assert (starts[1:] >= ends[:-1]).all()
+    # Every leaf lies within one tile.
+    at = np.searchsorted(starts, leaves["start_ns"], side="right") - 1
+    assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
+
+
+def test_words_do_not_depend_on_the_block_or_the_recorder(
+    recorded: tuple[Outcome, Path], quick: Config, files: list[Path]
+) -> None:
+    heard = [u.hypothesis for u in recorded[0].result.utterances]
+    for block in (1, 37):
+        outcome = run(assign(quick, {"block": block}), files, None)
+        assert [u.hypothesis for u in outcome.result.utterances] == heard
+        assert outcome.session is None
+
+
+class Script(Control):
+    """A person who asks for changes at given frames."""
+
+    def __init__(self, *asks: tuple[int, str, object], stop_at: int | None = None) -> None:
+        super().__init__()
+        self.asks, self.stop_at = list(asks), stop_at
+
+    @property
+    def stopping(self) -> bool:
+        while self.asks and self.frame >= self.asks[0][0]:
+            _, key, value = self.asks.pop(0)
+            self.ask(key, value)
+        if self.stop_at is not None and self.frame >= self.stop_at:
+            self.stop()
+        return super().stopping
+
+
+def test_toggles_act_in_the_next_block_and_leave_marks(
+    quick: Config, files: list[Path], bundled_speech: Path, tmp_path: Path
+) -> None:
+    control = Script((100, "gmm.selection.enabled", True), (200, "frames.skip", 2))
+    path = tmp_path / "toggled.asrs"
+    run(quick, files, path, control, bundled_speech / "transcripts.tsv")
+    with closing(Session.open(path)) as session:
+        selection, skip = session.markers
+        assert (selection.key, selection.value, selection.epoch) == (
+            "gmm.selection.enabled",
+            True,
+            1,
+        )
+        assert (skip.key, skip.value, skip.epoch) == ("frames.skip", 2, 2)
+        for marker, wished in ((selection, 100), (skip, 200)):
+            assert marker.asked_frame >= wished
+            # Asked while a block was under way, applied before the next one.
+            assert marker.applied_frame - marker.asked_frame <= quick.block
+        assert [e.first_frame for e in session.configs] == [
+            0,
+            selection.applied_frame,
+            skip.applied_frame,
+        ]
+        assert session.configs[2].tree["frames"]["skip"] == 2
+
+        work = {s.name: (n, s.work) for n, s in session.stages.items()}
+        spans = session.spans
+
+        def per_frame(stage: str, epoch: int) -> float:
+            chosen = spans[(spans["stage"] == work[stage][0]) & (spans["epoch"] == epoch)]
+            return float(chosen["work0"].sum() / max(1, chosen["frames"].sum()))
+
+        blocks = spans[(spans["stage"] == work["decode.block"][0])]
+        for marker in (selection, skip):
+            epochs = blocks["epoch"][blocks["first_frame"] >= marker.applied_frame]
+            assert (epochs >= marker.epoch).all()
+        # Selection sums fewer mixture components; skipping evaluates half the Gaussians.
+        assert per_frame("score.select", 1) < 0.1 * per_frame("score.mixture", 0)
+        assert per_frame("score.gaussians", 2) == pytest.approx(
+            0.5 * per_frame("score.gaussians", 0), rel=0.05
+        )
+        # Decoded under three configurations: says nothing about the errors of any.
+        assert session.utterances[0].errors is None
+        assert session.utterances[0].epochs == (0, 1, 2)
+        assert session.utterances[1].errors is not None
+
+
+def test_a_stop_leaves_a_valid_session_with_what_was_heard(
+    quick: Config, files: list[Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "stopped.asrs"
+    outcome = run(quick, files, path, Script(stop_at=300))
+    assert outcome.state == "stopped"
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
+        (utterance,) = session.utterances
+        assert not utterance.done
+        assert utterance.hypothesis
+        assert utterance.errors is None
+        assert 300 <= breakdown(session).last_frame <= 300 + 2 * quick.block
+
+
+def test_a_stop_before_the_first_frame_leaves_a_valid_session(
+    quick: Config, files: list[Path], tmp_path: Path
+) -> None:
+    control = Control()
+    control.stop()
+    path = tmp_path / "never.asrs"
+    assert run(quick, files, path, control).state == "stopped"
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
+        assert not session.utterances
+
+
+def test_pace_and_loop_act_while_it_runs(quick: Config, files: list[Path], tmp_path: Path) -> None:
+    """A run paced at real time waits; told to hurry and to loop, it starts over, and idle stays outside."""
+    path = tmp_path / "paced.asrs"
+    frames = 120  # of 08-kal16-short
+    control = Script((40, "pace", 0), (60, "loop", True), stop_at=frames + 60)
+    outcome = run(assign(quick, {"pace": 1.0}), files[1:], path, control)
+    assert outcome.state == "stopped"
+    with closing(Session.open(path)) as session:
+        parts = breakdown(session)
+        assert len(session.utterances) == 2
+        assert session.utterances[1].first_frame == session.utterances[0].n_frames
+    assert parts.idle_ns == outcome.result.idle_ns
+    assert parts.idle_ns > 0.2e9
+    assert parts.wall_ns + parts.idle_ns > 0.3e9
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+
+
+def test_a_bad_file_among_good_ones_is_named_and_the_rest_decoded(
+    quick: Config, files: list[Path], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
+    path = tmp_path / "mixed.asrs"
+    outcome = run(quick, [bad, files[1]], path)
+    assert [u.hypothesis for u in outcome.result.utterances] == ["yes of course"]
+    (sentence,) = outcome.result.refused
+    assert str(bad) in sentence
+    with closing(Session.open(path)) as session:
+        assert [m.text for m in session.markers if m.kind == "error"] == [sentence]
+
+
+def test_very_short_audio_is_decoded(quick: Config, tmp_path: Path) -> None:
+    path = tmp_path / "click.wav"
+    soundfile.write(path, np.full(80, 0.1, np.float32), 16000)
+    outcome = run(quick, [path], tmp_path / "click.asrs")
+    assert outcome.state == "closed"
+    assert outcome.result.utterances[0].complete
+
+
+@pytest.mark.parametrize("where", ["missing-folder/a.asrs", "a-folder"])
+def test_an_impossible_session_path_is_refused_before_anything_is_done(
+    quick: Config, files: list[Path], tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "a-folder").mkdir()
+    with pytest.raises((BadInput, OSError)) as refusal:
+        run(quick, files, tmp_path / where)
+    assert "\n" not in str(refusal.value)
+    assert str(tmp_path) in str(refusal.value)
+
+
+def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
+    quick: Config, files: list[Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "gone.asrs"
+
+    class Saboteur(Control):
+        @property
+        def stopping(self) -> bool:
+            if self.frame > 100 and path.exists():
+                os.unlink(path)
+            return super().stopping
+
+    outcome = run(assign(quick, {"pace": 4.0}), files, path, Saboteur())
+    assert outcome.state == "failed"
+    assert str(path) in (outcome.problem or "")
+    assert "\n" not in (outcome.problem or "")
+
+
+def test_the_session_is_plain_sqlite_without_side_files(recorded: tuple[Outcome, Path]) -> None:
+    _, path = recorded
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)

@@ -1,0 +1,231 @@
+"""Frame skipping, live switching, spans and cost laws of the GMM scorer."""
+
+import numpy as np
+import pytest
+from scoring_reference import likely_features
+
+from pipelines import config as settings
+from pipelines.config import Config, assign
+from pipelines.models import sphinx
+from pipelines.scoring import build_scorer, frames, kernels, selection
+from profiler.spans import SPAN, NullLane, Recorder
+
+LANE = NullLane()
+EXACT = Config()
+TOP_4 = assign(EXACT, {"gmm.selection.top_n": 4})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def features(model):
+    return likely_features(model, 90, seed=1)
+
+
+@pytest.fixture(scope="module")
+def whole(model, features):
+    return build_scorer(EXACT, model).score(features, 0, LANE).copy()
+
+
+def recorded(lane):
+    return np.frombuffer(lane.take(), SPAN)
+
+
+@pytest.mark.parametrize("skip", [1, 2, 3, 4])
+@pytest.mark.parametrize("block", [1, 3, 16, 90])
+def test_skipped_frames_copy_the_last_scored_one(model, features, whole, skip, block):
+    scorer = build_scorer(assign(EXACT, {"frames.skip": skip, "block": block}), model)
+    for _ in range(2):  # the second utterance begins anew
+        scorer.reset()
+        for at in range(0, len(features), block):
+            scores = scorer.score(features[at : at + block], at, LANE)
+            for t in range(len(scores)):
+                np.testing.assert_array_equal(scores[t], whole[(at + t) // skip * skip])
+
+
+def test_skip_changes_at_any_block(model, features, whole):
+    scorer = build_scorer(EXACT, model)
+    rng = np.random.default_rng(9)
+    last, at = None, 0
+    while at < len(features):
+        skip, size = int(rng.integers(1, 5)), int(rng.integers(1, 8))
+        scorer.configure(assign(EXACT, {"frames.skip": skip}))
+        scores = scorer.score(features[at : at + size], at, LANE)
+        for t in range(len(scores)):
+            if (at + t) % skip == 0:
+                last = at + t
+            np.testing.assert_array_equal(scores[t], whole[last])
+        at += len(scores)
+
+
+def test_an_utterance_begins_with_a_scored_frame(model, features, whole):
+    """Whatever the run-global frame number: the rule counts the frames of the utterance."""
+    scorer = build_scorer(assign(EXACT, {"frames.skip": 4}), model)
+    scorer.score(features[40:43], 0, LANE)
+    scorer.reset()
+    scores = scorer.score(features[:4], 3, LANE)
+    np.testing.assert_array_equal(scores, np.repeat(whole[:1], 4, 0))
+
+
+def test_selection_switches_at_a_block(model, features, whole):
+    top = build_scorer(TOP_4, model).score(features, 0, LANE)
+    scorer = build_scorer(EXACT, model)
+    scorer.warm_up()
+    compiled = {name: len(f.signatures) for name, f in vars(kernels).items() if _is_kernel(f)}
+    assert compiled["mix"] == compiled["mix_kept"] == 1
+    for at in range(0, len(features), 10):
+        on = at // 10 % 2 == 1
+        scorer.configure(settings.replace(EXACT, "gmm.selection.enabled", on))
+        expected = (top if on else whole)[at : at + 10]
+        np.testing.assert_array_equal(scorer.score(features[at : at + 10], at, LANE), expected)
+    # N changes too, and nothing had to be compiled on the way.
+    scorer.configure(assign(EXACT, {"gmm.selection.top_n": 9}))
+    scorer.score(features[:5], 0, LANE)
+    assert compiled == {n: len(f.signatures) for n, f in vars(kernels).items() if _is_kernel(f)}
+
+
+def _is_kernel(thing):
+    return hasattr(thing, "signatures")
+
+
+def test_method_none_is_exact_even_when_enabled(model, features, whole):
+    chosen = settings.replace(EXACT, "gmm.selection.method", "none")
+    chosen = settings.replace(chosen, "gmm.selection.enabled", True)
+    np.testing.assert_array_equal(build_scorer(chosen, model).score(features, 0, LANE), whole)
+
+
+def test_every_choice_of_the_configuration_exists():
+    assert set(settings.option("gmm.selection.method").choices) == set(selection.methods())
+    assert set(settings.option("frames.rule").choices) == set(frames.rules())
+    with pytest.raises(ValueError, match="expected one of copy"):
+        frames.create("nothing")
+    with pytest.raises(ValueError, match="expected one of none, top-n"):
+        selection.create("nothing", None)
+
+
+CONFIGURATIONS = {
+    "exact": {},
+    "top-4": {"gmm.selection.top_n": 4},
+    "skip": {"frames.skip": 3},
+    "both": {"frames.skip": 2, "gmm.selection.top_n": 8},
+    "threads": {"threads": 2},
+    "one": {"block": 1, "frames.skip": 4},
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
+    config = assign(EXACT, CONFIGURATIONS[name])
+    scorer = build_scorer(config, model)
+    recorder = Recorder()
+    scorer.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    names = {stage.id: stage.name for stage in recorder.stages}
+    costs = scorer.costs()
+    for at in range(0, 70, config.block):
+        block = features[at : at + config.block]
+        scorer.score(block, 1000 + at, lane)
+        spans = recorded(lane)
+        assert len(spans)
+        ends = spans["start_ns"] + spans["duration_ns"]
+        np.testing.assert_array_equal(spans["start_ns"][1:], ends[:-1])
+        assert (spans["first_frame"] == 1000 + at).all()
+        assert (spans["frames"] == len(block)).all()
+        assert {names[s] for s in spans["stage"].tolist()} <= set(costs)
+    for cost in costs.values():
+        cost.from_dict(cost.as_dict())
+
+
+def totals(recorder, lane):
+    """Work counts by name, summed over the spans of each stage that has them."""
+    spans, sums = recorded(lane), {}
+    for stage in recorder.stages:
+        mine = spans[spans["stage"] == stage.id]
+        for i, work in enumerate(stage.work):
+            sums[work] = sums.get(work, 0) + int(mine[f"work{i}"].sum())
+    return sums
+
+
+def test_work_counts_say_what_was_done(model, features):
+    scorer = build_scorer(EXACT, model)
+    recorder = Recorder()
+    scorer.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+
+    def counts(**changes):
+        scorer.configure(assign(EXACT, {k.replace("__", "."): v for k, v in changes.items()}))
+        scorer.reset()
+        scorer.score(features[:16], 0, lane)
+        return totals(recorder, lane)
+
+    exact = counts()
+    assert exact["gaussians"] == 16 * 42 * 3 * 128
+    assert exact["exponentials"] == exact["gaussians"]
+    assert exact["components"] == 16 * 5126 * 3 * 128
+    assert exact["senones"] == 16 * 5126
+    assert exact["copied"] == exact["selected"] == 0
+    top = counts(gmm__selection__top_n=4)
+    assert top["gaussians"] == exact["gaussians"]
+    assert top["exponentials"] == top["selected"] == 16 * 42 * 3 * 4
+    assert top["components"] == 16 * 5126 * 3 * 4
+    half = counts(frames__skip=2)
+    assert half["copied"] == 8
+    for name in ("gaussians", "components", "senones", "exponentials"):
+        assert half[name] == exact[name] // 2
+
+
+def law(cost, operation, work, frames=16):
+    return cost.operations[operation].total(1, frames, (work, 0, 0))
+
+
+def test_gemm_counts_equal_those_of_torch(model):
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    n = 16
+    senones = np.bincount(model.senone_codebook)
+    gaussians, mixtures = FlopCounterMode(display=False), FlopCounterMode(display=False)
+    with gaussians:
+        for _ in range(3):
+            torch.zeros(n, 27) @ torch.zeros(27, 42 * 128)
+    with mixtures:
+        for count in senones.tolist():
+            for _ in range(3):
+                torch.zeros(n, 128) @ torch.zeros(128, count)
+    costs = build_scorer(EXACT, model).costs()
+    ours = law(costs["score.gaussians"], "gemm", n * 42 * 3 * 128)
+    assert ours == pytest.approx(gaussians.get_total_flops(), rel=1e-12)
+    ours = law(costs["score.mixture"], "gemm", n * 5126 * 3 * 128)
+    assert ours == pytest.approx(mixtures.get_total_flops(), rel=1e-12)
+
+
+def test_cost_laws_are_intervals_and_selection_saves(model):
+    scorer = build_scorer(EXACT, model)
+    exact = scorer.costs()
+    scorer.configure(TOP_4)
+    top = scorer.costs()
+    for costs, kept in ((exact, 128), (top, 4)):
+        work = {
+            "score.gaussians": 16 * 42 * 3 * 128,
+            "score.select": 16 * 42 * 3 * 4,
+            "score.exp": 16 * 42 * 3 * kept,
+            "score.mixture": 16 * 5126 * 3 * kept,
+            "score.log": 16 * 5126,
+        }
+        for name, cost in costs.items():
+            count = (work.get(name, 0), 0, 0)
+            low, high = cost.bytes_min.total(1, 16, count), cost.bytes_max.total(1, 16, count)
+            assert 0 <= low <= high, name
+            if low:
+                assert cost.working_set_bytes > 0
+    # The weights alone: 128 densities, 3 streams, 5126 senones, four bytes.
+    assert exact["score.mixture"].bytes_min.fixed == 128 * 3 * 5126 * 4
+    assert law(exact["score.mixture"], "gemm", 1000) == 2000
+    assert law(top["score.mixture"], "fma", 16 * 5126 * 12) < 0.05 * law(
+        exact["score.mixture"], "gemm", 16 * 5126 * 384
+    )
+    assert law(exact["score.exp"], "exp", 77) == 77
+    assert law(exact["score.log"], "log", 77) == 77

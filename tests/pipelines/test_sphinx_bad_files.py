@@ -1,0 +1,152 @@
+"""Whatever a model directory holds, loading it succeeds or ends in one ModelError of one sentence."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import sphinx_writer as writer
+
+from pipelines.models import sphinx
+from pipelines.models.sphinx import ModelError
+
+FILES = ["feat.params", "mdef", "means", "variances", "transition_matrices", "sendump"]
+NEVER_SO_MUCH = 100_000_000  # bytes; the small model takes some hundred kB
+
+
+def refused(folder):
+    """The one sentence with which loading is refused; None when it is not."""
+    sentence = None
+    tracemalloc.start()
+    try:
+        sphinx.load(folder)
+    except ModelError as error:
+        sentence = str(error)
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < NEVER_SO_MUCH
+    assert sentence is None or "\n" not in sentence
+    return sentence
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return writer.write_model(tmp_path / "model", densities=3)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_missing_and_empty_files(folder, name):
+    (folder / name).write_bytes(b"")
+    assert name in refused(folder)
+    (folder / name).unlink()
+    assert refused(folder) is not None
+    (folder / name).mkdir()
+    assert name in refused(folder)
+
+
+@pytest.mark.parametrize("name", FILES[1:])
+def test_a_file_cut_anywhere_is_refused(folder, name):
+    data = (folder / name).read_bytes()
+    cuts = np.random.default_rng(5).integers(1, len(data), 60).tolist()
+    for cut in [*cuts, *range(1, 24), len(data) - 1, len(data) - 4]:
+        (folder / name).write_bytes(data[:cut])
+        sentence = refused(folder)
+        assert sentence is not None, cut
+        assert name in sentence
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_flipped_bytes_never_end_in_a_traceback(folder, name):
+    data = (folder / name).read_bytes()
+    rng = np.random.default_rng(6)
+    outcomes = []
+    for _ in range(150):
+        broken = bytearray(data)
+        # Most of the fields that matter are near the front.
+        reach = len(data) if rng.random() < 0.3 else min(200, len(data))
+        for at in rng.integers(0, reach, rng.integers(1, 4)):
+            broken[at] ^= rng.integers(1, 256)
+        (folder / name).write_bytes(broken)
+        outcomes.append(refused(folder) is not None)
+    assert any(outcomes)
+    if name in ("means", "variances", "transition_matrices"):
+        assert np.mean(outcomes) > 0.8  # the checksum sees what lies behind the header
+
+
+@pytest.mark.parametrize("name", FILES[1:])
+def test_bytes_behind_the_end(folder, name):
+    with (folder / name).open("ab") as file:
+        file.write(b"\0\0\0\0")
+    assert name in refused(folder)
+
+
+def test_broken_text_definitions(folder):
+    good = writer.text_mdef()
+    (folder / "mdef").write_bytes(good)
+    assert refused(folder) is None
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        broken = bytearray(good)
+        for at in rng.integers(0, len(good), 2):
+            broken[at] = rng.integers(32, 127)
+        (folder / "mdef").write_bytes(broken)
+        refused(folder)
+    for cut in rng.integers(1, len(good) - 30, 40):
+        (folder / "mdef").write_bytes(good[:cut])
+        assert "mdef" in refused(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_foreign_files(folder, name):
+    (folder / name).write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
+    assert name in refused(folder)
+
+
+def test_gaussians_of_another_shape(folder):
+    shapes = {
+        (4, 3, 5, 13): "variances",  # another number of densities than the variances
+        (5, 3, 3, 13): "variances",
+    }
+    for shape, other in shapes.items():
+        (folder / "means").write_bytes(writer.gaussians(np.zeros(shape)))
+        assert other in refused(folder)
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((4, 3, 3, 12))))
+    assert "front end makes (13, 13, 13)" in refused(folder)
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((5, 3, 3, 13))))
+    assert "one codebook per CI phone" in refused(folder)
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((4, 3, 8, 13))))
+    assert "3 rows, the means have 8 densities" in refused(folder)
+
+
+def test_a_continuous_model_is_refused_by_name(folder):
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((writer.N_SENONES, 1, 3, 39))))
+    assert "a continuous model" in refused(folder)
+
+
+def test_values_that_are_no_numbers(folder):
+    values = np.ones((4, 3, 3, 13))
+    values[1, 1, 1, 1] = np.nan
+    (folder / "means").write_bytes(writer.gaussians(values))
+    assert "means: a value is not a finite number" in refused(folder)
+    values[1, 1, 1, 1] = 1e30
+    (folder / "means").write_bytes(writer.gaussians(values))
+    assert "means: a value is beyond" in refused(folder)
+
+
+def test_other_features_are_refused(folder):
+    (folder / "feat.params").write_text("-feat s2_4x\n")
+    assert "-feat is s2_4x" in refused(folder)
+    (folder / "feat.params").write_text(writer.FEAT_PARAMS)
+    (folder / "feature_transform").write_bytes(b"x")
+    assert "LDA" in refused(folder)
+
+
+def test_checksum_mismatch_is_named(folder):
+    data = bytearray((folder / "means").read_bytes())
+    data[-40] ^= 1
+    (folder / "means").write_bytes(data)
+    assert "checksum" in refused(folder)

@@ -1,0 +1,184 @@
+"""Readers of CMUSphinx files against files that an independent writer made."""
+
+import struct
+
+import numpy as np
+import pytest
+import sphinx_writer as writer
+
+from pipelines.models import sphinx
+from pipelines.models.sphinx import ModelError, mdef, parameters, s3file, sendump
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_binary_and_text_definitions_say_the_same(tmp_path, order):
+    (tmp_path / "binary").write_bytes(writer.bmdf(order))
+    (tmp_path / "text").write_bytes(writer.text_mdef())
+    binary, text = mdef.read(tmp_path / "binary"), mdef.read(tmp_path / "text")
+    for definition in (binary, text):
+        assert definition.phones == writer.PHONES
+        assert definition.filler.tolist() == writer.FILLER
+        assert definition.silence == 3
+        assert (definition.n_senones, definition.n_ci_senones) == (15, 12)
+        assert definition.senone_phone.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3 + [1, 2, 2]
+        # Tied senone 12 is a first, a middle and a last state; any of the three would do.
+        assert definition.senone_state[:12].tolist() == [0, 1, 2] * 4
+        assert definition.sseq[definition.triphone(1, 2, 2, mdef.INTERNAL)].tolist() == [12, 4, 5]
+        assert [definition.tmat(p) for p in range(4)] == [0, 1, 2, 3]
+    np.testing.assert_array_equal(binary.sseq[binary.ssid], text.sseq[text.ssid])
+
+
+def test_unseen_triphones_fall_back_in_order(tmp_path):
+    (tmp_path / "mdef").write_bytes(writer.bmdf())
+    d = mdef.read(tmp_path / "mdef")
+    nsn, aa, b, sil = range(4)
+    assert d.triphone(aa, sil, b, mdef.BEGIN) == 5  # exact
+    assert d.triphone(aa, nsn, b, mdef.BEGIN) == 5  # a filler context counts as silence
+    assert d.triphone(aa, sil, b, mdef.END) == 5  # another word position
+    assert d.triphone(aa, b, b, mdef.SINGLE) == 4  # other positions come before silence
+    assert d.triphone(aa, aa, b, mdef.BEGIN) == 5  # silence for the left context at a word's begin
+    assert d.triphone(b, aa, b, mdef.END) == 6  # and for the right one at its end
+    assert d.triphone(aa, aa, aa, mdef.SINGLE) == 7  # both in a word of one phone
+    assert d.triphone(aa, aa, b, mdef.INTERNAL) == d.ci_ssid(aa)  # but not inside a word
+    assert d.triphone(sil, aa, b, mdef.INTERNAL) == d.ci_ssid(sil)
+    assert d.triphone(aa, -1, b, mdef.BEGIN) == d.ci_ssid(aa)
+
+
+def test_real_triphones_by_the_rules_one_by_one():
+    d = sphinx.load(sphinx.default_directory()).mdef
+    path = sphinx.default_directory() / "mdef"
+    data = path.read_bytes()
+    at = 12 + struct.unpack_from("<i", data, 8)[0] + 40
+    for _ in range(d.n_ci):
+        at = data.index(b"\0", at) + 1
+    n_ci, n_phone = d.n_ci, d.n_ci + d.n_triphones
+    at += -(at - (12 + struct.unpack_from("<i", data, 8)[0] + 40)) % 4
+    at += 8 * struct.unpack_from("<i", data, 12 + struct.unpack_from("<i", data, 8)[0] + 32)[0]
+    known = {}
+    for p in range(n_phone):
+        ssid, _, *attributes = struct.unpack_from("<ii4B", data, at + 12 * p)
+        if p >= n_ci:
+            known[tuple(attributes)] = ssid
+    filler = d.filler.tolist()
+
+    def look(base, left, right, position):
+        def find(lc, rc):
+            lc, rc = (d.silence if filler[c] else c for c in (lc, rc))
+            for at in [position, *(q for q in range(4) if q != position)]:
+                if (at, base, lc, rc) in known:
+                    return known[at, base, lc, rc]
+            return None
+
+        edge_l, edge_r = position in (mdef.BEGIN, mdef.SINGLE), position in (mdef.END, mdef.SINGLE)
+        found = find(left, right)
+        if found is None:
+            found = find(d.silence if edge_l else left, d.silence if edge_r else right)
+        return d.ci_ssid(base) if found is None else found
+
+    rng = np.random.default_rng(1)
+    kinds = set()
+    for base, left, right, position in zip(
+        *(rng.integers(n, size=20_000) for n in (n_ci, n_ci, n_ci, 4)), strict=True
+    ):
+        expected = look(base, left, right, int(position))
+        assert d.triphone(base, left, right, position) == expected
+        kinds.add(((int(position), base, left, right) in known, expected == d.ci_ssid(base)))
+    assert {(True, False), (False, False), (False, True)} <= kinds
+
+
+def test_the_bundled_model_is_what_its_readme_says():
+    model = sphinx.load(sphinx.default_directory())
+    assert (model.kind, model.mdef.n_ci, model.n_senones) == ("ptm", 42, 5126)
+    assert model.means.shape == model.variances.shape == (42, 3, 128, 13)
+    assert model.weights.shape == (3, 128, 5126)
+    assert model.transitions.shape == (42, 3, 4)
+    np.testing.assert_allclose(model.transitions.sum(2), 1, rtol=1e-6)
+    # Quantisation to 8 bits leaves the weights of a senone adding up to nearly one.
+    assert 0.9 < model.weights.sum(1).min() <= model.weights.sum(1).max() < 1.05
+    assert model.mdef.phones[model.mdef.silence] == "SIL"
+    assert model.feat_params["nfilt"] == "25"
+    assert len(model.checksum) == 64
+    for senone in range(126):
+        assert model.mdef.senone_phone[senone] == senone // 3
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_gaussians_in_either_byte_order(tmp_path, order):
+    values = np.random.default_rng(2).normal(size=(2, 3, 5, 13))
+    (tmp_path / "means").write_bytes(writer.gaussians(values, order))
+    table = parameters.read_gaussians(tmp_path / "means", "means")
+    assert table.shape == (2, 5, (13, 13, 13))
+    np.testing.assert_array_equal(np.stack(table.streams, 1), values.astype(np.float32))
+
+
+def test_variances_are_raised_to_the_floor(tmp_path):
+    values = np.full((1, 3, 1, 13), 2.0)
+    values[0, 1, 0, 4] = 1e-9
+    (tmp_path / "variances").write_bytes(writer.gaussians(values))
+    table = parameters.read_variances(tmp_path / "variances")
+    assert table.streams[1][0, 0, 4] == np.float32(1e-4)
+    assert table.streams[0].min() == 2
+
+
+def test_transitions_keep_zeros_and_raise_the_rest(tmp_path):
+    counts = np.array([[[1e6, 1, 0, 0], [0, 3, 1, 0], [0, 0, 1, 1]]])
+    (tmp_path / "t").write_bytes(writer.s3([1, 3, 4, 12], counts))
+    table = parameters.read_transitions(tmp_path / "t")
+    assert table[0, 0, 1] == pytest.approx(1e-4 / (1 + 1e-4), rel=1e-3)
+    assert table[0, 0, 2] == 0
+    np.testing.assert_allclose(table[0, 1], [0, 0.75, 0.25, 0])
+
+
+def test_mixture_weights_are_normalised_and_floored(tmp_path):
+    counts = np.array([[[3.0, 1.0], [0.0, 8.0], [0.0, 0.0]]])  # one senone, three streams
+    (tmp_path / "w").write_bytes(writer.s3([1, 3, 2, 6], counts))
+    weights = parameters.read_mixture_weights(tmp_path / "w")
+    assert weights.shape == (3, 2, 1)
+    np.testing.assert_allclose(weights[:, :, 0], [[0.75, 0.25], [1e-7, 1], [0.5, 0.5]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_sendump_of_bytes(tmp_path, order, padding):
+    levels = np.random.default_rng(3).integers(0, 256, (3, 4, 7), dtype=np.uint8)
+    (tmp_path / "sendump").write_bytes(writer.sendump_8(levels, order, padding))
+    weights = sendump.read(tmp_path / "sendump", 3, 4, 7)
+    expected = [writer.probability(int(v)) for v in levels.ravel()]
+    np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("count", [15, 16])
+@pytest.mark.parametrize("senones", [6, 7])
+def test_sendump_of_clusters(tmp_path, bits, count, senones):
+    rng = np.random.default_rng(4)
+    levels = rng.integers(0, count, (3, 5, senones), dtype=np.uint8)
+    codebook = [int(v) for v in rng.permutation(200)[:16]]
+    data = writer.sendump_clustered(levels, codebook, bits, count)
+    (tmp_path / "sendump").write_bytes(data)
+    weights = sendump.read(tmp_path / "sendump", 3, 5, senones)
+    expected = [writer.probability(codebook[v]) for v in levels.ravel()]
+    np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
+
+
+def test_checksum_of_the_real_means_is_verified():
+    cursor = s3file.open_payload(sphinx.default_directory() / "means", "means")
+    assert len(cursor.data) == 4 * (7 + 42 * 3 * 128 * 13)
+
+
+def test_small_models_load(tmp_path):
+    ptm = sphinx.load(writer.write_model(tmp_path / "ptm"))
+    assert (ptm.kind, ptm.n_codebooks, ptm.n_densities) == ("ptm", 4, 20)
+    semi = sphinx.load(writer.write_model(tmp_path / "semi", codebooks=1))
+    assert semi.kind == "semi"
+    assert not semi.senone_codebook.any()
+    assert semi.checksum != ptm.checksum
+
+
+def test_error_names_file_and_reason(tmp_path):
+    folder = writer.write_model(tmp_path / "m")
+    with pytest.raises(ModelError, match="is not a directory"):
+        sphinx.load(tmp_path / "nowhere")
+    (folder / "sendump").unlink()
+    with pytest.raises(ModelError, match="neither sendump nor mixture_weights"):
+        sphinx.load(folder)

@@ -1,0 +1,141 @@
+"""Sessions for tests: a small deterministic recording, and stand-ins that need no file.
+
+Run as a program it writes tests/data/sessions/v1.asrs, the kept file of schema version 1:
+`python tests/profiler/profiler_sessions.py`. Kept files are never made again once released.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from profiler.clock import FakeClock
+from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
+from profiler.session.model import ConfigEpoch, LaneInfo
+from profiler.session.writer import SessionWriter
+from profiler.spans import SPAN, Cost, Linear, Recorder, Stage
+
+KEPT = Path(__file__).parents[1] / "data" / "sessions"
+BLOCKS = 12
+FRAMES_PER_BLOCK = 4
+FRAMES = BLOCKS * FRAMES_PER_BLOCK
+
+
+def roof(kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1) -> Roof:
+    return Roof(
+        kind, name, "float32", threads, size, median, median * (1 - spread), median * (1 + spread), "x/s"
+    )
+
+
+PEAKS = Peaks(
+    (
+        roof(RATE, "gemm", 100e9),
+        roof(RATE, "exp", 1e9),
+        roof(BANDWIDTH, "read", 100e9, 1 << 20),
+        roof(BANDWIDTH, "read", 25e9, 1 << 26),
+        roof(OVERHEAD, "numpy", 500.0),
+    )
+)
+
+GAUSSIANS_COST = Cost(
+    {"gemm": Linear(per_work=(100.0, 0.0, 0.0)), "exp": Linear(per_work=(1.0, 0.0, 0.0))},
+    bytes_min=Linear(fixed=5000.0),
+    bytes_max=Linear(fixed=9000.0, per_frame=10.0),
+    working_set_bytes=1000.0,
+)
+
+
+def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
+    """Record a small run on a fake clock and return the writer, not yet closed."""
+    clock = FakeClock(1_000_000_000)
+    recorder = Recorder(clock)
+    writer = SessionWriter(path, recorder, {"preset": "test", **meta}, replace=replace)
+    decode = recorder.stage("decode.block", "decode")
+    gaussians = recorder.stage("score.gaussians", "scoring", ("gaussians", "senones"))
+    emit = recorder.stage("search.emit", "search", ("tokens", "arcs", "senones"))
+    setup = recorder.stage("setup.model", "setup")
+    idle = recorder.stage("idle.pace", "idle")
+    lane = recorder.lane("decode", decode=True)
+    writer.calibration(PEAKS.rows())
+    writer.calibration(Peaks((roof(RATE, "gemm", 90e9),)).rows("end"))
+    start = clock()
+    lane.put(setup, start, clock.advance(5_000_000))
+    for epoch in range(2):
+        writer.config(epoch, epoch * FRAMES // 2, {"threads": 1, "frames": {"skip": epoch + 1}})
+        recorder.cost(gaussians, epoch, GAUSSIANS_COST)
+    utterance = writer.utterance(
+        "one", "/speech/one.wav", 0, FRAMES, FRAMES / 100, "hello world", np.full((FRAMES, 2), 7, np.int8)
+    )
+    marker = writer.marker("option", "skip every second frame", FRAMES // 2 - 1, "frames.skip", 2)
+    writer.marker_applied(marker, FRAMES // 2, 1)
+    for block in range(BLOCKS):
+        frame = block * FRAMES_PER_BLOCK
+        lane.epoch = int(frame >= FRAMES // 2)
+        tile = clock()
+        lane.put(gaussians, tile, clock.advance(10_000), frame, FRAMES_PER_BLOCK, 3000, 200)
+        for i in range(FRAMES_PER_BLOCK):
+            begin = clock()
+            lane.put(emit, begin, clock.advance(2_000 + block), frame + i, 1, 50 + i, 200, 30)
+        lane.put(decode, tile, clock.advance(1_000), frame, FRAMES_PER_BLOCK)
+        lane.put(idle, clock(), clock.advance(3_000), frame, 0)
+        writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
+    writer.utterance_done(
+        utterance, "hello word", [("hello", 2, 10), ("word", 15, 20)], clock() - start, [0, 1], 1, 2
+    )
+    return writer
+
+
+def fake_session(
+    spans: np.ndarray,
+    stages: list[Stage],
+    costs: dict[tuple[int, int], Cost] | None = None,
+    peaks: Peaks = PEAKS,
+    lanes: tuple[LaneInfo, ...] = (LaneInfo(0, "decode", "cpu", True, 0, 0),),
+    **more: Any,
+) -> Any:
+    """Return what analysis reads of a Session, without a file."""
+    return SimpleNamespace(
+        spans=spans,
+        stages={stage.id: stage for stage in stages},
+        lanes={lane.id: lane for lane in lanes},
+        costs=costs or {},
+        calibration=peaks,
+        configs=[ConfigEpoch(0, 0, {"threads": 1}, 0)],
+        generation=0,
+        utterances=more.get("utterances", []),
+        meta=more.get("meta", {}),
+    )
+
+
+def spans_of(rows: list[tuple[int, ...]]) -> np.ndarray:
+    """Make spans from tuples (start, duration, stage, first_frame, frames, *work); lane and epoch are 0."""
+    spans = np.zeros(len(rows), SPAN)
+    for i, (start, duration, stage, first, frames, *work) in enumerate(rows):
+        work = [*work, 0, 0, 0][:3]
+        spans[i] = (start, duration, stage, 0, 0, frames, first, *work)
+    return spans
+
+
+def edit(path: Path, *statements: str) -> None:
+    """Change a session behind the program's back."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def main() -> None:
+    target = KEPT / "v1.asrs"
+    if target.exists():
+        sys.exit(f"{target} is kept as it is")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    record(target, session_id="00000000-0000-4000-8000-000000000001").close()
+
+
+if __name__ == "__main__":
+    main()

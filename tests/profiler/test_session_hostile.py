@@ -1,0 +1,281 @@
+"""Files from strangers: whatever is in them, opening is a session or one sentence, and analysis holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiler_sessions import KEPT, edit
+
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
+from profiler.export import chrome_trace, speedscope, table
+from profiler.session import schema
+from profiler.session.errors import SessionError
+from profiler.session.reader import Session
+from profiler.spans import SPAN
+
+
+def sentence(path: Path) -> str:
+    """Open `path`, which must be refused, and return the sentence after checking its form."""
+    with pytest.raises(SessionError) as caught:
+        Session.open(path).close()
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text.replace(str(path), "")
+    assert len(text) < len(str(path)) + 250
+    return text
+
+
+def use(path: Path, folder: Path) -> bool:
+    """Do with a session all that the program does; True if it opened."""
+    try:
+        session = Session.open(path)
+    except SessionError:
+        return False
+    with session:
+        CostTrack().update(session)
+        breakdown(session)
+        breakdown(session, 3, 20)
+        for module in (chrome_trace, speedscope, table):
+            module.write(session, folder / "export")
+    return True
+
+
+def test_what_is_no_session_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    assert "no such file" in sentence(tmp_path / "absent.asrs")
+    assert "a folder" in sentence(tmp_path)
+    files = {
+        "empty": (b"", "empty"),
+        "text": (b"hello, I am a letter", "not a session file"),
+        "picture": (b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "not a session file"),
+        "stub": (b"SQLite format 3\0", "cut off"),
+        "zeros": (b"\0" * 4096, "not a session file"),
+    }
+    for name, (content, words) in files.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert words in sentence(path)
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "browser.db"
+    sqlite3.connect(path).execute("CREATE TABLE meta(key, value)").connection.close()
+    assert "another program" in sentence(path)
+
+
+def test_a_newer_session_says_both_versions_and_what_to_do(small: Path) -> None:
+    edit(small, "PRAGMA user_version = 7")
+    text = sentence(small)
+    assert "version 7" in text
+    assert f"version {schema.VERSION}" in text
+    assert "newer asrscope" in text
+
+
+def test_cut_off_files_are_refused_at_any_length(small: Path, tmp_path: Path) -> None:
+    whole = small.read_bytes()
+    rng = random.Random(1)
+    lengths = [1, 15, 16, 99, 100, 101, 4095, 4096, 4097, len(whole) - 1]
+    for length in lengths + [rng.randrange(len(whole)) for _ in range(30)]:
+        path = tmp_path / "cut.asrs"
+        path.write_bytes(whole[:length])
+        sentence(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flipped_bytes_never_surprise(seed: int, small: Path, tmp_path: Path) -> None:
+    whole = small.read_bytes()
+    rng = random.Random(seed)
+    opened = 0
+    for i in range(100):
+        spoiled = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 4, 30])):
+            spoiled[rng.randrange(len(spoiled))] ^= 1 << rng.randrange(8)
+        path = tmp_path / f"flip{i}.asrs"
+        path.write_bytes(spoiled)
+        opened += use(path, tmp_path)
+        path.unlink()
+    assert 0 < opened < 100
+
+
+INTRUDERS = {
+    "view": ["ALTER TABLE sample RENAME TO other", "CREATE VIEW sample AS SELECT * FROM other"],
+    "trigger": ["CREATE TRIGGER t AFTER UPDATE ON meta BEGIN DELETE FROM block; END"],
+    "extra table": ["CREATE TABLE notes(x)"],
+    "virtual table": ["CREATE VIRTUAL TABLE v USING fts5(x)"],
+    "missing table": ["DROP TABLE cost"],
+    "other columns": ["DROP TABLE cost", "CREATE TABLE cost(id INTEGER PRIMARY KEY, x)"],
+    "generated": ["ALTER TABLE meta ADD COLUMN g TEXT GENERATED ALWAYS AS (hex(value))"],
+}
+
+
+@pytest.mark.parametrize("name", INTRUDERS)
+def test_a_schema_that_is_not_ours_is_refused(name: str, small: Path) -> None:
+    edit(small, *INTRUDERS[name])
+    assert "damaged" in sentence(small)
+
+
+def test_a_trigger_in_a_crashed_session_is_refused_before_anything_is_written(small: Path) -> None:
+    edit(
+        small,
+        "UPDATE meta SET value='\"recording\"' WHERE key='state'",
+        "UPDATE meta SET value='{}' WHERE key='writer'",
+        *INTRUDERS["trigger"],
+        "PRAGMA journal_mode = WAL",
+    )
+    before = small.read_bytes()
+    keeper = sqlite3.connect(small)
+    keeper.execute("SELECT * FROM meta").fetchone()
+    assert "damaged" in sentence(small)
+    keeper.close()
+    assert small.read_bytes() == before
+
+
+LIES = {
+    "block of no whole records": "UPDATE block SET data = x'00112233'",
+    "empty block": "UPDATE block SET data = x''",
+    "huge block": f"UPDATE block SET data = zeroblob({42 * (schema.MAX_BLOCK_RECORDS + 1)})",
+    "block from nowhere": "UPDATE block SET end_record = 9000000000000000000",
+    "negative end": "UPDATE block SET end_record = 3",
+    "state": "UPDATE meta SET value='\"dreaming\"' WHERE key='state'",
+    "meta is no JSON": "UPDATE meta SET value='{' WHERE key='preset'",
+    "deep JSON": "UPDATE meta SET value=replace(hex(zeroblob(50000)), '0', '[') WHERE key='preset'",
+    "stage group": "UPDATE stage SET grp='cooking'",
+    "stage work": "UPDATE stage SET work='[1]'",
+    "stage number": "UPDATE stage SET id=id+70000",
+    "cost": "UPDATE cost SET law='{\"operations\": 1}'",
+    "cost numbers": "UPDATE cost SET law=replace(law, '100', '1e999')",
+    "config": "UPDATE config SET tree='[]'",
+    "words": "UPDATE utterance SET words='[[1,2,3]]'",
+    "frames": "UPDATE utterance SET n_frames=-5",
+    "peaks": "UPDATE peaks SET data=x'010203'",
+    "sample name": "UPDATE sample SET name=99",
+    "marker value": "UPDATE marker SET value='nope'",
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_in_a_column_is_refused(name: str, small: Path) -> None:
+    edit(small, LIES[name])
+    sentence(small)
+
+
+def test_text_that_is_not_utf8_is_refused(small: Path) -> None:
+    edit(small, "UPDATE meta SET value = CAST(x'22fffe22' AS TEXT) WHERE key='preset'")
+    sentence(small)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("stage", 99), ("lane", 5), ("duration_ns", -1), ("duration_ns", 2**62), ("start_ns", -5)],
+)
+def test_a_span_that_cannot_be_is_refused(field: str, value: int, small: Path) -> None:
+    connection = sqlite3.connect(small, isolation_level=None)
+    number, data = connection.execute("SELECT id, data FROM block").fetchone()
+    spans = np.frombuffer(data, SPAN).copy()
+    spans[field][3] = value
+    connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
+    connection.close()
+    assert "impossible" in sentence(small)
+
+
+def test_frames_far_away_do_not_take_all_memory(small: Path, tmp_path: Path) -> None:
+    connection = sqlite3.connect(small, isolation_level=None)
+    number, data = connection.execute("SELECT id, data FROM block").fetchone()
+    spans = np.frombuffer(data, SPAN).copy()
+    spans["first_frame"][5:] += np.uint32(2**31)
+    spans["frames"][9] = 2**32 - 1
+    connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
+    connection.close()
+    with Session.open(small) as session:
+        track = CostTrack()
+        track.update(session)
+        assert track.misplaced > 0
+        assert track.n_frames < 100
+    assert use(small, tmp_path)
+
+
+def test_names_from_a_session_are_data_in_exports(small: Path, tmp_path: Path) -> None:
+    edit(small, "UPDATE stage SET name='=cmd|''/c calc''!A1\"\n,' WHERE name='search.emit'")
+    with Session.open(small) as session:
+        for module in (chrome_trace, speedscope, table):
+            module.write(session, tmp_path / module.__name__)
+    json.loads((tmp_path / chrome_trace.__name__).read_text())
+    json.loads((tmp_path / speedscope.__name__).read_text())
+    assert "\"'=cmd" in (tmp_path / table.__name__).read_text()
+
+
+def test_no_function_of_sqlite_can_be_reached_from_the_schema(small: Path) -> None:
+    # A hostile header field: the schema's text encoding and the writer's version may be anything.
+    data = bytearray(small.read_bytes())
+    data[56:60] = struct.pack(">I", 3)
+    small.write_bytes(data)
+    with pytest.raises(SessionError):
+        Session.open(small)
+
+
+# -- kept files and migration -------------------------------------------------------------------
+
+
+def test_the_kept_file_of_version_1_opens_and_says_what_it_said_then() -> None:
+    with Session.open(KEPT / "v1.asrs") as session:
+        parts = breakdown(session)
+        assert session.state == "closed"
+        assert len(session.spans) == 85
+        assert parts.wall_ns == 12 * 11_000 + 4 * sum(2_000 + block for block in range(12))
+        assert [row.name for row in parts.stages] == ["score.gaussians", "search.emit"]
+        assert parts.setup_ns == 5_000_000
+        assert session.utterances[0].hypothesis == "hello word"
+
+
+def old_session(small: Path) -> None:
+    """Make a session of a version 0 that never was: markers kept their time as `moment`."""
+    edit(small, "ALTER TABLE marker RENAME COLUMN t_ns TO moment", "PRAGMA user_version = 0")
+
+
+def from_0(connection: sqlite3.Connection) -> None:
+    columns = "id, revision, kind, text, {}, asked_frame, applied_frame, epoch, key, value"
+    connection.execute("DROP INDEX marker_by_revision")
+    connection.execute("ALTER TABLE marker RENAME TO old")
+    connection.execute(schema.TABLES["marker"])
+    connection.execute(
+        f"INSERT INTO marker({columns.format('t_ns')}) SELECT {columns.format('moment')} FROM old"
+    )
+    connection.execute("DROP TABLE old")
+    connection.execute(schema.INDEXES["marker_by_revision"])
+
+
+def test_an_older_session_is_migrated_in_a_copy(
+    small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old_session(small)
+    before = small.read_bytes()
+    monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
+    with Session.open(small) as session:
+        assert session.path == small
+        assert session.state == "closed"
+        assert "version 0" in session.notes[0]
+        assert session.markers[0].t_ns > 0
+        assert use(small, tmp_path)
+    assert small.read_bytes() == before
+
+
+def test_an_older_session_without_a_way_forward_is_one_sentence(small: Path) -> None:
+    old_session(small)
+    text = sentence(small)
+    assert "version 0" in text
+    assert "cannot convert" in text
+
+
+def test_a_code_in_an_older_session_does_not_run(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_session(small)
+    edit(small, *INTRUDERS["trigger"])
+    monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
+    assert "damaged" in sentence(small)
+    assert os.path.exists(small)

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, PEAKS, record
+
+from profiler.session import schema
+from profiler.session.files import read_header, side_files
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import SPAN, Cost, Linear, Recorder
+
+U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
+
+
+def wait_for(condition: object, seconds: float = 20.0) -> None:
+    """Wait for another thread; generous, because a busy machine is no failure."""
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def test_everything_said_is_read_back(small: Path) -> None:
+    with Session.open(small) as session:
+        assert session.state == "closed"
+        assert session.path == small
+        assert session.notes == []
+        assert session.meta["preset"] == "test"
+        assert session.meta["recorder"]["ns_per_span"] > 0
+        assert [s.name for s in session.stages.values()][:2] == ["decode.block", "score.gaussians"]
+        assert session.stages[1].work == ("gaussians", "senones")
+        lane = session.lanes[0]
+        assert (lane.name, lane.decode, lane.recorded, lane.dropped) == ("decode", True, 1 + BLOCKS * 7, 0)
+        assert len(session.spans) == lane.recorded
+        assert [c.epoch for c in session.configs] == [0, 1]
+        assert session.configs[1].tree == {"threads": 1, "frames": {"skip": 2}}
+        assert session.configs[1].first_frame == FRAMES // 2
+        assert session.costs == {(1, 0): GAUSSIANS_COST, (1, 1): GAUSSIANS_COST}
+        (marker,) = session.markers
+        assert (marker.kind, marker.key, marker.value) == ("option", "frames.skip", 2)
+        assert (marker.asked_frame, marker.applied_frame, marker.epoch) == (FRAMES // 2 - 1, FRAMES // 2, 1)
+        (utterance,) = session.utterances
+        assert utterance.reference == "hello world"
+        assert utterance.words == (("hello", 2, 10), ("word", 15, 20))
+        assert (utterance.errors, utterance.reference_words, utterance.epochs) == (1, 2, (0, 1))
+        assert utterance.done
+        assert utterance.peaks.shape == (FRAMES, 2)
+        assert session.sample_names == ["process.cpu_percent"]
+        times, values = session.samples("process.cpu_percent")
+        assert values.tolist() == list(map(float, range(BLOCKS)))
+        assert (np.diff(times) > 0).all()
+        assert session.calibration == PEAKS
+        assert session.recheck.rate("gemm").median == 90e9
+        mono, wall = session.clock[0]
+        assert session.wall_time(mono + 10**9) == pytest.approx(wall / 1e9 + 1)
+        assert session.spans.flags.writeable is False
+        assert session.refresh() is False
+
+
+ROW = st.tuples(st.integers(0, 3), st.integers(0, 2**61), st.integers(0, 2**42), U32, U32, U32, U32, U32)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.lists(ROW, max_size=30), min_size=1, max_size=3), st.integers(1, 4))
+def test_any_spans_survive_the_file(lanes: list[list[tuple[int, ...]]], blocks: int) -> None:
+    recorder = Recorder()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.asrs"
+        with SessionWriter(path, recorder, {}) as writer:
+            for i in range(4):
+                recorder.stage(f"stage {i}", "search")
+            made = [recorder.lane(f"lane {i}") for i in range(len(lanes))]
+            for i, (lane, rows) in enumerate(zip(made, lanes, strict=True)):
+                for j, (stage, start, duration, *rest) in enumerate(rows):
+                    lane.put(stage, start, start + duration, *rest)
+                    if i == 0 and j % (blocks * 10) == 0:
+                        writer._wake.set()
+        with Session.open(path) as session:
+            for lane, rows in zip(made, lanes, strict=True):
+                got = session.spans[session.spans["lane"] == lane.id]
+                assert [(s, t, d, *rest) for t, d, s, _, _, n, f, *w in got.tolist() for rest in [(f, n, *w)]] == rows
+
+
+def test_a_session_is_one_portable_file_after_close(small: Path, tmp_path: Path) -> None:
+    assert [p.name for p in tmp_path.iterdir()] == [small.name]
+    assert read_header(small) == (schema.VERSION, False)
+    with sqlite3.connect(small) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
+    connection.close()
+
+
+def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "live.asrs"
+    with SessionWriter(path, Recorder(), {"preset": "x"}):
+        main_only = tmp_path / "copy.asrs"
+        main_only.write_bytes(path.read_bytes())
+        connection = sqlite3.connect(main_only.as_uri() + "?immutable=1", uri=True)
+        rows = dict(connection.execute("SELECT key, value FROM meta"))
+        connection.close()
+    assert rows["preset"] == '"x"'
+    assert rows["state"] == '"recording"'
+
+
+def test_a_live_reader_sees_spans_once_and_in_order_through_compaction(tmp_path: Path) -> None:
+    recorder = Recorder()
+    writer = SessionWriter(tmp_path / "live.asrs", recorder, {})
+    stage = recorder.stage("s", "search")
+    lanes = [recorder.lane("a"), recorder.lane("b")]
+    session = Session.open(writer.path)
+    views = []
+    for i in range(40):
+        for lane in lanes:
+            for j in range(7):
+                lane.put(stage, i * 7 + j, i * 7 + j + 1)
+        if i % 8 == 0:
+            wait_for(lambda: not any(lane.waiting for lane in lanes))
+            session.refresh()
+            views.append((session.spans, session.spans.copy()))
+    blocks = sqlite3.connect(writer.path).execute("SELECT count(*) FROM block")
+    before = blocks.fetchone()[0]
+    blocks.connection.close()
+    writer.close()
+    assert session.refresh() is True
+    assert session.state == "closed"
+    for lane in lanes:
+        mine = session.spans[session.spans["lane"] == lane.id]
+        assert mine["start_ns"].tolist() == list(range(280))
+    for view, copy in views:
+        assert np.array_equal(view, copy)
+    connection = sqlite3.connect(writer.path)
+    assert connection.execute("SELECT count(*) FROM block").fetchone()[0] == 2 < before
+    connection.close()
+
+
+def test_compaction_fills_blocks_and_keeps_order(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    schema.create(connection)
+    rng = np.random.default_rng(0)
+    end = 0
+    while end < 6500:
+        size = int(rng.choice([1, 3, 20, 400, 1000]))
+        data = np.zeros(size, SPAN)
+        data["start_ns"] = np.arange(end, end + size)
+        end += size
+        connection.execute("INSERT INTO block(lane, end_record, data) VALUES(3,?,?)", (end, data.tobytes()))
+    from profiler.session import compact
+
+    compact.compact(connection)
+    rows = connection.execute("SELECT end_record, data FROM block ORDER BY end_record").fetchall()
+    sizes = [len(data) // SPAN.itemsize for _, data in rows]
+    assert sizes[:-1] == [schema.BLOCK_RECORDS] * (len(sizes) - 1)
+    assert [row[0] for row in rows] == np.cumsum(sizes).tolist()
+    joined = np.frombuffer(b"".join(data for _, data in rows), SPAN)
+    assert joined["start_ns"].tolist() == list(range(end))
+    connection.close()
+
+
+def test_updates_reach_a_live_reader(tmp_path: Path) -> None:
+    recorder = Recorder()
+    writer = SessionWriter(tmp_path / "live.asrs", recorder, {})
+    session = Session.open(writer.path)
+    utterance = writer.utterance("u", "u.wav", 0, 5, 0.05, None, np.zeros((5, 2), np.int8))
+    first = writer.marker("user", "first", 1)
+    writer.marker("note", "second", 2)
+    wait_for(session.refresh)
+    assert not session.utterances[0].done
+    writer.marker_applied(first, 3, 1)
+    writer.utterance_partial(utterance, "so far", [("so", 0, 2)])
+    writer.meta("wer", 0.25)
+    wait_for(lambda: session.refresh() and session.meta.get("wer") == 0.25)
+    assert [m.text for m in session.markers] == ["first", "second"]
+    assert session.markers[0].applied_frame == 3
+    assert session.utterances[0].hypothesis == "so far"
+    stage = recorder.stage("s", "scoring")
+    recorder.cost(stage, 0, Cost({"fma": Linear(1)}))
+    wait_for(lambda: session.refresh() and session.costs)
+    generation = session.generation
+    recorder.cost(stage, 0, Cost({"fma": Linear(2)}))
+    wait_for(lambda: session.refresh() and session.generation > generation)
+    assert session.costs[stage, 0].operations["fma"] == Linear(2)
+    writer.close("stopped")
+    assert session.refresh()
+    assert session.state == "stopped"
+
+
+READER = """
+import sys, time
+from profiler.session.reader import Session
+session = Session.open(sys.argv[1])
+print("open", flush=True)
+while session.state == "recording":
+    session.refresh()
+    time.sleep(1 / 30)
+print(session.state, len(session.spans), session.spans["start_ns"].tolist() == list(range(len(session.spans))))
+"""
+
+
+def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) -> None:
+    recorder = Recorder()
+    writer = SessionWriter(tmp_path / "live.asrs", recorder, {})
+    stage, lane = recorder.stage("s", "search"), recorder.lane("a")
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, writer.path], stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "open\n"
+    for i in range(3000):
+        lane.put(stage, i, i + 1)
+        if i % 100 == 0:
+            time.sleep(0.01)
+    writer.close()
+    assert reader.communicate(timeout=60)[0] == "closed 3000 True\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["live.asrs"]
+    assert not read_header(writer.path).uses_wal
+
+
+def test_closing_under_a_reader_that_never_lets_go_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profiler.session.writer.RELEASE_SECONDS", 0.1)
+    path = tmp_path / "live.asrs"
+    writer = record(path)
+    stranger = sqlite3.connect(path)
+    stranger.execute("BEGIN")
+    stranger.execute("SELECT * FROM meta").fetchone()
+    writer.close()
+    stranger.close()
+    with Session.open(path) as session:
+        assert session.state == "closed"
+        assert len(session.spans) == 1 + BLOCKS * 7
+
+
+def test_two_writers_on_one_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "live.asrs"
+    with SessionWriter(path, Recorder(), {}):
+        for replace in (False, True):
+            with pytest.raises(OSError, match="another asrscope is recording into this session"):
+                SessionWriter(path, Recorder(), {}, replace=replace)
+    with Session.open(path) as session:
+        assert session.state == "closed"
+
+
+def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("years of work")
+    foreign = tmp_path / "foreign.db"
+    sqlite3.connect(foreign).execute("CREATE TABLE t(x)").connection.close()
+    for path in (thesis, foreign):
+        before = path.read_bytes()
+        for replace in (False, True):
+            with pytest.raises(OSError, match="not an asrscope session lies there and is not overwritten"):
+                SessionWriter(path, Recorder(), {}, replace=replace)
+        assert path.read_bytes() == before
+    session = tmp_path / "s.asrs"
+    record(session).close()
+    with pytest.raises(OSError, match="ask to replace it"):
+        SessionWriter(session, Recorder(), {})
+    SessionWriter(session, Recorder(), {"preset": "second"}, replace=True).close()
+    with Session.open(session) as opened:
+        assert opened.meta["preset"] == "second"
+        assert not len(opened.spans)
+
+
+@pytest.mark.parametrize("name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"])
+def test_odd_names_are_only_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    record(Path(name)).close()
+    assert os.listdir(tmp_path) == [name]
+    with Session.open(name) as session:
+        assert len(session.spans) == 1 + BLOCKS * 7
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_a_name_that_is_no_text_works(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.asrs"))
+    record(path).close()
+    with Session.open(path) as session:
+        assert session.state == "closed"
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")],
+)
+def test_a_place_that_cannot_be_recorded_to_is_one_sentence(where: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OSError, match=sentence) as caught:
+        SessionWriter(tmp_path / where, Recorder(), {})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_a_folder_that_cannot_be_written_is_one_sentence() -> None:
+    with pytest.raises(OSError, match="/proc/s.asrs"):
+        SessionWriter(Path("/proc/s.asrs"), Recorder(), {})
+
+
+def test_leaving_by_an_exception_marks_the_session_failed(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), SessionWriter(tmp_path / "s.asrs", Recorder(), {}):
+        raise RuntimeError
+    with Session.open(tmp_path / "s.asrs") as session:
+        assert session.state == "failed"
+
+
+def test_bad_values_are_refused_where_they_are_said(tmp_path: Path) -> None:
+    with SessionWriter(tmp_path / "s.asrs", Recorder(), {}) as writer:
+        with pytest.raises(TypeError):
+            writer.meta("x", object())
+        with pytest.raises(ValueError, match="int8"):
+            writer.utterance("u", "u", 0, 1, 0.1, None, np.zeros((3, 2)))
+        with pytest.raises(ValueError, match="closed, stopped or failed"):
+            writer.close("done")
+        writer.meta("numbers", {"a": np.float32(0.5), "b": np.arange(2), "c": float("nan"), "d": Path("x")})
+        writer.marker("note", "numpy", np.int64(3))
+    assert writer.failed is None
+    with Session.open(tmp_path / "s.asrs") as session:
+        assert session.meta["numbers"] == {"a": 0.5, "b": [0, 1], "c": None, "d": "x"}
+        assert session.markers[0].asked_frame == 3
+
+
+def test_closing_twice_and_from_two_threads_is_harmless(tmp_path: Path) -> None:
+    writer = record(tmp_path / "s.asrs")
+    threads = [threading.Thread(target=writer.close, args=("stopped",)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close("closed")
+    with Session.open(tmp_path / "s.asrs") as session:
+        assert session.state == "stopped"
+    assert not any(side.exists() for side in side_files(writer.path))
