@@ -14,7 +14,8 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 
-def _always() -> bool:
+def always() -> bool:
+    """Nothing stands in the way of this action, ever."""
     return True
 
 
@@ -27,7 +28,7 @@ class Action:
     group: str
     handler: Callable[[], object]
     keys: tuple[str, ...] = ()
-    enabled: Callable[[], bool] = _always
+    enabled: Callable[[], bool] = always
     checked: Callable[[], bool] | None = None
     help: str = ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication
 
 from app import exporting
-from app.actions import Action, Registry
+from app.actions import Action, Registry, always
 from app.theme import theme
 from app.views import VIEWS
 
@@ -38,15 +38,21 @@ def mouse_rows() -> tuple[tuple[str, str], ...]:
 
 
 def register(actions: Registry, window: MainWindow) -> None:
-    """Register every action of ``window``."""
-    for action in (*_file(window), *_run(window), *_view(window), *_panels(window), *_help(window)):
+    """Register the actions of ``window`` that need no views."""
+    for action in (*_file(window), *_run(window), *_view(window), *_help(window)):
+        actions.add(action)
+
+
+def register_views(actions: Registry, window: MainWindow) -> None:
+    """Register the actions about views; this loads them, so it waits until the desk is made."""
+    for action in (*_exports(window), *_panels(window)):
         actions.add(action)
 
 
 def _file(w: MainWindow) -> list[Action]:
     group = tr("File")
-    has_session = w.has_session
-    done = w.has_finished_session
+    has_session = w.when.has_session
+    done = w.when.has_finished_session
 
     def add(
         id: str,
@@ -58,11 +64,15 @@ def _file(w: MainWindow) -> list[Action]:
     ) -> Action:
         return Action(id, text, group, handler, keys, enabled, None, help)
 
-    data = partial(partial, exporting.ask_data, w.files, w.playhead)
-    found = [
-        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.is_idle),
-        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.is_idle),
-        add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=w.has_bundled),
+    return [
+        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.when.is_idle),
+        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.when.is_idle),
+        add(
+            "file.bundled",
+            tr("Decode the bundled voices"),
+            w.use_bundled,
+            enabled=w.when.has_bundled,
+        ),
         add("file.open", tr("Open session…"), w.files.ask_session, "Ctrl+O"),
         add(
             "file.copy",
@@ -74,24 +84,37 @@ def _file(w: MainWindow) -> list[Action]:
         ),
         add("file.close", tr("Close session"), w.playhead.close, "Ctrl+W", enabled=has_session),
         add("file.export", tr("Export…"), w.open_export, "Ctrl+E", enabled=has_session),
-        add(
-            "export.desk",
-            tr("Picture of the desk…"),
-            partial(_desk_picture, w),
-            enabled=has_session,
-        ),
-    ]
-    for view_id, entry in VIEWS.items():
-        text = tr("Picture of {0}…").format(tr(entry.load().title))
-        export = partial(_view_picture, w, view_id)
-        found.append(add(f"export.{view_id}", text, export, enabled=partial(w.can_export, view_id)))
-    found += [
-        add("export.csv", tr("Stages as a table (CSV)…"), data("csv"), enabled=has_session),
-        add("export.chrome", tr("Chrome trace…"), data("chrome"), enabled=has_session),
-        add("export.speedscope", tr("Speedscope…"), data("speedscope"), enabled=has_session),
         add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
     ]
-    return found
+
+
+def _exports(w: MainWindow) -> list[Action]:
+    group, has_session = tr("File"), w.when.has_session
+    ask = partial(partial, exporting.ask_data, w.files, w.playhead)
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        enabled: Callable[[], bool] = has_session,
+    ) -> Action:
+        return Action(f"export.{id}", text, group, handler, enabled=enabled)
+
+    return [
+        add("desk", tr("Picture of the desk…"), partial(_desk_picture, w)),
+        *(
+            add(
+                view_id,
+                tr("Picture of {0}…").format(tr(entry.load().title)),
+                partial(_view_picture, w, view_id),
+                partial(_can_export, w, view_id),
+            )
+            for view_id, entry in VIEWS.items()
+        ),
+        add("csv", tr("Stages as a table (CSV)…"), ask("csv")),
+        add("chrome", tr("Chrome trace…"), ask("chrome")),
+        add("speedscope", tr("Speedscope…"), ask("speedscope")),
+    ]
 
 
 def _desk_picture(w: MainWindow) -> None:
@@ -101,6 +124,10 @@ def _desk_picture(w: MainWindow) -> None:
 def _view_picture(w: MainWindow, view_id: str) -> None:
     view = w.desk.views[view_id]
     exporting.ask_picture(w.files, w.playhead, view, tr(view.title))
+
+
+def _can_export(w: MainWindow, view_id: str) -> bool:
+    return w.when.has_session() and w.desk.is_shown(view_id)
 
 
 def _view_shown(w: MainWindow, view_id: str) -> bool:
@@ -126,12 +153,15 @@ def _run(w: MainWindow) -> list[Action]:
         return Action(id, text, group, handler, keys, enabled, checked)
 
     return [
-        add("run.start", tr("Run"), w.runs.start, "Ctrl+R", enabled=lambda: w.runs.can_start),
-        add("run.stop", tr("Stop the run"), w.runs.stop, "Ctrl+.", enabled=w.can_stop),
-        add("run.demo", tr("Run the demo"), w.runs.demo, "Ctrl+D", enabled=w.can_demo),
-        add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.is_running),
+        add("run.start", tr("Run"), w.runs.start, "Ctrl+R", enabled=w.when.can_start),
+        add("run.stop", tr("Stop the run"), w.runs.stop, "Ctrl+.", enabled=w.when.can_stop),
+        add("run.demo", tr("Run the demo"), w.runs.demo, "Ctrl+D", enabled=w.when.can_demo),
+        add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.when.is_running),
         add(
-            "run.show", tr("Show the running session"), w.runs.show_running, enabled=w.is_elsewhere
+            "run.show",
+            tr("Show the running session"),
+            w.runs.show_running,
+            enabled=w.when.is_elsewhere,
         ),
         add(
             "run.selection",
@@ -153,7 +183,7 @@ def _run(w: MainWindow) -> list[Action]:
 def _view(w: MainWindow) -> list[Action]:
     group = tr("View")
     axis, playhead = w.axis, w.playhead
-    has = w.has_session
+    has = w.when.has_session
 
     def add(
         id: str,
@@ -167,12 +197,8 @@ def _view(w: MainWindow) -> list[Action]:
 
     return [
         add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
-        add(
-            "view.live", tr("Follow the run"), playhead.go_live, "L", enabled=lambda: playhead.live
-        ),
-        add(
-            "view.hold", tr("Hold the view, the run goes on"), w.hold, enabled=lambda: playhead.live
-        ),
+        add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
+        add("view.hold", tr("Hold the view, the run goes on"), w.hold, enabled=w.when.is_live),
         add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
@@ -182,7 +208,22 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
         add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
         add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
-        add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=lambda: True),
+        add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
+        add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
+        add(
+            "theme.toggle",
+            tr("Dark theme"),
+            lambda: w.choose_theme("light" if theme().is_dark else "dark"),
+            "Ctrl+T",
+            enabled=always,
+            checked=lambda: theme().is_dark,
+        ),
+        add(
+            "theme.system",
+            tr("Theme of the system"),
+            lambda: w.choose_theme("system"),
+            enabled=always,
+        ),
     ]
 
 
@@ -220,15 +261,6 @@ def _panels(w: MainWindow) -> list[Action]:
     return [
         *found,
         add("panel.reset", tr("Reset the layout"), w.reset_layout),
-        add("panel.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home"),
-        add(
-            "theme.toggle",
-            tr("Dark theme"),
-            lambda: w.choose_theme("light" if theme().is_dark else "dark"),
-            "Ctrl+T",
-            checked=lambda: theme().is_dark,
-        ),
-        add("theme.system", tr("Theme of the system"), lambda: w.choose_theme("system")),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
@@ -31,23 +31,6 @@ def tr(text: str) -> str:
     return QCoreApplication.translate("exporting", text)
 
 
-def provenance(playhead: Playhead) -> dict[str, str]:
-    """Return what a picture says of its origin: session, program, machine, configuration."""
-    session = playhead.session
-    if session is None:
-        return {}
-    meta: dict[str, Any] = session.meta
-    machine = meta.get("machine") or {}
-    known = {
-        "session": meta.get("session_id"),
-        "file": Path(session.path).name,
-        "asrscope": meta.get("asrscope_version"),
-        "preset": meta.get("preset"),
-        "cpu": machine.get("cpu") if isinstance(machine, dict) else None,
-    }
-    return {key: str(value) for key, value in known.items() if value}
-
-
 def ask_picture(files: Files, playhead: Playhead, widget: QWidget, name: str) -> None:
     """Ask where to, then write a picture of ``widget`` as PNG, SVG or PDF."""
     title = tr("Picture of {0}").format(name)
@@ -58,16 +41,12 @@ def ask_picture(files: Files, playhead: Playhead, widget: QWidget, name: str) ->
 
 def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
     """Write a picture of ``widget`` as it is on the screen."""
-    from app import pictures
+    from app.pictures import export, provenance_of
 
-    pictures.export(
-        widget,
-        target,
-        size=(widget.width(), widget.height()),
-        scale=PICTURE_SCALE,
-        theme=theme().name,
-        provenance=provenance(playhead),
-    )
+    session = playhead.session
+    if session is not None:
+        size = (widget.width(), widget.height())
+        export(widget, target, size, PICTURE_SCALE, provenance_of(session), theme().name)
 
 
 def ask_data(files: Files, playhead: Playhead, kind: str) -> None:
@@ -82,6 +61,6 @@ def write_data(playhead: Playhead, kind: str, target: Path) -> None:
     """Write stages (``csv``) or spans (``chrome``, ``speedscope``) of the session shown."""
     from profiler.export import chrome_trace, speedscope, table
 
-    writer = {"csv": table, "chrome": chrome_trace, "speedscope": speedscope}[kind]
+    writers = {"csv": table.write, "chrome": chrome_trace.write, "speedscope": speedscope.write}
     if playhead.session is not None:
-        writer.write(playhead.session, target)
+        writers[kind](playhead.session, target)

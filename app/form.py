@@ -7,6 +7,8 @@ but waits for the next run says so.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import (
@@ -20,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.audio_choice import AudioChoice
 from app.pipeline import Pipeline
 from app.theme import font, theme
 from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
@@ -190,6 +193,7 @@ class PipelineForm(QFrame):
         self._preset.setObjectName("card-note")
         self._preset.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         header = QHBoxLayout()
+        header.setContentsMargins(0, 0, 8, 0)
         header.addWidget(title)
         header.addWidget(self._preset, 1)
 
@@ -255,9 +259,20 @@ class PipelineForm(QFrame):
         row.addWidget(self.speech)
         return row
 
-    def show_speech(self, text: str, tip: str) -> None:
-        """Show what will be decoded."""
-        self.speech.setText(text)
+    def show_speech(self, audio: AudioChoice | None) -> None:
+        """Show what the next run decodes."""
+        if audio is None:
+            text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
+        elif audio.bundled:
+            text = self.tr("{0} voices").format(audio.files)
+            tip = self.tr("Bundled synthetic voices")
+        else:
+            one = audio.files == 1
+            text = Path(audio.paths[0]).name if one else self.tr("{0} files").format(audio.files)
+            tip = "\n".join(audio.paths)
+        room = FIELD_WIDTH - 24
+        elide = self.speech.fontMetrics().elidedText
+        self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))
         self.speech.setToolTip(tip)
 
     def refresh(self) -> None:

@@ -123,5 +123,5 @@ def _first_page(
         window.runs.demo()
     else:
         last = window.memory.sessions()[:1]
-        if last:
-            window.open_session(last[0])
+        if not (last and window.open_session(last[0])):
+            _ = window.desk  # made while the person reads the welcome page

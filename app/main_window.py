@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app import audio_choice, commands
 from app.actions import Registry, key_text
 from app.audio_choice import AudioChoice
+from app.conditions import Conditions
 from app.desk import Desk
 from app.figures import figures
 from app.files import Files
@@ -65,6 +66,7 @@ class MainWindow(QMainWindow):
             self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
         )
         self.files = Files(self, self.playhead, self.notices, self.memory)
+        self.when = Conditions(self.runs, self.playhead)
         self.actions_ = Registry(self)
         self._build()
         self._connect()
@@ -82,17 +84,14 @@ class MainWindow(QMainWindow):
     def _build(self) -> None:
         self._snapshot: Snapshot | None = None
         self._palette: Palette | None = None
-        # Cards want actions and some actions want the desk: the registry is filled first, and its
-        # handlers look the desk up when they are called.
+        self._desk: Desk | None = None
         commands.register(self.actions_, self)
-        self.desk = Desk(self.pipeline, self.playhead, self.actions_)
         self.top = TopBar(self.pipeline, self.actions_)
         self.welcome = Welcome(self.pipeline, self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.welcome)
-        self.pages.addWidget(self.desk)
         page = QWidget()
         page.setObjectName("desk")
         column = QVBoxLayout(page)
@@ -103,34 +102,56 @@ class MainWindow(QMainWindow):
         column.addWidget(self.pages, 1)
         column.addWidget(self.status)
         self.setCentralWidget(page)
-        self._build_menus()
+        self.export_menu = QMenu(self.tr("Export"), self)
+        self._recent_menu = QMenu(self.tr("Recent sessions"), self)
+        self._recent_menu.aboutToShow.connect(self._fill_recent)
+        self._fill_menus()
         self._late_figures = QTimer(self)
         self._late_figures.setSingleShot(True)
         self._late_figures.setInterval(FIGURES_MS)
         self._late_figures.timeout.connect(self._show_figures)
 
-    def _build_menus(self) -> None:
-        self.export_menu = QMenu(self.tr("Export"), self)
-        recent = QMenu(self.tr("Recent sessions"), self)
-        recent.aboutToShow.connect(lambda: self._fill_recent(recent))
-        for group, members in self.actions_.groups().items():
+    @property
+    def desk(self) -> Desk:
+        """The desk, made when first wanted: its charts take longer to load than all the rest."""
+        if self._desk is None:
+            commands.register_views(self.actions_, self)
+            self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            desk.form.choose_audio.connect(self._ask_audio)
+            self.pages.addWidget(desk)
+            self._fill_menus()
+            saved = {key: self.memory.state(key) for key in desk.layout_keys()}
+            desk.restore_layout({k: state for k, state in saved.items() if state is not None})
+            self.refresh()
+        return self._desk
+
+    def _fill_menus(self) -> None:
+        for old in self.menuBar().actions():
+            old.menu().deleteLater()
+        self.menuBar().clear()
+        self.export_menu.clear()
+        groups = self.actions_.groups()
+        last = self.tr("Help")
+        for group in sorted(groups, key=lambda name: name == last):
+            members = groups[group]
             menu = self.menuBar().addMenu(group)
+            menu.aboutToShow.connect(self.actions_.refresh)
             for action in members:
                 made = self.actions_[action.id]
                 if action.id.startswith("export."):
                     self.export_menu.addAction(made)
-                elif action.id == "file.export":
-                    menu.addMenu(self.export_menu)
-                elif action.id == "file.quit":
+                    continue
+                if action.id == "file.quit":
                     menu.addSeparator()
-                    menu.addAction(made)
+                if action.id == "file.export":
+                    menu.addMenu(self.export_menu)
                 else:
                     menu.addAction(made)
                 if action.id == "file.open":
-                    menu.addMenu(recent)
-            menu.aboutToShow.connect(self.actions_.refresh)
+                    menu.addMenu(self._recent_menu)
 
-    def _fill_recent(self, menu: QMenu) -> None:
+    def _fill_recent(self) -> None:
+        menu = self._recent_menu
         menu.clear()
         sessions = self.memory.sessions()
         for path in sessions:
@@ -148,7 +169,7 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
         self.playhead.mode_changed.connect(self.refresh)
-        self.playhead.opened.connect(lambda _: self.refresh())
+        self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
         self.playhead.failed.connect(self._on_fault)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
@@ -161,57 +182,12 @@ class MainWindow(QMainWindow):
         self.files.audio_chosen.connect(self._take_audio)
         self.welcome.run_preset.connect(self.runs.demo)
         self.welcome.open_session.connect(self.open_session)
-        self.desk.form.choose_audio.connect(self._ask_audio)
 
     def _restore(self) -> None:
         geometry = self.memory.state("geometry")
         if geometry is not None:
             self.restoreGeometry(geometry)
-        saved = {key: self.memory.state(key) for key in self.desk.layout_keys()}
-        self.desk.restore_layout({key: state for key, state in saved.items() if state is not None})
         self.welcome.show_recent(self.memory.sessions())
-
-    # -- when an action can be used --------------------------------------------------------
-
-    def has_session(self) -> bool:
-        """A session is shown."""
-        return self.playhead.session is not None
-
-    def has_finished_session(self) -> bool:
-        """A session is shown that nobody writes any more."""
-        return self.has_session() and not self.playhead.live
-
-    def is_idle(self) -> bool:
-        """No run is under way."""
-        return not self.runs.control.busy
-
-    def is_running(self) -> bool:
-        """A run decodes."""
-        return self.runs.control.state == "running"
-
-    def can_stop(self) -> bool:
-        """A run is under way that was not stopped yet."""
-        return self.runs.control.state in ("starting", "running")
-
-    def is_elsewhere(self) -> bool:
-        """A run is under way, and another session is shown."""
-        return self.is_running() and not self.runs.showing_run
-
-    def has_bundled(self) -> bool:
-        """The synthetic voices are there."""
-        return self._bundled is not None
-
-    def can_demo(self) -> bool:
-        """The demo can be started now."""
-        return self.has_bundled() and self.is_idle()
-
-    def can_export(self, view_id: str) -> bool:
-        """A view with something to show."""
-        return self.has_session() and self.desk.is_shown(view_id)
-
-    @property
-    def _bundled(self) -> AudioChoice | None:
-        return audio_choice.bundled()
 
     # -- what actions do -------------------------------------------------------------------
 
@@ -236,8 +212,9 @@ class MainWindow(QMainWindow):
 
     def use_bundled(self) -> None:
         """Decode the bundled voices from the next run on."""
-        if self._bundled is not None:
-            self.runs.choose(self._bundled)
+        bundled = audio_choice.bundled()
+        if bundled is not None:
+            self.runs.choose(bundled)
 
     def _take_audio(self, choice: AudioChoice) -> None:
         self.runs.choose(choice)
@@ -335,20 +312,13 @@ class MainWindow(QMainWindow):
         self.actions_.refresh()
         self.top.show_pause(self.playhead.live, self.playhead.live and not self.playhead.following)
         self._show_recording()
-        audio = self.runs.audio
-        if audio is None:
-            self.desk.form.show_speech(self.tr("choose…"), self.tr("No speech chosen yet"))
-        else:
-            count = self.tr("{0} voices") if audio.bundled else self.tr("{0} files")
-            one = audio.files == 1 and not audio.bundled
-            text = Path(audio.paths[0]).name if one else count.format(audio.files)
-            tip = self.tr("Bundled synthetic voices") if audio.bundled else "\n".join(audio.paths)
-            self.desk.form.show_speech(text, tip)
+        if self._desk is not None:
+            self._desk.form.show_speech(self.runs.audio)
         path = self.playhead.path
         self.setWindowTitle("asrscope" if path is None else f"{path.stem} – asrscope")
 
     def _show_recording(self) -> None:
-        if not self.is_running():
+        if not self.when.is_running():
             self.top.show_recording(None)
         elif self.runs.showing_run:
             self.top.show_recording(self.playhead.n_frames * FRAME_S)
@@ -366,6 +336,10 @@ class MainWindow(QMainWindow):
         self.top.show_figures(figures(self._snapshot))
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
+
+    def _on_opened(self, _session: object) -> None:
+        self.pages.setCurrentWidget(self.desk)
+        self.refresh()
 
     def _on_fault(self, text: str) -> None:
         self.notices.error(text)
@@ -393,8 +367,9 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker so that its session is whole."""
         self.memory.remember("geometry", self.saveGeometry())
-        for key, state in self.desk.save_layout().items():
-            self.memory.remember(key, state)
+        if self._desk is not None:
+            for key, state in self._desk.save_layout().items():
+                self.memory.remember(key, state)
         self.memory.remember("preset", self.pipeline.preset.name)
         self.memory.sync()
         self.hide()

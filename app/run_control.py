@@ -237,7 +237,7 @@ class RunControl(QObject):
         elif kind == "progress":
             fraction = event.get("fraction")
             share = float(fraction) if isinstance(fraction, (int, float)) else None
-            if self._state == "starting":
+            if self._state in ("starting", "running"):
                 self.progress.emit(str(event.get("stage", "")), share)
         elif kind == "running":
             self._session = str(event.get("session") or "") or None

@@ -18,6 +18,9 @@ from app.time_axis import FRAME_S
 from pipelines import config as settings
 from pipelines.config import Config, Value
 
+DEMO_PACE = 2.0
+"""× real time: as fast as it can, the demo would be over before a switch could be tried."""
+
 
 class Runs(QObject):
     """Joins settings, worker, playhead and notices; the window only calls its methods."""
@@ -51,6 +54,7 @@ class Runs(QObject):
         control.died.connect(self._on_died)
         control.refused.connect(self._on_refused)
         pipeline.asked.connect(control.set)
+        playhead.changed.connect(self._on_frames)
         playhead.ended.connect(lambda _: self.changed.emit())
 
     def _remembered(self) -> AudioChoice | None:
@@ -100,13 +104,15 @@ class Runs(QObject):
         )
 
     def demo(self, preset: str | None = None) -> None:
-        """Run the bundled voices, with a preset if one is named."""
+        """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
         if bundled is None or self.control.busy:
             return
         if preset is not None:
             self._pipeline.choose(preset)
         self.choose(bundled)
+        self._pipeline.set("pace", DEMO_PACE)
+        self._pipeline.set("loop", True)
         self.start()
 
     def restart(self) -> None:
@@ -138,6 +144,10 @@ class Runs(QObject):
     # -- told by the worker ----------------------------------------------------------------
 
     def _on_progress(self, stage: str, fraction: float | None) -> None:
+        # The session exists before model and graph are ready: all of that is "getting ready".
+        decoding = self.showing_run and self._playhead.n_frames > 0
+        if decoding or (self.control.state == "running" and not self.showing_run):
+            return
         if self._progress is None:
             self._progress = self._notices.progress(stage, self.stop)
         self._progress.set_progress(stage, fraction)
@@ -156,8 +166,11 @@ class Runs(QObject):
         self.shown.emit()
         return True
 
+    def _on_frames(self, _snapshot: object) -> None:
+        if self._progress is not None and self.showing_run and self._playhead.n_frames > 0:
+            self._end_progress()
+
     def _on_running(self, path: str) -> None:
-        self._end_progress()
         self._pipeline.run_started(self._config)
         for key, value in self._changed_since(self._config):
             self.control.set(key, value)

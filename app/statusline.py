@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from app.playhead import Snapshot
 
 MEGABYTE = 1e6
-RSS_NAMES = ("rss", "memory.rss", "process.rss")
-"""Sample names under which the process's resident memory may be found."""
+RSS, CPU = "process.rss_bytes", "process.cpu_percent"
+"""Samples of the recognising process that are shown here."""
+
+DRIFT_TOLD = 0.1
+"""Peaks that moved by more than this part from start to end of the session are told of."""
 
 
 class StatusLine(QFrame):
@@ -73,10 +76,16 @@ class StatusLine(QFrame):
             parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
         else:
             parts.append(self.tr("peaks measured on this machine"))
-        for name in RSS_NAMES:
+        drift = session.meta.get("drift")
+        moved = [abs(v) for v in drift.values()] if isinstance(drift, dict) else []
+        if moved and max(moved) > DRIFT_TOLD:
+            parts.append(self.tr("drifted by up to {0} %").format(f"{100 * max(moved):.0f}"))
+        for name, text, scale in (
+            (RSS, self.tr("memory {0} MB"), MEGABYTE),
+            (CPU, self.tr("CPU {0} %"), 1.0),
+        ):
             if name in session.sample_names:
                 values = session.samples(name)[1]
                 if len(values):
-                    parts.append(self.tr("memory {0} MB").format(f"{values[-1] / MEGABYTE:.0f}"))
-                break
+                    parts.append(text.format(f"{values[-1] / scale:.0f}"))
         return " · ".join(parts)

@@ -28,7 +28,7 @@ NARROW = 1240
 
 BUTTON = QSize(34, 34)
 TOGGLE_WIDTH = 232
-PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 124
+PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 150
 
 
 class LiveToggle(QWidget):
@@ -124,7 +124,7 @@ class TopBar(QFrame):
         self.pause.setCheckable(True)
         self.stop = self._button(actions, "run.stop", "stop")
         self.recording = QLabel()
-        self.recording.setMinimumWidth(84)
+        self.recording.setFixedWidth(84)
         self.recording.setTextFormat(Qt.TextFormat.RichText)
 
         self.selection = LiveToggle(
@@ -232,6 +232,7 @@ class TopBar(QFrame):
 
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is."""
+        self.recording.setVisible(seconds is not None or self.width() >= NARROW)
         if seconds is None:
             self.recording.setText("")
             self.recording.setAccessibleName(self.tr("not recording"))
@@ -269,4 +270,4 @@ class TopBar(QFrame):
         wide = self.width() >= NARROW
         self.device.setVisible(wide)
         self.preset.setFixedWidth(PRESET_WIDTH if wide else NARROW_PRESET_WIDTH)
-        self.recording.setMinimumWidth(84 if wide else 0)
+        self.recording.setVisible(wide or bool(self.recording.text()))

@@ -64,6 +64,10 @@ _LIMIT_16: Final = 1 << 16
 _pack_into = struct.Struct(LAYOUT).pack_into
 
 
+LARGEST_FACTOR: Final = 1e24
+"""A cost law read from a file may not be larger: products with counts stay finite."""
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
     """A quantity per span: fixed + per_frame·frames + Σ per_work[i]·work_i."""
@@ -100,9 +104,9 @@ class Linear:
         if (
             not isinstance(values, list)
             or len(values) != 2 + WORK_COUNTS
-            or not all(isinstance(v, int | float) and np.isfinite(v) for v in values)
+            or not all(isinstance(v, int | float) and abs(v) < LARGEST_FACTOR for v in values)
         ):
-            raise ValueError(f"a cost law needs five finite numbers, not {values!r:.60}")
+            raise ValueError(f"a cost law needs five sensible numbers, not {values!r:.60}")
         fixed, per_frame, *work = (float(v) for v in values)
         return cls(fixed, per_frame, (work[0], work[1], work[2]))
 
@@ -122,6 +126,12 @@ class Cost:
     bytes_max: Linear = Linear()
     working_set_bytes: float = 0.0
     transferred: Linear = Linear()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the law says nothing at all, as for a stage that only waits or is not modelled."""
+        laws = (*self.operations.values(), self.bytes_min, self.bytes_max, self.transferred)
+        return all(law == Linear() for law in laws)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the cost as JSON values."""

@@ -29,9 +29,9 @@ from app.views import breakdown_model as bm
 from app.views.breakdown_model import BreakdownModel, StageLine, breakdown_model, stage_lines
 from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
-from app.views.overlay import paint_swatch
 from app.views.raster import blended
 from app.views.scale import clock, milliseconds, percent, round_up
+from app.views.swatch import paint_swatch
 from app.views.view import Table, View
 
 ROW = 29
@@ -347,6 +347,7 @@ class BreakdownView(View):
         self._stages: tuple[StageLine, ...] = ()
         self._counted: tuple[int, int] | None = None
         self._counted_at = 0.0
+        self._took_s = 0.0
         self._pause_s = STAGES_EVERY_S
         self._soon = _single_shot(self, 0, self._redraw)
         self._count_soon = _single_shot(self, int(STAGES_EVERY_S * 1000), self._redraw)
@@ -439,9 +440,11 @@ class BreakdownView(View):
             and (snapshot.live or span[1] != self._counted[1])
             and model.scope != bm.SELECTION
         )
-        if moves_by_itself and waited < self._pause_s:
+        # A selection being dragged is answered as fast as counting allows, a tail now and then.
+        pause = self._pause_s if moves_by_itself else self._took_s
+        if waited < pause:
             if not self._count_soon.isActive():
-                self._count_soon.start(int((self._pause_s - waited) * 1000) + 1)
+                self._count_soon.start(int((pause - waited) * 1000) + 1)
             return
         from profiler.analysis.breakdown import breakdown
 
@@ -453,7 +456,8 @@ class BreakdownView(View):
         else:
             self._stages = ()
         self._counted_at = time.monotonic()
-        self._pause_s = max(STAGES_EVERY_S, (self._counted_at - began) / STAGES_DUTY)
+        self._took_s = self._counted_at - began
+        self._pause_s = max(STAGES_EVERY_S, self._took_s / STAGES_DUTY)
 
     def _note_text(self, model: BreakdownModel) -> str:
         if model.scope == bm.SELECTION:

@@ -15,8 +15,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.playhead import Snapshot
 from app.theme import Tokens
 from app.time_axis import TimeAxis
-from app.views.overlay import Line, Overlay
+from app.views.overlay import Overlay
 from app.views.plot import TimePlot
+from app.views.readout import Line
 from app.views.view import View
 
 Model = TypeVar("Model")

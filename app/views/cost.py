@@ -17,7 +17,8 @@ from app.views.cost_model import REALTIME_MS, CostModel, cost_model
 from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
 from app.views.legend import Legend
-from app.views.overlay import FLAG_ROW, Line
+from app.views.overlay import FLAG_ROW
+from app.views.readout import Line
 from app.views.scale import clock, milliseconds, percent, tick_labels, ticks
 from app.views.stack import StackItem
 from app.views.view import Table

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views.frames import CATEGORIES
-from app.views.overlay import paint_swatch
 from app.views.plot import GUTTER, MARGIN
+from app.views.swatch import paint_swatch
 
 LINE = 20
 """Height of a line in pixels."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.theme import Tokens, font, theme
 from app.views.events import FRAME_S, Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
+from app.views.readout import Line, Readout
 
 FLAG_ROW = 21
 """Height of one row of marker flags in pixels."""
@@ -21,18 +23,11 @@ FLAG_ROW = 21
 FLAG_WIDTH = 170
 """A flag's text is shortened to this many pixels."""
 
+BOUNDARY_APART = 8
+"""Pixels between utterance boundaries on the average, below which they are left out."""
+
 FLAG_GAP = 6
 """Pixels between two flags on a row, at least."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the read-out: a swatch (category key) or none, a name, a value."""
-
-    name: str
-    value: str
-    category: str | None = None
-    strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,8 @@ class Overlay(PixelItem):
         self._placed: list[_Flag] = []
         self._marks: tuple[Mark, ...] = ()
         self._boundaries: tuple[Boundary, ...] = ()
-        self._lines: Sequence[Line] = ()
+        self._starts = np.empty(0)
+        self._readout: Readout | None = None
         self._tokens = theme()
 
     @property
@@ -74,7 +70,11 @@ class Overlay(PixelItem):
 
     def set_events(self, marks: tuple[Mark, ...], boundaries: tuple[Boundary, ...]) -> None:
         """Show these markers and boundaries, laid out for the range in view."""
-        self._marks, self._boundaries = marks, boundaries
+        self._marks = marks
+        if boundaries is not self._boundaries:
+            self._boundaries = boundaries
+            frames = [boundary.first_frame for boundary in boundaries]
+            self._starts = np.array(frames, dtype=np.float64) * FRAME_S
         self._place()
         self.update()
 
@@ -107,8 +107,15 @@ class Overlay(PixelItem):
 
     def set_readout(self, lines: Sequence[Line]) -> None:
         """Show these lines beside the mouse; none hides the box."""
-        self._lines = lines
-        self.update()
+        hover = self._plot.hover_s
+        if hover is None or not lines:
+            if self._readout is not None:
+                self._readout.hide()
+            return
+        if self._readout is None or self._readout.parentWidget() is not self._plot.window():
+            self._readout = Readout(self._plot.window())
+        at = self._plot.mapFromScene(self.box.mapToScene(self.x_of(hover), self.band + 6))
+        self._readout.show_lines(lines, self._plot.mapTo(self._plot.window(), at))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -122,21 +129,20 @@ class Overlay(PixelItem):
         self._paint_selection(painter, lines)
         self._paint_cursor(painter, lines)
         self._paint_marks(painter, lines)
-        self._paint_readout(painter, area)
 
     def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
+        if not len(self._starts):
+            return
         color = self._tokens.color("text")
         color.setAlpha(38)
-        lines = []
-        nearest = -8.0
-        for boundary in self._boundaries:
-            x = self.x_of(boundary.first_frame * FRAME_S)
-            if x < 1 or x > area.width() or x - nearest < 4:
-                continue
-            nearest = x
-            lines.append(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
+        x = np.round(self.xs_of(self._starts))
+        x = x[(x >= 1) & (x <= area.width())]
+        if len(x) * BOUNDARY_APART > area.width():
+            return  # a curtain of lines says nothing about where utterances begin
         painter.setPen(QPen(color, 1))
-        painter.drawLines(lines)
+        painter.drawLines(
+            [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x.tolist()]
+        )
 
     def _paint_selection(self, painter: QPainter, area: QRectF) -> None:
         selected = self._plot.axis.selected
@@ -203,59 +209,3 @@ class Overlay(PixelItem):
         if mark.kind == "error":
             return self._tokens.color("danger")
         return self._tokens.color("muted" if mark.kind == "note" else "marker")
-
-    def _paint_readout(self, painter: QPainter, area: QRectF) -> None:
-        hover = self._plot.hover_s
-        if hover is None or not self._lines:
-            return
-        plain, strong = font(0.92), font(0.92, strong=True)
-        metrics = QFontMetricsF(strong)
-        height = metrics.height() + 1
-        names = max(metrics.horizontalAdvance(line.name) for line in self._lines)
-        values = max(metrics.horizontalAdvance(line.value) for line in self._lines)
-        size = (names + values + 46, len(self._lines) * height + 12)
-        x = self.x_of(hover) + 12
-        if x + size[0] > area.width():
-            x = max(0.0, self.x_of(hover) - 12 - size[0])
-        box = QRectF(x, max(0.0, min(self.band + 6, area.height() - size[1])), *size)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(QPen(self._tokens.color("border"), 1))
-        painter.setBrush(self._tokens.color("field"))
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
-        y = box.top() + 6
-        for line in self._lines:
-            row = QRectF(box.left() + 10, y, box.width() - 20, height)
-            if line.category is not None:
-                side = height * 0.55
-                swatch = QRectF(row.left(), y + (height - side) / 2, side, side)
-                paint_swatch(painter, swatch, self._tokens, line.category)
-            painter.setFont(strong if line.strong else plain)
-            painter.setPen(self._tokens.color("text"))
-            middle = Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(
-                row.adjusted(16, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, line.name
-            )
-            painter.drawText(row, middle | Qt.AlignmentFlag.AlignRight, line.value)
-            y += height
-
-
-def paint_swatch(painter: QPainter, rect: QRectF, tokens: Tokens, category: str) -> None:
-    """A small square in a category's colour and hatch."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(tokens.color(category))
-    painter.drawRoundedRect(rect, 2.5, 2.5)
-    painter.setBrush(tokens.hatch_brush(category))
-    painter.drawRoundedRect(rect, 2.5, 2.5)
-    painter.restore()
-
-
-def paint_spike(painter: QPainter, x: float, y: float, color: QColor) -> None:
-    """A small triangle whose tip says: it goes on upwards from here."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(color)
-    painter.drawPolygon(QPolygonF([QPointF(x, y), QPointF(x - 4, y + 6), QPointF(x + 4, y + 6)]))
-    painter.restore()

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pyqtgraph as pg
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGraphicsObject,
@@ -138,6 +140,11 @@ class PixelItem(QGraphicsObject):
         first, last = self.box.axis.visible
         return (second - first) / (last - first) * self.box.boundingRect().width()
 
+    def xs_of(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Pixels of many seconds of audio."""
+        first, last = self.box.axis.visible
+        return (seconds - first) * (self.box.boundingRect().width() / (last - first))
+
     def paint(
         self,
         painter: QPainter,
@@ -155,6 +162,23 @@ class PixelItem(QGraphicsObject):
         raise NotImplementedError
 
 
+def polyline(x: NDArray[np.float64], y: NDArray[np.float64]) -> QPolygonF:
+    """Points [n] as a polygon for `QPainter.drawPolyline`, without a Python object per point."""
+    polygon = pg.functions.create_qpolygonf(len(x))
+    points = pg.functions.ndarray_from_qpolygonf(polygon)
+    points[:, 0], points[:, 1] = x, y
+    return polygon
+
+
+def bars(
+    x: NDArray[np.float64], top: NDArray[np.float64], bottom: NDArray[np.float64]
+) -> QPolygonF:
+    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
+    ends = np.stack([top, bottom], axis=1)
+    ends[1::2] = ends[1::2, ::-1]
+    return polyline(np.repeat(x, 2), ends.ravel())
+
+
 def device_scale(painter: QPainter) -> float:
     """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
 
@@ -170,8 +194,11 @@ def is_vector(painter: QPainter) -> bool:
     return painter.paintEngine().type() in kinds
 
 
-class TimePlot(pg.PlotWidget):
-    """A plot over decoded audio time.
+class TimePlot(pg.GraphicsView):
+    """A plot over decoded audio time: a view box between a left gutter and a row of times.
+
+    Not a `pg.PlotWidget`: that brings a dozen hidden menus per plot, which cost time at start and
+    are windows of their own to whoever tidies up.
 
     Args:
         axis: the desk's shared range, selection and cursor.
@@ -186,26 +213,25 @@ class TimePlot(pg.PlotWidget):
     def __init__(
         self, axis: TimeAxis, time_labels: bool = True, parent: QWidget | None = None
     ) -> None:
+        super().__init__(parent, background=None)
         self.box = TimeViewBox(axis)
         self._labels = TimeLabels()
         self._left = pg.AxisItem("left")
-        super().__init__(
-            parent,
-            background=None,
-            viewBox=self.box,
-            axisItems={"bottom": self._labels, "left": self._left},
-            enableMenu=False,
-        )
         self.axis = axis
         self.hover_s: float | None = None
-        item = self.getPlotItem()
-        item.hideButtons()
-        item.setMenuEnabled(False)
-        item.setContentsMargins(0, 0, MARGIN, 0)
+        # Placed by hand in `resizeEvent`: Qt's graphics layouts keep a hidden widget of their own.
+        for item in (self.box, self._left, self._labels):
+            self.addItem(item)
+        for labels in (self._left, self._labels):
+            # No units to scale; otherwise an unseen label is set as HTML on every new range.
+            labels.enableAutoSIPrefix(False)
+        self._left.linkToView(self.box)
+        self._labels.linkToView(self.box)
+        self._below = TIME_LABELS if time_labels else 0
         self._left.setWidth(GUTTER)
+        self._labels.setHeight(self._below)
         self._left.setStyle(tickLength=0, tickTextOffset=8, autoExpandTextSpace=False)
         self._left.setStyle(hideOverlappingLabels=False)
-        self._labels.setHeight(TIME_LABELS)
         self._labels.setStyle(tickLength=0, tickTextOffset=6, autoExpandTextSpace=False)
         self._labels.setStyle(hideOverlappingLabels=True)
         self._labels.setVisible(time_labels)
@@ -223,6 +249,17 @@ class TimePlot(pg.PlotWidget):
         axis.selection_changed.connect(self._repaint)
         axis.cursor_changed.connect(self._repaint)
         self.apply_theme(theme())
+
+    def resizeEvent(self, ev: QResizeEvent | None) -> None:
+        """Give gutter and time labels their fixed room and the view box the rest."""
+        super().resizeEvent(ev)
+        if not hasattr(self, "_below"):
+            return  # pyqtgraph calls this once from its constructor
+        width = max(1.0, float(self.width() - GUTTER - MARGIN))
+        height = max(1.0, float(self.height() - self._below))
+        self.box.setGeometry(QRectF(GUTTER, 0, width, height))
+        self._left.setGeometry(QRectF(0, 0, GUTTER, height))
+        self._labels.setGeometry(QRectF(GUTTER, height, width, self._below))
 
     def set_axis_range(self, first: float, last: float) -> None:
         """Show seconds [first, last]."""
@@ -244,6 +281,7 @@ class TimePlot(pg.PlotWidget):
         self.setBackground(tokens.card)
         for axis in (self._left, self._labels):
             axis.setPen(None)
+            axis.setTickPen(None)
             axis.setTextPen(tokens.muted)
             axis.setTickFont(font(0.92))
         self._repaint()

@@ -129,19 +129,22 @@ class StackRaster:
     def _fill(self, rows: NDArray[np.int64]) -> None:
         """Whole pixels: the layer is the number of boundaries at or below a pixel."""
         height, _ = self._shape
-        steps, index = self._steps, self._index
+        first = min(int(rows[self.layers].min()), height - 1)
+        self._pixels[:first] = 0
+        steps, index = self._steps[: height + 1 - first], self._index[: height - first]
         steps.fill(0)
         # From the top: background first, one layer down after each boundary passed.
         for layer in range(1, self.layers + 1):
-            steps[rows[layer], self._at] += 1
+            steps[rows[layer] - first, self._at] += 1
         np.subtract(self.layers, steps[0], out=index[0])
-        for row in range(1, height):
+        for row in range(1, height - first):
             np.subtract(index[row - 1], steps[row], out=index[row])
-        ink = np.right_shift(self._planes, index, out=self._ink)
+        ink = self._ink[: height - first]
+        np.right_shift(self._planes[first:], index, out=ink)
         np.bitwise_and(ink, 1, out=ink)
         np.left_shift(index, 1, out=index)
         np.bitwise_or(index, ink, out=index)
-        np.take(self._table, index, out=self._pixels, mode="clip")
+        np.take(self._table, index, out=self._pixels[first:], mode="clip")
 
     def _smooth(
         self,

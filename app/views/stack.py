@@ -9,10 +9,10 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPen, QPolygo
 from app.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
 from app.views.frames import CATEGORIES
-from app.views.overlay import paint_spike
 from app.views.plot import PixelItem, TimePlot, device_scale, is_vector
 from app.views.raster import StackRaster
 from app.views.scale import milliseconds, ticks
+from app.views.swatch import paint_spike
 
 MAX_DEVICE_SCALE = 4
 """Beyond this many device pixels per pixel the area is stretched instead of drawn finer."""

@@ -20,8 +20,8 @@ from app.theme import Tokens, font, theme
 from app.time_axis import TimeAxis
 from app.views.alignment import DELETED, INSERTED, SAME, SUBSTITUTED
 from app.views.chart import ChartView
-from app.views.overlay import Line
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import PixelItem, TimePlot, bars
+from app.views.readout import Line
 from app.views.scale import clock
 from app.views.view import Table
 from app.views.words_model import Spoken, Token, WordsModel, words_model
@@ -32,6 +32,9 @@ ROW = 21
 LOST_SHARE = 0.06
 """Words stay on the time axis while no more than this share of those in view find no room there
 (a wrong word counts three times: it is what people look for)."""
+
+LEAST_WORD = 14
+"""Pixels per word below which nothing is tried on the time axis."""
 
 GAP = 5
 """Pixels between two words."""
@@ -92,6 +95,10 @@ class SpeechItem(PixelItem):
         model = self._model
         if model is None:
             return
+        self.on_axis = False
+        words = sum(len(spoken.heard) for spoken in model.spoken)
+        if words * LEAST_WORD > self.boundingRect().width():
+            return
         lost = total = 0
         for spoken in model.spoken:
             for said, tokens in ((True, _spread(spoken.said or ())), (False, spoken.heard)):
@@ -134,8 +141,7 @@ class SpeechItem(PixelItem):
             spoken = model.spoken[model.current]
             self._paint_bracket(painter, spoken, wave)
             self._paint_written(painter, spoken, said, heard)
-        for spoken in model.spoken:
-            self._paint_error_ticks(painter, spoken, wave)
+        self._paint_error_ticks(painter, model, wave)
 
     def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(model.high))
@@ -153,9 +159,12 @@ class SpeechItem(PixelItem):
             first, last = self.x_of(spoken.first_s), self.x_of(spoken.last_s)
         inside = (x >= first) & (x < last)
         for part, token in ((~inside, "waveform"), (inside, "muted")):
-            ends = np.stack([x[part], top[part], x[part], bottom[part]], axis=1).tolist()
             painter.setPen(QPen(self._tokens.color(token), 1))
-            painter.drawLines([QLineF(*end) for end in ends])
+            # Two runs lie left and right of the current utterance: no stroke joins them.
+            for run in np.split(np.flatnonzero(part), np.flatnonzero(np.diff(part) > 0) + 1):
+                run = run[part[run]]
+                if len(run):
+                    painter.drawPolyline(bars(x[run], top[run], bottom[run]))
 
     def _paint_bracket(self, painter: QPainter, spoken: Spoken, wave: QRectF) -> None:
         """Show which stretch the written-out words belong to."""
@@ -167,16 +176,15 @@ class SpeechItem(PixelItem):
         painter.drawLine(QLineF(left, y, left, y - 3))
         painter.drawLine(QLineF(right, y, right, y - 3))
 
-    def _paint_error_ticks(self, painter: QPainter, spoken: Spoken, wave: QRectF) -> None:
+    def _paint_error_ticks(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         """A short thick tick under the envelope for every word that went wrong."""
-        wrong = [token for token in spoken.heard if token.kind != SAME]
-        wrong += [token for token in spoken.said or () if token.kind == DELETED]
+        left, right = self.xs_of(model.wrong_s[:, 0]), self.xs_of(model.wrong_s[:, 1])
+        seen = (right >= 0) & (left <= wave.width())
+        # Ticks that would share their pixels are drawn once.
+        ends = np.unique(np.round(np.stack([left[seen], right[seen]], axis=1)), axis=0)
         painter.setPen(QPen(self._tokens.color("danger"), 2))
-        for token in wrong:
-            left, right = self.x_of(token.first_s), self.x_of(token.last_s)
-            if right >= 0 and left <= wave.width():
-                y = wave.bottom() - 0.5
-                painter.drawLine(QLineF(left, y, max(right - 1, left + 2), y))
+        y = wave.bottom() - 0.5
+        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in ends.tolist()])
 
     def _paint_on_axis(
         self, painter: QPainter, model: WordsModel, said_row: QRectF, heard_row: QRectF

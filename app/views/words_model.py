@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.views.alignment import SAME, Counts, Pair, align, count
+from app.views.alignment import DELETED, SAME, Counts, Pair, align, count
 from app.views.columns import Extremes, Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
 
@@ -55,6 +55,7 @@ class Spoken:
         counts: errors of the alignment; None where `pairs` is.
         errors: word errors, as scored by the run once it is done; None without a reference.
         words: reference words that `errors` refers to.
+        wrong_s: [errors, 2] first and last second of every word that went wrong.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Spoken:
     counts: Counts | None
     errors: int | None
     words: int | None
+    wrong_s: Floats
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class WordsModel:
         high: [columns] highest sample.
         spoken: utterances in view, in order of time.
         current: index in `spoken` of the one at the playhead (or in the middle of the view).
+        wrong_s: [errors, 2] first and last second of every word in view that went wrong.
         utterances: number of utterances begun in the whole run.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
@@ -94,6 +97,7 @@ class WordsModel:
     high: Floats
     spoken: tuple[Spoken, ...]
     current: int | None
+    wrong_s: Floats
     utterances: int
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
@@ -126,6 +130,10 @@ class Envelope:
 _envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
 
 
+_aligned_before: WeakKeyDictionary[Session, dict[int, tuple[Utterance, Spoken]]]
+_aligned_before = WeakKeyDictionary()
+
+
 def envelope_of(session: Session) -> Extremes:
     """The up-to-date envelope of a session."""
     envelope = _envelopes.get(session)
@@ -149,8 +157,9 @@ def words_model(
     # The audio of the utterance under way is known to its end; what follows is not.
     end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
     low, high = envelope_of(session).columns(edges, end)
+    known = _aligned_before.setdefault(session, {})
     spoken = tuple(
-        _spoken(utterance, number, cursor_frame)
+        _remembered(known, utterance, number, cursor_frame)
         for number, utterance in enumerate(begun, start=1)
         if utterance.first_frame < edges[-1]
         and utterance.first_frame + utterance.n_frames > edges[0]
@@ -163,6 +172,7 @@ def words_model(
         high=high,
         spoken=spoken,
         current=_current(spoken, cursor_frame * FRAME_S, visible),
+        wrong_s=np.concatenate([np.empty((0, 2)), *(u.wrong_s for u in spoken)]),
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
@@ -194,6 +204,22 @@ def _current(
     return len(spoken) - 1
 
 
+def _remembered(
+    known: dict[int, tuple[Utterance, Spoken]],
+    utterance: Utterance,
+    number: int,
+    cursor_frame: int,
+) -> Spoken:
+    """`_spoken`, kept for utterances that are over: an hour has hundreds of them in view."""
+    over = utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
+    if not over:
+        return _spoken(utterance, number, cursor_frame)
+    found = known.get(utterance.id)
+    if found is None or found[0] is not utterance:
+        found = known[utterance.id] = (utterance, _spoken(utterance, number, cursor_frame))
+    return found[1]
+
+
 def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     last = utterance.first_frame + utterance.n_frames
     partial = not utterance.done or last > cursor_frame
@@ -210,6 +236,8 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     if not partial and utterance.errors is not None:
         # What the run itself scored is what its WER is made of.
         errors, words = utterance.errors, utterance.reference_words
+    wrong = [token for token in heard_tokens if token.kind != SAME]
+    wrong += [token for token in said_tokens or () if token.kind == DELETED]
     return Spoken(
         name=utterance.name,
         number=number,
@@ -222,10 +250,11 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         counts=counts,
         errors=errors,
         words=words,
+        wrong_s=np.array([(t.first_s, t.last_s) for t in wrong]).reshape(-1, 2),
     )
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=64)
 def _aligned(
     said: tuple[str, ...] | None, heard: tuple[Word, ...], partial: bool, first_frame: int
 ) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, tuple[Pair, ...] | None]:

@@ -16,9 +16,9 @@ from app.theme import Tokens, font, theme
 from app.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.events import FRAME_S
-from app.views.overlay import Line
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
+from app.views.readout import Line
 from app.views.scale import clock, count, short_count
 from app.views.view import Table
 from app.views.work_model import Curve, Lane, WorkModel, work_model
@@ -101,9 +101,9 @@ class LanesItem(PixelItem):
         )
         color = self._tokens.category[COLORS[curve.name]]
         painter.setPen(QPen(QColor(blended(color, self._tokens.card, 0.55)), 1))
-        painter.drawLines(_segments(x, low, x, high))
+        painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(QColor(color), 1))
-        painter.drawLines(_segments(x[:-1], mean[:-1], x[1:], mean[1:]))
+        painter.drawPolyline(polyline(x, mean))
 
 
 class HeadingsItem(PixelItem):
@@ -149,11 +149,6 @@ class HeadingsItem(PixelItem):
             painter.fillRect(QRectF(x - 2, y + 1, width + 4, HEADING - 2), tokens.color("card"))
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
             x += width + (8 if token == "text" else 18)
-
-
-def _segments(x0: np.ndarray, y0: np.ndarray, x1: np.ndarray, y1: np.ndarray) -> list[QLineF]:
-    ends = np.stack([x0, y0, x1, y1], axis=1).tolist()
-    return [QLineF(*end) for end in ends]
 
 
 class WorkView(ChartView[WorkModel]):

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler.errors import BadInput
+
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
 _COMMENT = (";;;", "##")
@@ -21,7 +23,7 @@ _COMMENT = (";;;", "##")
 Pronunciation = tuple[str, ...]
 
 
-class DictionaryError(ValueError):
+class DictionaryError(BadInput):
     """A dictionary that cannot be read or used, in one sentence."""
 
 

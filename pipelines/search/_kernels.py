@@ -21,20 +21,32 @@ import numba
 import numpy as np
 
 from pipelines.search._intrinsics import now_ns, prefetch
-
-# Registers: int64 values that live from call to call.
-N, M, PENDING, HISTORY, FRAME, N_REGISTERS = range(6)
-# Float registers: what was taken off all costs, and the beam that the last cutoff allows.
-OFFSET, ADAPTIVE, N_FLOATS = range(3)
-# Work counts of a call, and nanoseconds of its steps.
-TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, N_WORK = range(5)
-EMIT_NS, EPSILON_NS, PRUNE_NS, N_TIMES = range(4)
-DONE, NEED_HISTORY, NO_TOKENS = range(3)
+from pipelines.search._layout import (
+    ADAPTIVE,
+    DONE,
+    EMIT_ARCS,
+    EMIT_NS,
+    EPSILON_ARCS,
+    EPSILON_NS,
+    FRAME,
+    HISTORY,
+    INFINITY,
+    LIMIT,
+    NEED_HISTORY,
+    NO_TOKENS,
+    OFFSET,
+    PENDING,
+    PRUNE_NS,
+    SENONES,
+    TOKENS,
+    M,
+    N,
+)
 
 BINS = 512
+"""Of the histogram that finds the cutoff for max_active before an exact selection."""
 AHEAD = 12
 """Tokens between the prefetch of a token's arcs and their use."""
-INFINITY = np.float32(np.inf)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -405,57 +417,12 @@ def advance(
             work[TOKENS], work[EMIT_ARCS], work[SENONES] = before
             return t, status
         registers[PENDING] = 1
+        floats[LIMIT] = limit
         registers[FRAME] += 1
         t += 1
         if t3 - started > patience_ns:
             break
     return t, DONE
-
-
-@numba.njit(cache=True, nogil=True)
-def collect(history: Any, roots: Any, n_roots: int, used: int) -> int:  # pragma: no cover
-    """Keep only the entries that `roots[:n_roots]` lead to; renumber both; returns their number."""
-    number = np.zeros(used, dtype=np.int32)
-    for i in range(n_roots):
-        if roots[i] >= 0:
-            number[roots[i]] = 1
-    # Entries point backwards only, so one pass from the end marks all.
-    for i in range(used - 1, -1, -1):
-        if number[i] != 0 and history[i, 0] >= 0:
-            number[history[i, 0]] = 1
-    kept = 0
-    for i in range(used):
-        if number[i] != 0:
-            previous = history[i, 0]
-            history[kept, 0] = number[previous] if previous >= 0 else -1
-            history[kept, 1] = history[i, 1]
-            history[kept, 2] = history[i, 2]
-            number[i] = kept
-            kept += 1
-        else:
-            number[i] = -1
-    for i in range(n_roots):
-        if roots[i] >= 0:
-            roots[i] = number[roots[i]]
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def trace(
-    history: Any, entry: int, anchor: int, out: Any
-) -> tuple[int, bool]:  # pragma: no cover - compiled
-    """Entries from `entry` back to (without) `anchor` or the beginning, last one first, in `out`.
-
-    Returns their number and whether the anchor was met; beyond the length of `out` they are only
-    counted.
-    """
-    n = 0
-    while entry >= 0 and entry != anchor:
-        if n < len(out):
-            out[n] = entry
-        n += 1
-        entry = history[entry, 0]
-    return n, entry == anchor and anchor >= 0
 
 
 @numba.njit(cache=True, nogil=True)

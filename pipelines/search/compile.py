@@ -31,6 +31,7 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.build import COMPILER_VERSION, Recipe, compile_graph, from_mapping
 from pipelines.search.wfst import VERSION, Graph, GraphError, load, save
+from profiler.errors import Cancelled
 from profiler.paths import cache_dir
 
 Progress = Callable[[str, float | None], None]
@@ -38,10 +39,6 @@ POLL_S = 0.05
 STALE_S = 24 * 3600.0
 """A build folder this old was left by a process that was killed."""
 _BUILD_PREFIX = ".build-"
-
-
-class BuildCancelled(Exception):
-    """Somebody asked to stop while a graph was being compiled."""
 
 
 def default_language_model() -> Path:
@@ -77,7 +74,7 @@ def load_or_build(
 ) -> Graph:
     """The graph for these settings, from the cache or compiled now.
 
-    GraphError, LanguageModelError, DictionaryError or ModelError in one sentence; BuildCancelled.
+    GraphError, LanguageModelError, DictionaryError or ModelError in one sentence; Cancelled.
     """
     recipe = recipe_of(config, model, dictionary, language_model)
     return load(build(recipe, progress, cancelled))
@@ -174,7 +171,7 @@ def _run_child(
     try:
         while True:
             if cancelled():
-                raise BuildCancelled
+                raise Cancelled
             try:
                 line = lines.get(timeout=POLL_S)
             except queue.Empty:

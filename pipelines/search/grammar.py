@@ -46,7 +46,8 @@ def acceptor(model: NGram) -> Fst:
         result = np.zeros(len(grams), dtype=np.int64)
         for k in range(1, min(grams.shape[1], model.order - 1) + 1):
             row = model.find(grams[:, -k:])
-            state = np.where(row >= 0, states[k - 1][row], -1)
+            # The -1 at the end is what a gram that is not listed (row -1) gets.
+            state = np.append(states[k - 1], -1)[row]
             result = np.where(state >= 0, state, result)
         return result
 

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _kernels as kernels
+from pipelines.search import _history, _kernels
+from pipelines.search import _layout as layout
 from pipelines.search._intrinsics import HAS_CLOCK
 from pipelines.search.wfst import Graph
 from pipelines.search.words import Word, WordTracer
@@ -77,10 +78,10 @@ class Viterbi:
         self._history = np.empty((FIRST_HISTORY, 3), dtype=np.int32)
         self._row = np.zeros(graph.n_senones + 1, dtype=np.float32)
         self._asked = np.zeros(graph.n_senones + 1, dtype=np.uint8)
-        self._registers = np.zeros(kernels.N_REGISTERS, dtype=np.int64)
-        self._floats = np.zeros(kernels.N_FLOATS, dtype=np.float64)
-        self._work = np.zeros(kernels.N_WORK, dtype=np.int64)
-        self._times = np.zeros(kernels.N_TIMES, dtype=np.int64)
+        self._registers = np.zeros(layout.N_REGISTERS, dtype=np.int64)
+        self._floats = np.zeros(layout.N_FLOATS, dtype=np.float64)
+        self._work = np.zeros(layout.N_WORK, dtype=np.int64)
+        self._times = np.zeros(layout.N_TIMES, dtype=np.int64)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
         self._first_frame = 0
@@ -118,18 +119,18 @@ class Viterbi:
         self.complete = False
         self.best_cost = np.inf
         self._tracer.reset()
-        self._floats[:] = (0.0, np.inf)
+        self._floats[:] = (0.0, np.inf, np.inf)
         self._registers[:] = 0
-        self._registers[kernels.M] = 1
-        self._registers[kernels.FRAME] = -1
+        self._registers[layout.M] = 1
+        self._registers[layout.FRAME] = -1
         self._state[0] = self.graph.start
         self._slot[self.graph.start] = 0
         self._new_cost[0] = 0.0
         self._new_hist[0] = self._new_arc[0] = -1
-        while self._close(np.inf) != kernels.DONE:
+        while self._close(np.inf) != layout.DONE:
             self._make_room()
-        self._registers[kernels.FRAME] = 0
-        self._registers[kernels.PENDING] = 1
+        self._registers[layout.FRAME] = 0
+        self._registers[layout.PENDING] = 1
 
     def advance(
         self, scores: NDArray[np.float32], first_frame: int, lane: Lane | NullLane = _NO_LANE
@@ -152,7 +153,7 @@ class Viterbi:
         done, end = 0, len(scores)
         while done < end and not self._lost:
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
-            done, status = kernels.advance(
+            done, status = _kernels.advance(
                 self.graph.states,
                 self.graph.arcs,
                 self.graph.n_epsilon_states,
@@ -175,19 +176,19 @@ class Viterbi:
                 self._times,
                 PATIENCE_NS,
             )
-            if status == kernels.NEED_HISTORY:
+            if status == layout.NEED_HISTORY:
                 self._make_room()
-            elif status == kernels.NO_TOKENS:
+            elif status == layout.NO_TOKENS:
                 # Every path has cost infinity: only scores that are not numbers do that.
                 self._lost = True
         self._record(lane, begin, now_ns(), first_frame, end)
 
     def wanted(self) -> NDArray[np.int64]:
         """Senones that the next frame will look up, ascending."""
-        if self._registers[kernels.PENDING] and not self._lost:
+        if self._registers[layout.PENDING] and not self._lost:
             self._prune()
-        kernels.senones_asked(
-            self.graph.arcs, self._tokens, int(self._registers[kernels.N]), self._asked
+        _kernels.senones_asked(
+            self.graph.arcs, self._tokens, int(self._registers[layout.N]), self._asked
         )
         result = np.nonzero(self._asked)[0] - 1
         self._asked[:] = 0
@@ -209,7 +210,7 @@ class Viterbi:
             begin,
             now_ns(),
             self._first_frame,
-            max(int(self._registers[kernels.FRAME]), 0),
+            max(int(self._registers[layout.FRAME]), 0),
         )
         return words
 
@@ -259,9 +260,9 @@ class Viterbi:
             at,
             first_frame,
             frames,
-            int(w[kernels.TOKENS]),
-            int(w[kernels.EMIT_ARCS]),
-            int(w[kernels.SENONES]),
+            int(w[layout.TOKENS]),
+            int(w[layout.EMIT_ARCS]),
+            int(w[layout.SENONES]),
         )
         lane.put(
             self._stage["search.epsilon"],
@@ -269,15 +270,17 @@ class Viterbi:
             at + epsilon,
             first_frame,
             frames,
-            int(w[kernels.EPSILON_ARCS]),
+            int(w[layout.EPSILON_ARCS]),
         )
         at += epsilon
         lane.put(self._stage["search.prune"], at, at + prune, first_frame, frames)
 
     def _words(self, final: bool) -> list[Word]:
-        pending = bool(self._registers[kernels.PENDING])
-        n = int(self._registers[kernels.M if pending else kernels.N])
+        pending = bool(self._registers[layout.PENDING])
+        n = int(self._registers[layout.M if pending else layout.N])
         cost = (self._new_cost if pending else self._cost)[:n]
+        if pending:
+            cost = np.where(cost <= self._floats[layout.LIMIT], cost, np.float32(np.inf))
         total = cost + self.graph.final[self._state[:n]] if final else cost
         if final:
             self.complete = bool(n) and bool(np.isfinite(total).any()) and not self._lost
@@ -287,12 +290,12 @@ class Viterbi:
             return []
         best = int(np.argmin(total))
         if final:
-            self.best_cost = float(self._floats[kernels.OFFSET] + float(total[best]))
+            self.best_cost = float(self._floats[layout.OFFSET] + float(total[best]))
         entry, extra = self._path_end(best, pending)
-        end = int(self._registers[kernels.FRAME])
+        end = int(self._registers[layout.FRAME])
         words = self._tracer.words(self._history, entry, end)
         if extra:
-            self._registers[kernels.HISTORY] -= 1
+            self._registers[layout.HISTORY] -= 1
         first = self._first_frame
         return [(word, first + start, frames) for word, start, frames in words]
 
@@ -303,17 +306,17 @@ class Viterbi:
         entry, arc = int(self._new_hist[best]), int(self._new_arc[best])
         if arc < 0:
             return entry, False
-        used = int(self._registers[kernels.HISTORY])
+        used = int(self._registers[layout.HISTORY])
         if used == len(self._history):
             self._make_room()
-            entry, used = int(self._new_hist[best]), int(self._registers[kernels.HISTORY])
-        self._history[used] = (entry, arc, int(self._registers[kernels.FRAME]) - 1)
-        self._registers[kernels.HISTORY] += 1
+            entry, used = int(self._new_hist[best]), int(self._registers[layout.HISTORY])
+        self._history[used] = (entry, arc, int(self._registers[layout.FRAME]) - 1)
+        self._registers[layout.HISTORY] += 1
         return used, True
 
     def _prune(self) -> None:
         while True:
-            status = kernels.prune(
+            status = _kernels.prune(
                 self.graph.states,
                 self._tokens,
                 self._slot,
@@ -322,14 +325,14 @@ class Viterbi:
                 self._floats,
                 self._limits,
             )
-            if status != kernels.NEED_HISTORY:
-                self._lost = self._lost or status == kernels.NO_TOKENS
+            if status != layout.NEED_HISTORY:
+                self._lost = self._lost or status == layout.NO_TOKENS
                 return
             self._make_room()
 
     def _close(self, limit: float) -> int:
         return int(
-            kernels.close(
+            _kernels.close(
                 self.graph.arcs,
                 self.graph.states,
                 self._tokens,
@@ -348,13 +351,13 @@ class Viterbi:
     def _make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
         r = self._registers
-        pending = bool(r[kernels.PENDING])
+        pending = bool(r[layout.PENDING])
         roots = self._new_hist if pending else self._hist
-        n = int(r[kernels.M if pending else kernels.N])
-        r[kernels.HISTORY] = kernels.collect(self._history, roots, n, int(r[kernels.HISTORY]))
+        n = int(r[layout.M if pending else layout.N])
+        r[layout.HISTORY] = _history.collect(self._history, roots, n, int(r[layout.HISTORY]))
         self._tracer.reset()
         # A prune step needs an entry for each new token at once.
-        need = int(r[kernels.HISTORY]) + max(n, int(r[kernels.M]))
+        need = int(r[layout.HISTORY]) + max(n, int(r[layout.M]))
         if 2 * need > len(self._history):
             larger = np.empty((max(2 * len(self._history), 2 * need), 3), dtype=np.int32)
             larger[: len(self._history)] = self._history

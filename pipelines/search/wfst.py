@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.search.openfst import Fst, from_arcs
+from profiler.errors import BadInput
 
 MAGIC = b"ASRSGRPH"
 VERSION = 1
@@ -35,7 +36,7 @@ STATE = np.dtype(
 ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
 
 
-class GraphError(ValueError):
+class GraphError(BadInput):
     """A search graph that cannot be built, read or used, in one sentence."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.search import _kernels as kernels
+from pipelines.search import _history
 from pipelines.search.wfst import Graph
 
 Word = tuple[str, int, int]
@@ -90,7 +90,7 @@ class WordTracer:
 
     def _trace(self, history: np.ndarray[Any, Any], entry: int) -> tuple[int, bool]:
         while True:
-            n, reached = kernels.trace(history, entry, self._anchor.entry, self._entries)
+            n, reached = _history.trace(history, entry, self._anchor.entry, self._entries)
             if n <= len(self._entries):
                 return n, reached
             self._entries = np.empty(2 * n, dtype=np.int32)

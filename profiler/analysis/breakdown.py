@@ -222,7 +222,7 @@ def _row(
         for i, name in enumerate(stage.work):
             add(f"work {name}", some[f"work{i}"], weight)
         cost = session.costs.get((number, epoch))
-        if cost is None:
+        if cost is None or cost.is_empty:
             modelled = False
             continue
         for name, law in cost.operations.items():

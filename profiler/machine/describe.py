@@ -59,6 +59,14 @@ def versions() -> dict[str, str]:
     return found
 
 
+def own_version() -> str | None:
+    """Return the version of this program as installed, or None where it is not."""
+    try:
+        return metadata.version("asrscope")
+    except metadata.PackageNotFoundError:
+        return None
+
+
 def _line(path: str) -> str:
     return Path(path).read_text(encoding="utf-8", errors="replace").strip()
 

@@ -18,6 +18,10 @@ OVERHEAD: Final = "overhead"
 
 NOMINAL_DTYPE: Final = "float32"
 
+LEAST: Final = 1e-3
+MOST: Final = 1e24
+"""Bounds of a sensible figure, in operations/s, bytes/s or ns; far beyond any machine's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Roof:
@@ -65,16 +69,20 @@ class Peaks:
         """
         key = (operation, threads, dtype)
         if key not in self._cache:
-            fitting = [
-                r for r in self.roofs if (r.kind, r.name, r.dtype) == (RATE, operation, dtype)
-            ]
-            self._cache[key] = _at_threads(fitting, threads)
+            for name in (operation, operation.partition(".")[0]):
+                fitting = [
+                    r for r in self.roofs if (r.kind, r.name, r.dtype) == (RATE, name, dtype)
+                ]
+                self._cache[key] = _at_threads(fitting, threads)
+                if fitting:
+                    break
         found: Roof | None = self._cache[key]
         return found
 
     def ladder(self, name: str = "read", threads: int = 1) -> list[Roof]:
         """Return the bandwidth roofs (bytes/s) by growing working set."""
-        steps = [r for r in self.roofs if (r.kind, r.name) == (BANDWIDTH, name)]
+        wanted = (BANDWIDTH, name, NOMINAL_DTYPE)
+        steps = [r for r in self.roofs if (r.kind, r.name, r.dtype) == wanted]
         one = _at_threads(steps, threads)
         return sorted((r for r in steps if one and r.threads == one.threads), key=lambda r: r.bytes)
 
@@ -138,13 +146,15 @@ class Peaks:
     def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "Peaks":
         """Read what `rows` wrote; a later row replaces an earlier one of the same roof.
 
-        Rows that are no finite positive figure are left out: a roof of zero would explain anything.
+        Rows that are no sensible figure are left out: a roof of zero would explain anything.
         """
         roofs: dict[tuple[Any, ...], Roof] = {}
         for row in rows:
             values = {key: value for key, value in row.items() if key != "phase"}
             roof = Roof(**values)
-            if all(math.isfinite(v) and v > 0 for v in (roof.median, roof.low, roof.high)):
+            figures = (roof.median, roof.low, roof.high)
+            sized = roof.kind != BANDWIDTH or roof.bytes > 0
+            if sized and roof.threads > 0 and all(LEAST < v < MOST for v in figures):
                 roofs[roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes] = roof
         return cls(tuple(roofs.values()))
 

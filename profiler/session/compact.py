@@ -5,6 +5,7 @@ times faster. Batches are merged in transactions of their own, so memory stays c
 between loses nothing, and readers (who count records, not blocks) never notice.
 """
 
+import contextlib
 import sqlite3
 from typing import Final
 
@@ -12,6 +13,9 @@ from profiler.session.schema import BLOCK_RECORDS
 from profiler.spans import RECORD_BYTES
 
 BATCH_BLOCKS: Final = 256
+
+STEP_PAGES: Final = 2000
+"""Pages given back per transaction; a -wal of that many is checkpointed and used again."""
 
 
 def compact(connection: sqlite3.Connection) -> None:
@@ -30,6 +34,17 @@ def compact(connection: sqlite3.Connection) -> None:
                 done = rows[-1][1]
             if len(rows) < BATCH_BLOCKS:
                 break
+
+
+def give_back(connection: sqlite3.Connection) -> None:
+    """Cut off the room that merging has freed; a disk too full for that keeps a longer file."""
+    with contextlib.suppress(sqlite3.Error):
+        while True:
+            (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+            connection.execute(f"PRAGMA incremental_vacuum({STEP_PAGES})").fetchall()
+            (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+            if not left or left >= free:
+                return
 
 
 def _merge(

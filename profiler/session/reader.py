@@ -244,8 +244,10 @@ class Session:
 
     def _read_registers(self, db: sqlite3.Connection) -> bool:
         news = False
-        for row in db.execute("SELECT * FROM stage WHERE id>=?", (len(self.stages),)):
+        for row in db.execute("SELECT * FROM stage WHERE id>=? ORDER BY id", (len(self.stages),)):
             stage = rows.stage(row)
+            if stage.id != len(self.stages):
+                raise rows.Damaged("the stages are not numbered without a gap")
             self.stages[stage.id] = stage
             news = True
         for row in db.execute("SELECT * FROM lane"):
@@ -310,13 +312,15 @@ class Session:
                     or not isinstance(end, int)
                     or size % RECORD_BYTES
                     or not 0 < count <= MAX_BLOCK_RECORDS
-                    or end - count > seen
+                    or not 0 <= end - count <= seen
                 ):
                     raise rows.Damaged(f"a block of spans of lane {lane} has an impossible length")
                 records = np.frombuffer(data, SPAN)[seen - (end - count) :]
                 rows.check_spans(records, lane, highest_stage)
                 self._spans.extend(records)
                 seen = end
+            if seen != self.lanes[lane].recorded:
+                raise rows.Damaged(f"blocks of spans of lane {lane} are missing")
             self._seen[lane] = seen
         return len(self._spans) > before
 

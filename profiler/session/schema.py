@@ -114,7 +114,7 @@ Readers run them on a private copy; the user's file stays as it is.
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Lay out an empty database as a session of this version."""
+    """Lay out an empty database as a session of this version; inside a transaction."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in (*TABLES.values(), *INDEXES.values()):

@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from profiler.clock import wall_pair
+from profiler.machine.describe import own_version
 from profiler.session import schema
-from profiler.session.compact import compact
+from profiler.session.compact import compact, give_back
+from profiler.session.encode import to_json
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import claim, side_files
+from profiler.session.files import claim, recorded_here, side_files
 from profiler.session.owner import identity
 from profiler.spans import RECORD_BYTES, Recorder, measure_ns_per_span
 
@@ -42,19 +43,6 @@ RELEASE_SECONDS: Final = 3.0
 
 Word = tuple[str, int, int]
 Command = tuple[str, Sequence[Any]]
-
-
-def to_json(value: object) -> str:
-    """Encode a value as JSON; numpy scalars and arrays become numbers and lists, NaN becomes null."""
-    return msgspec.json.encode(value, enc_hook=_encode_other).decode()
-
-
-def _encode_other(value: object) -> object:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise TypeError(f"a session cannot store a {type(value).__name__}")
 
 
 class SessionWriter:
@@ -93,6 +81,7 @@ class SessionWriter:
         self._connection = self._create(meta, replace)
         stat = os.stat(self.path)
         self._file_key = (stat.st_dev, stat.st_ino)
+        recorded_here.add(self._file_key)
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
         self._thread.start()
 
@@ -245,6 +234,7 @@ class SessionWriter:
 
     def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
         description = {
+            "asrscope_version": own_version(),
             **meta,
             "session_id": self.session_id,
             "created_wall": wall_pair(self.recorder.clock)[1] / 1e9,
@@ -259,6 +249,8 @@ class SessionWriter:
             connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=2.0
             )
+            # So that the room of the small blocks can be given back at the end.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
                 raise SessionError(
@@ -291,6 +283,7 @@ class SessionWriter:
         self._guarded(self._flush)
         self._guarded(self._finish)
         self._connection.close()
+        recorded_here.discard(self._file_key)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Run a step of the thread; the first failure is kept, and the lanes are emptied anyway."""
@@ -423,6 +416,7 @@ class SessionWriter:
         execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
         execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
         execute("COMMIT")
+        give_back(self._connection)
         execute("PRAGMA busy_timeout = 50")
         deadline = time.monotonic() + RELEASE_SECONDS
         while True:

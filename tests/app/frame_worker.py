@@ -1,13 +1,11 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-    python frame_worker.py [error] [refuse] [noise] [slow] [die] [short]
+    python frame_worker.py [error] [refuse] [noise] [slow] [late] [short]
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 import threading
 import time
@@ -39,15 +37,16 @@ class Scripted:
             say("error", message="nosuch.wav cannot be read: no such file.", session=None)
             return
         recording = self.recording = Recording(Path(command["out"]), command["preset"])
-        recording.write(20)
+        if "late" not in MODES:
+            recording.write(20)
         say("running", session=command["out"])
+        if "late" in MODES:
+            say("progress", stage="measuring the machine", fraction=0.5)
+            self.stopping.wait(1.0)
         last = 200 if "short" in MODES else 100_000
         while recording.frames < last and not self.stopping.is_set():
             recording.write(20)
             time.sleep(0.02)
-            if "die" in MODES and recording.frames >= 300:
-                time.sleep(0.3)  # let the writer's thread commit
-                os.kill(os.getpid(), signal.SIGKILL)
         state = "stopped" if self.stopping.is_set() else "closed"
         recording.close(state)
         say("finished", session=command["out"], state=state)

@@ -53,7 +53,9 @@ def window(qtbot):
 def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
     window.files.take_audio(audio)
     qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.is_running() and window.playhead.n_frames > 40, timeout=LONG)
+    qtbot.waitUntil(
+        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=LONG
+    )
     return Path(window.runs.control.session)
 
 
@@ -97,7 +99,7 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     w.actions_.trigger("run.mark")
     qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=LONG)
     click(qtbot, w.top.stop)
-    qtbot.waitUntil(lambda: w.is_idle() and not w.playhead.live, timeout=LONG)
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=LONG)
     assert w.top.recording.text() == ""
     assert w.desk.transport.live.isHidden()
     assert Session.open(path).state == "stopped"
@@ -158,7 +160,7 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     buttons = w.notices.banners[-1].findChildren(QPushButton)
     restart = next(b for b in buttons if b.text() == "Restart")
     click(qtbot, restart)
-    qtbot.waitUntil(lambda: w.is_running() and w.playhead.path != path, timeout=LONG)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path, timeout=LONG)
     assert banners(w) == []
 
 
@@ -184,8 +186,24 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     banner = next(b for b in w.notices.banners if b.kind == "progress")
     assert banner.bar.value() == 250
     click(qtbot, banner.findChild(QPushButton))
-    qtbot.waitUntil(w.is_idle, timeout=LONG)
+    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
     assert [b for b in w.notices.banners if b.kind == "progress"] == []
+
+
+def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, audio):
+    w = window("late")
+    w.files.take_audio(audio)
+    click(qtbot, w.top.run)
+
+    def progress() -> list[str]:
+        return [b.text for b in w.notices.banners if b.kind == "progress"]
+
+    qtbot.waitUntil(lambda: progress() == ["measuring the machine"], timeout=LONG)
+    assert w.when.is_running()
+    assert w.playhead.n_frames == 0
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 0, timeout=LONG)
+    assert progress() == []
+    assert banners(w) == []
 
 
 def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, audio):
@@ -355,14 +373,14 @@ def test_where_sessions_cannot_be_written_the_banner_says_so(
     click(qtbot, w.top.run)
     assert banners(w)
     assert banners(w)[0].startswith("Sessions cannot be written")
-    assert w.is_idle()
+    assert w.when.is_idle()
 
 
 def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, finished):
     w = window()
     path = running(qtbot, w, audio)
     w.open_session(finished)
-    assert w.is_running()
+    assert w.when.is_running()
     assert w.actions_.is_enabled("run.show")
     w.actions_.trigger("run.show")
     assert w.playhead.path == path

@@ -32,7 +32,9 @@ def record(session: Path, vocabulary: int) -> None:
     class Script(Control):
         """Asks for the next switch once the decode loop has come far enough."""
 
-        left = list(SWITCHES)
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = list(SWITCHES)
 
         @property
         def stopping(self) -> bool:

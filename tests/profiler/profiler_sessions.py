@@ -26,9 +26,19 @@ FRAMES_PER_BLOCK = 4
 FRAMES = BLOCKS * FRAMES_PER_BLOCK
 
 
-def roof(kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1) -> Roof:
+def roof(
+    kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1
+) -> Roof:
     return Roof(
-        kind, name, "float32", threads, size, median, median * (1 - spread), median * (1 + spread), "x/s"
+        kind,
+        name,
+        "float32",
+        threads,
+        size,
+        median,
+        median * (1 - spread),
+        median * (1 + spread),
+        "x/s",
     )
 
 
@@ -69,7 +79,13 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         writer.config(epoch, epoch * FRAMES // 2, {"threads": 1, "frames": {"skip": epoch + 1}})
         recorder.cost(gaussians, epoch, GAUSSIANS_COST)
     utterance = writer.utterance(
-        "one", "/speech/one.wav", 0, FRAMES, FRAMES / 100, "hello world", np.full((FRAMES, 2), 7, np.int8)
+        "one",
+        "/speech/one.wav",
+        0,
+        FRAMES,
+        FRAMES / 100,
+        "hello world",
+        np.full((FRAMES, 2), 7, np.int8),
     )
     marker = writer.marker("option", "skip every second frame", FRAMES // 2 - 1, "frames.skip", 2)
     writer.marker_applied(marker, FRAMES // 2, 1)

@@ -36,7 +36,9 @@ def test_cache_dir_follows_the_environment(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
-def test_cache_dir_follows_xdg_unless_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_dir_follows_xdg_unless_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ASRSCOPE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert paths.cache_dir() == tmp_path / "asrscope"
@@ -45,7 +47,9 @@ def test_cache_dir_follows_xdg_unless_relative(tmp_path: Path, monkeypatch: pyte
     assert paths.cache_dir() == tmp_path / "home" / ".cache" / "asrscope"
 
 
-def test_cache_dir_that_cannot_be_made_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_dir_that_cannot_be_made_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("x")
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
     with pytest.raises(OSError, match="set ASRSCOPE_CACHE"):

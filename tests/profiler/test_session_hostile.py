@@ -64,6 +64,12 @@ def test_what_is_no_session_is_refused_in_a_sentence(tmp_path: Path) -> None:
         assert words in sentence(path)
 
 
+@pytest.mark.skipif("sys.platform == 'win32'")
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.asrs")
+    assert "a pipe" in sentence(tmp_path / "pipe.asrs")
+
+
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "browser.db"
     sqlite3.connect(path).execute("CREATE TABLE meta(key, value)").connection.close()
@@ -164,6 +170,34 @@ LIES = {
 def test_a_lie_in_a_column_is_refused(name: str, small: Path) -> None:
     edit(small, LIES[name])
     sentence(small)
+
+
+ODDITIES = {
+    "no size": "UPDATE calibration SET bytes = 0",
+    "negative size": "UPDATE calibration SET bytes = -5",
+    "same size": "UPDATE calibration SET bytes = 4096",
+    "tiny roofs": "UPDATE calibration SET median = 1e-300, low = 1e-300, high = 1e-300",
+    "great roofs": "UPDATE calibration SET median = 1e300",
+    "no roofs": "DELETE FROM calibration",
+    "great costs": "UPDATE cost SET law = replace(law, '5000.0', '1e23')",
+    "no costs": "DELETE FROM cost",
+    "no threads": 'UPDATE config SET tree = \'{"threads": "many"}\'',
+    "no configs": "DELETE FROM config",
+    "no clock": "DELETE FROM clock",
+    "no recorder": "UPDATE meta SET value='[]' WHERE key='recorder'",
+    "infinite sample": "UPDATE sample SET value = 1e999",
+    "no decode lane": "UPDATE lane SET decode = 0",
+    "everything is a tile": "UPDATE stage SET grp = 'decode'",
+    "nothing is a tile": "UPDATE stage SET grp = 'search'",
+    "no utterances": "DELETE FROM utterance",
+    "empty utterance": "UPDATE utterance SET n_frames = 0",
+}
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_an_oddity_that_means_something_is_borne(name: str, small: Path, tmp_path: Path) -> None:
+    edit(small, ODDITIES[name])
+    assert use(small, tmp_path)
 
 
 def test_text_that_is_not_utf8_is_refused(small: Path) -> None:
@@ -273,7 +307,9 @@ def test_an_older_session_without_a_way_forward_is_one_sentence(small: Path) -> 
     assert "cannot convert" in text
 
 
-def test_a_code_in_an_older_session_does_not_run(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_code_in_an_older_session_does_not_run(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old_session(small)
     edit(small, *INTRUDERS["trigger"])
     monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)

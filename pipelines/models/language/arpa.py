@@ -7,11 +7,11 @@ The format is that of the CMU toolkit and SRILM (ngram-format(5)): a `\\data\\` 
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -30,8 +30,8 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
         with file.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if packed else raw
-            return _parse(file, _lines(file, io.BufferedReader(stream)), max_order)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            return _parse(file, _lines(file, stream), max_order)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise LanguageModelError(f"{file} is a damaged gzip file: {error}.") from error
     except OSError as error:
@@ -60,7 +60,7 @@ def write(model: NGram, path: str | os.PathLike[str]) -> None:
         out.write("\n\\end\\\n")
 
 
-def _lines(file: Path, stream: io.BufferedReader) -> Iterator[str]:
+def _lines(file: Path, stream: BinaryIO) -> Iterator[str]:
     while True:
         line = stream.readline(MAX_LINE + 1)
         if not line:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.errors import BadInput
+
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 UNKNOWN_WORDS = frozenset({"<unk>", "<UNK>", "[unk]"})
@@ -27,7 +29,7 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
 
 
-class LanguageModelError(ValueError):
+class LanguageModelError(BadInput):
     """A language model that cannot be read or used, in one sentence."""
 
 
@@ -77,8 +79,12 @@ class NGram:
             return self.log_prob[0][grams[:, 0]]
         row = self.find(grams)
         context = self.find(grams[:, :-1])
-        backoff = np.where(context >= 0, self.log_backoff[k - 2][context], 0.0)
-        return np.where(row >= 0, self.log_prob[k - 1][row], backoff + self.score(grams[:, 1:]))
+        result = self.score(grams[:, 1:])
+        known = context >= 0
+        result[known] += self.log_backoff[k - 2][context[known]]
+        listed = row >= 0
+        result[listed] = self.log_prob[k - 1][row[listed]]
+        return result
 
     def sentence(self, words: Sequence[str]) -> float:
         """ln P of a sentence with its end; LanguageModelError for a word outside the model."""
@@ -242,7 +248,8 @@ def removal_entropy(model: NGram, k: int) -> Floats:
 def renormalise(model: NGram) -> NGram:
     """Back-off weights such that each history sums to 1.
 
-    Where explicit probabilities leave less than MIN_BACKOFF_MASS they are scaled down to leave it.
+    Where explicit probabilities leave less than MIN_BACKOFF_MASS they are scaled down to leave it;
+    where every word is listed they are scaled to sum to 1.
     """
     probs = list(model.log_prob)
     backoffs = list(model.log_backoff)
@@ -254,10 +261,14 @@ def renormalise(model: NGram) -> NGram:
             raise LanguageModelError(f"A {k}-gram has a history that is not listed.")
         prob = np.exp(probs[k - 1])
         total = np.bincount(context, prob, len(model.ids[k - 2]))
+        lower = np.exp(partial.score(level[:, 1:]))
+        backed = np.bincount(context, lower, len(model.ids[k - 2]))
+        # A history that lists every word has nothing to back off to.
+        complete = (backed > 1.0 - MIN_BACKOFF_MASS) & (total > 0.0)
         scale = (1.0 - MIN_BACKOFF_MASS) / np.maximum(total, 1.0 - MIN_BACKOFF_MASS)
+        scale = np.where(complete, 1.0 / np.maximum(total, np.finfo(float).tiny), scale)
         prob = prob * scale[context]
         probs[k - 1] = _log(prob)
-        lower = np.exp(partial.score(level[:, 1:]))
         left, lower_left = _left_over(partial, k, lower, prob, context)
         backoffs[k - 2] = np.log(left / lower_left)
     return NGram(model.words, model.ids, tuple(probs), tuple(backoffs))

@@ -1,0 +1,238 @@
+"""The command line as other people's scripts call it: exit statuses, JSON keys, one sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+QUICK = ["--preset", "gmm-quick"]
+
+
+def asrscope(
+    *words: str | Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli.main", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **(env or {})},
+    )
+
+
+@pytest.fixture(scope="module")
+def short(bundled_speech: Path) -> Path:
+    return bundled_speech / "08-kal16-short.flac"
+
+
+@pytest.fixture(scope="module")
+def run(
+    short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict, Path]:
+    out = tmp_path_factory.mktemp("cli") / "run.asrs"
+    done = asrscope(
+        "run", *QUICK, "--audio", short, "--transcripts", bundled_speech / "transcripts.tsv",
+        "--set", "search.beam=12", "--repeat", "2", "--out", out, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), out
+
+
+def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
+    tree, out = run
+    assert tree["schema"] == 1
+    assert tree["session"] == str(out)
+    assert {
+        "audio_s", "wall_s", "setup_s", "idle_s", "rtf", "wer", "wer_errors", "wer_words",
+        "utterances", "categories", "stages", "recorder", "config", "machine",
+    } <= set(tree)  # fmt: skip
+    assert tree["wer"] == 0.0
+    assert tree["wer_words"] == 6
+    assert [u["hypothesis"] for u in tree["utterances"]] == ["yes of course"] * 2
+    assert {"id", "audio_s", "wall_s", "rtf", "hypothesis", "reference", "wer"} <= set(
+        tree["utterances"][0]
+    )
+    assert set(tree["categories"]) == {
+        f"{name}_s"
+        for name in (
+            "compute", "memory", "unexplained", "transfer", "search", "frontend", "overhead", "hidden",
+        )
+    }  # fmt: skip
+    summed = sum(v for k, v in tree["categories"].items() if k != "hidden_s")
+    assert summed == pytest.approx(tree["wall_s"], rel=1e-6)
+    assert tree["rtf"] == pytest.approx(tree["wall_s"] / tree["audio_s"])
+    for stage in tree["stages"]:
+        assert {
+            "name", "group", "lane", "time_s", "share", "calls", "flops", "bytes_min", "bytes_max",
+            "work", "verdict", "evidence",
+        } <= set(stage)  # fmt: skip
+        assert stage["group"] in {"frontend", "scoring", "search", "transfer", "overhead"}
+    assert {"ns_per_span", "spans", "dropped", "perturbation"} <= set(tree["recorder"])
+    assert tree["config"]["search"]["beam"] == 12
+
+
+def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
+    tree, out = run
+    done = asrscope("show", out, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == tree
+    page = asrscope("show", out).stdout
+    assert "yes of course" in page
+    assert "score.mixture" in page
+
+
+def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: Path) -> None:
+    done = asrscope("run", *QUICK, "--audio", short, "--no-profile", "--json")
+    tree = json.loads(done.stdout)
+    assert tree["session"] is None
+    assert tree["recorder"] is None
+    assert tree["utterances"][0]["hypothesis"] == run[0]["utterances"][0]["hypothesis"]
+    assert tree["rtf"] > 0
+    assert tree["wer"] is None  # nothing is known of what was said
+
+
+def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> None:
+    _, out = run
+    files = [tmp_path / name for name in ("a.csv", "a.trace.json", "a.speedscope.json")]
+    done = asrscope(
+        "export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2]
+    )
+    assert done.returncode == 0, done.stderr
+    assert files[0].read_text().count("\n") > 5
+    assert json.loads(files[1].read_text())["traceEvents"]
+    assert json.loads(files[2].read_text())["profiles"]
+
+
+def test_pictures_need_no_display(run: tuple[dict, Path], tmp_path: Path) -> None:
+    from PySide6.QtGui import QImage
+
+    _, out = run
+    picture = tmp_path / "desk.png"
+    environment = dict.fromkeys(("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"), "")
+    done = asrscope("export", out, "--png", picture, "--size", "1200x800", env=environment)
+    assert done.returncode == 0, done.stderr
+    image = QImage(str(picture))
+    assert image.width() >= 1200
+    assert image.textKeys()
+
+
+def test_presets_and_options_are_listed() -> None:
+    options = json.loads(asrscope("options", "--json").stdout)["options"]
+    live = {o["key"] for o in options if o["live"]}
+    assert {"gmm.selection.enabled", "frames.skip", "pace", "search.beam"} <= live
+    for option in options:
+        assert {
+            "key",
+            "title",
+            "help",
+            "type",
+            "unit",
+            "live",
+            "minimum",
+            "maximum",
+            "choices",
+        } <= set(option)
+        assert option["key"] in asrscope_options_text()
+    presets = json.loads(asrscope("presets", "--json").stdout)["presets"]
+    assert "gmm" in [p["name"] for p in presets]
+
+
+_text: list[str] = []
+
+
+def asrscope_options_text() -> str:
+    if not _text:
+        _text.append(asrscope("options").stdout)
+    return _text[0]
+
+
+def test_doctor_finds_everything_needed() -> None:
+    done = asrscope("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    tree = json.loads(done.stdout)
+    assert tree["ready"]
+    assert {"Qt", "acoustic model", "cache folder", "accelerator"} <= {
+        c["name"] for c in tree["checks"]
+    }
+    assert all(c["detail"] for c in tree["checks"])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--set", "search.beam=fast"], "search.beam wants a number from 1 to 40"),
+        (["run", "--set", "nonsense=1"], "no setting called 'nonsense'"),
+        (["run", "--preset", "nonsense"], "no preset called 'nonsense'"),
+        (["run", "--config", "nowhere.toml"], "nowhere.toml"),
+        (["run", "--audio", "nowhere.wav"], "nowhere.wav"),
+        (["run", "--repeat", "0"], "--repeat"),
+        (["show", "nowhere.asrs"], "nowhere.asrs"),
+        (["show", __file__], "test_cli.py"),
+        (["export", "nowhere.asrs", "--csv", "x.csv"], "nowhere.asrs"),
+        (["export", "nowhere.asrs"], "--png"),
+        (["bench", "nonsense"], "nonsense"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str) -> None:
+    done = asrscope(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert says in line
+    assert "Traceback" not in line
+
+
+def test_unknown_flags_are_bad_usage_too() -> None:
+    done = asrscope("run", "--nonsense")
+    assert done.returncode == 2
+    assert "--nonsense" in done.stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback" in asrscope("show", "nowhere.asrs", "--debug").stderr
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    from app.cli.main import verbs
+
+    for verb in verbs():
+        done = asrscope(verb, "--help")
+        assert done.returncode == 0
+        assert f"asrscope {verb}" in done.stdout or verb == "open", verb
+
+
+def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "interrupted.asrs"
+    command = [sys.executable, "-m", "app.cli.main", "run", *QUICK, "--set", "pace=1"]
+    command += ["--audio", str(bundled_speech), "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "decoding" in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    tree = json.loads(asrscope("show", out, "--json").stdout)
+    assert tree["state"] == "stopped"
+    assert 0 < tree["audio_s"] < 30
+
+
+def test_the_command_line_loads_no_qt_and_no_torch() -> None:
+    """`asrscope options` must answer at once, on a machine without any display library."""
+    code = (
+        "import sys, app.cli.main as m; m.main(['options', '--json']);"
+        "print([n for n in ('PySide6', 'torch', 'numba', 'pyqtgraph') if n in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

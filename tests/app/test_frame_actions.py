@@ -1,0 +1,177 @@
+"""One registry of actions feeds menus, palette and key sheet; none of them knows what another lacks."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
+
+from app.actions import Action, Registry, key_text
+from app.main_window import MainWindow
+from app.palette import KeySheet, Palette, score
+
+#: Keys that were promised to people; the registry may hold more.
+PROMISED = {
+    "view.zoom_in": "W",
+    "view.zoom_out": "S",
+    "view.left": "A",
+    "view.right": "D",
+    "view.fit": "F",
+    "view.previous": ",",
+    "view.next": ".",
+    "run.mark": "M",
+    "view.pause": "Space",
+    "file.open": "Ctrl+O",
+    "file.copy": "Ctrl+S",
+    "view.clear": "Esc",
+    "help.palette": "Ctrl+Shift+P",
+    "help.keys": "?",
+}
+
+
+@pytest.fixture
+def window(qtbot):
+    made = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(made)
+    with qtbot.waitActive(made):
+        made.show()
+        made.activateWindow()
+    yield made
+    made.close()
+
+
+def test_the_promised_keys_are_there(window):
+    keys = {action.id: action.keys for action in window.actions_}
+    for action_id, key in PROMISED.items():
+        assert key in keys[action_id]
+
+
+def test_no_key_does_two_things(window):
+    owners: dict[str, list[str]] = {}
+    for action in window.actions_:
+        for key in action.keys:
+            assert not QKeySequence(key).isEmpty(), key
+            owners.setdefault(QKeySequence(key).toString(), []).append(action.id)
+    assert [ids for ids in owners.values() if len(ids) > 1] == []
+
+
+def test_every_action_stands_in_a_menu(window):
+    def texts(menu: QMenu) -> set[str]:
+        found = set()
+        for action in menu.actions():
+            submenu = action.menu()
+            found |= texts(submenu) if isinstance(submenu, QMenu) else {action.text()}
+        return found
+
+    bar = window.menuBar()
+    in_menus = set().union(*(texts(action.menu()) for action in bar.actions()))
+    missing = {a.text for a in window.actions_} - in_menus - {"Export…"}  # a menu of its own
+    assert missing == set()
+
+
+def test_twice_the_same_id_or_key_is_an_error(qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    registry = Registry(widget)
+    registry.add(Action("one", "One", "G", lambda: None, ("X",)))
+    with pytest.raises(ValueError, match="twice"):
+        registry.add(Action("one", "One", "G", lambda: None))
+    with pytest.raises(ValueError, match="belongs to 'one'"):
+        registry.add(Action("two", "Two", "G", lambda: None, ("X",)))
+
+
+def test_what_cannot_be_used_is_not_done(qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    done, allowed = [], []
+    registry = Registry(widget)
+    registry.add(Action("a", "A", "G", lambda: done.append(1), enabled=lambda: bool(allowed)))
+    registry.refresh()
+    assert not registry["a"].isEnabled()
+    assert not registry.trigger("a")
+    allowed.append(1)
+    registry.refresh()
+    assert registry["a"].isEnabled()
+    assert registry.trigger("a")
+    assert done == [1]
+
+
+def test_the_palette_finds_by_a_few_letters_and_runs(qtbot, window):
+    window.open_palette()
+    palette = window.findChild(Palette)
+    qtbot.keyClicks(palette.line, "welc")
+    assert palette.list.item(0).text() == "Welcome page"
+    window.show_desk()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert window.pages.currentWidget() is window.welcome
+    assert not palette.isVisible()
+
+
+def test_the_palette_lists_everything_and_runs_nothing_that_cannot_be(qtbot, window):
+    window.open_palette()
+    palette = window.findChild(Palette)
+    assert palette.list.count() == len(list(window.actions_))
+    qtbot.keyClicks(palette.line, "save a copy")
+    assert palette.list.item(0).text().startswith("Save a copy")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    palette.close()
+
+
+def test_arrows_move_in_the_palette(qtbot, window):
+    window.open_palette()
+    palette = window.findChild(Palette)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Up)
+    assert palette.list.currentRow() == 1
+    palette.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "better", "worse"),
+    [
+        ("zo", "Zoom out", "Show everything"),
+        ("wp", "Welcome page", "Show everything"),
+        ("dark", "Dark theme", "Decode the bundled voices"),
+    ],
+)
+def test_words_beginnings_rank_first(query, better, worse):
+    good, bad = score(query, better), score(query, worse)
+    assert good is not None
+    assert bad is None or good < bad
+
+
+def test_the_key_sheet_shows_every_key(qtbot, window):
+    qtbot.keyClick(window, Qt.Key.Key_Question)
+    sheet = window.findChild(KeySheet)
+    assert sheet is not None
+    shown = {label.text() for label in sheet.findChildren(QLabel)}
+    for action in window.actions_:
+        if action.keys:
+            assert "  ".join(key_text(key) for key in action.keys) in shown
+            assert action.text in shown
+    sheet.accept()
+
+
+def test_themes_switch_by_key_and_reach_the_style(qtbot, window):
+    from app.theme import theme
+
+    assert theme().is_dark
+    qtbot.keyClick(window, Qt.Key.Key_T, Qt.KeyboardModifier.ControlModifier)
+    assert not theme().is_dark
+    assert window.actions_["theme.toggle"].isChecked() is False
+
+
+def test_panels_can_be_hidden_and_brought_back(qtbot, window):
+    window.show_desk()
+    qtbot.keyClick(window, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    assert window.desk.form.isHidden()
+    window.actions_.trigger("panel.words")
+    assert not window.desk.is_shown("words")
+    window.actions_.trigger("panel.reset")
+    assert not window.desk.form.isHidden()
+    assert window.desk.is_shown("words")

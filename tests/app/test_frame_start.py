@@ -1,0 +1,122 @@
+"""The window's process: what it must not import, what it must not lose."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject, QPointF
+from PySide6.QtGui import QImage, QPainter, QPainterPath, QPolygonF
+from PySide6.QtWidgets import QLabel
+
+HEAVY = ("torch", "numba", "llvmlite", "kaldifst", "pocketsphinx", "soundfile", "soxr", "jiwer")
+
+
+def run(code: str, tmp_path: Path) -> str:
+    text = textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
+    """Torch in the window's process would stall it by 200 ms and cost seconds at the start."""
+    loaded = run(
+        f"""
+        import sys
+        from PySide6.QtCore import QSettings
+        QSettings.setDefaultFormat(QSettings.Format.IniFormat)
+        QSettings.setPath(
+            QSettings.Format.IniFormat, QSettings.Scope.UserScope, {str(tmp_path / "s")!r}
+        )
+        from app.gui import application
+        from app.main_window import MainWindow
+        app = application()
+        window = MainWindow()
+        window.show()
+        window.open_session({str(finished)!r})
+        for _ in range(20):
+            app.processEvents()
+        window.grab()
+        window.close()
+        print(" ".join(m for m in {HEAVY!r} if m in sys.modules))
+        print(" ".join(m for m in sys.modules if m.startswith("pipelines")))
+        """,
+        tmp_path,
+    ).splitlines()
+    assert loaded[0] == ""
+    assert set(loaded[1].split()) <= {"pipelines", "pipelines.config", "pipelines.presets"}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="None is immortal from Python 3.12 on")
+def test_qt_does_not_lose_references_to_none(qtbot):
+    """PySide6 6.12.0 lost one per call that returns None, and the interpreter died of it."""
+    thing, path, polygon = QObject(), QPainterPath(), QPolygonF()
+    label, image = QLabel(), QImage(8, 8, QImage.Format.Format_ARGB32)
+    qtbot.addWidget(label)
+    rounds = 400
+    before = sys.getrefcount(None)
+    for number in range(rounds):
+        thing.setObjectName("thing")
+        thing.parent()
+        path.lineTo(1.0, 2.0)
+        polygon.append(QPointF(0, 0))
+        label.setText("a" if number % 2 else "b")
+        label.parentWidget()
+        painter = QPainter(image)
+        painter.setPen(0xFF)
+        painter.drawRect(0, 0, 3, 3)
+        painter.end()
+    drift = sys.getrefcount(None) - before
+    assert abs(drift) < rounds / 4, f"None lost {-drift} references in {rounds} rounds"
+
+
+def test_an_uncaught_exception_becomes_a_notice(qtbot, capsys):
+    from PySide6.QtCore import QTimer
+
+    from app.gui import caught
+    from app.main_window import MainWindow
+
+    window = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(window)
+
+    def fault() -> None:
+        raise RuntimeError("the moon is full")
+
+    with caught(window):
+        with qtbot.captureExceptions() as raised:
+            QTimer.singleShot(0, window, fault)
+            qtbot.wait(50)
+        for kind, value, trace in raised:  # pytest-qt stands before the hook; hand it on
+            sys.excepthook(kind, value, trace)
+        qtbot.waitUntil(lambda: bool(window.notices.banners))
+    assert "the moon is full" in window.notices.banners[0].text
+    assert "RuntimeError" in capsys.readouterr().err
+    window.close()
+
+
+def test_a_fault_in_a_thread_is_told_too(qtbot, capsys):
+    import threading
+
+    from app.gui import caught
+    from app.main_window import MainWindow
+
+    window = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(window)
+
+    def fault() -> None:
+        raise OSError("the disk is gone")
+
+    with caught(window):
+        thread = threading.Thread(target=fault)
+        thread.start()
+        thread.join()
+        qtbot.waitUntil(lambda: bool(window.notices.banners))
+    assert "the disk is gone" in window.notices.banners[0].text
+    capsys.readouterr()
+    window.close()

@@ -1,0 +1,109 @@
+"""One table of colours: complete, readable, and told apart without relying on hue."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QColor, QFontInfo
+from PySide6.QtWidgets import QApplication
+
+from app.stylesheet import stylesheet
+from app.theme import DARK, FONT_FAMILY, LIGHT, Tokens, font, set_theme, theme, theme_changed
+
+BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
+
+READABLE = 4.5
+"""Contrast ratio that WCAG 2.2 asks of text (success criterion 1.4.3)."""
+
+#: Deuteranopia in linear RGB at full severity (Machado, Oliveira and Fernandes, 2009, table 1).
+DEUTERANOPIA = np.array(
+    [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ]
+)
+
+
+def linear(color: str) -> np.ndarray:
+    c = QColor(color)
+    rgb = np.array([c.redF(), c.greenF(), c.blueF()])
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def luminance(color: str) -> float:
+    return float(linear(color) @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@BOTH
+@pytest.mark.parametrize("ground", ["surface", "card", "field", "hover"])
+@pytest.mark.parametrize("ink", ["text", "muted"])
+def test_text_is_readable_on_every_ground(tokens: Tokens, ground, ink):
+    assert contrast(getattr(tokens, ink), getattr(tokens, ground)) >= READABLE
+
+
+@BOTH
+def test_text_on_filled_buttons_is_readable(tokens: Tokens):
+    assert contrast(tokens.on_accent, tokens.accent) >= READABLE
+    assert contrast(tokens.danger, tokens.card) >= READABLE
+
+
+@BOTH
+def test_the_large_categories_differ_to_a_colour_blind_eye(tokens: Tokens):
+    seen = {
+        name: np.clip(DEUTERANOPIA @ linear(tokens.category[name]), 0, 1) ** (1 / 2.2)
+        for name in ("compute", "memory", "unexplained", "search")
+    }
+    for a, b in itertools.combinations(seen, 2):
+        assert np.linalg.norm(seen[a] - seen[b]) > 0.12, (a, b)
+
+
+@BOTH
+def test_no_two_categories_share_a_hatch(tokens: Tokens):
+    assert len(set(tokens.hatch.values())) == len(tokens.hatch) == len(tokens.category)
+
+
+def test_the_categories_of_the_analysis_all_have_a_colour():
+    from profiler.analysis.track import CATEGORIES
+
+    assert set(CATEGORIES) | {"idle"} == set(DARK.category)
+
+
+@BOTH
+def test_the_style_sheet_is_filled_from_the_table(tokens: Tokens):
+    sheet = stylesheet(tokens)
+    assert "$" not in sheet
+    assert tokens.accent in sheet
+
+
+def test_setting_a_theme_reaches_palette_and_listeners(qtbot):
+    with qtbot.waitSignal(theme_changed) as told:
+        set_theme("light")
+    assert told.args == [LIGHT]
+    assert theme() is LIGHT
+    assert QApplication.palette().window().color() == LIGHT.color("surface")
+
+
+def test_an_unknown_theme_is_refused():
+    with pytest.raises(ValueError, match="dark, light, system"):
+        set_theme("purple")
+
+
+def test_the_bundled_font_is_the_one_used():
+    info = QFontInfo(font())
+    assert info.family() == FONT_FAMILY
+    assert info.exactMatch() or info.family() == FONT_FAMILY
+
+
+def test_figures_have_one_width():
+    from PySide6.QtGui import QFontMetricsF
+
+    metrics = QFontMetricsF(font())
+    assert len({round(metrics.horizontalAdvance(d), 3) for d in "0123456789"}) == 1

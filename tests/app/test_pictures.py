@@ -1,0 +1,224 @@
+"""Pictures: right size, their origin in them, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QImage, QImageReader
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QLabel
+from sample_session import write_sample
+
+from app import pictures
+from app.pictures import CAPTION, PictureError, desk_picture, export, provenance_of
+from app.theme import THEMES, theme
+from app.views import VIEWS
+from profiler.session.errors import SessionError
+from profiler.session.reader import Session
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=1024, utterance_frames=256)
+
+
+def label() -> QLabel:
+    made = QLabel("forty-two")
+    made.resize(300, 150)
+    return made
+
+
+ORIGIN = {"session": "0123456789", "file": "x.asrs", "config": "abc", "command": "asrscope run"}
+
+
+def test_a_png_has_its_size_and_its_origin(tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    export(label(), out, size=(400, 200), scale=1.5, provenance=ORIGIN)
+    image = QImage(str(out))
+    assert image.size() == QSize(600, round((200 + CAPTION) * 1.5))
+    reader = QImageReader(str(out))
+    assert json.loads(reader.text("asrscope")) == ORIGIN
+    assert reader.text("Software") == "asrscope"
+    assert round(image.dotsPerMeterX() * 0.0254) == 144
+
+
+def test_without_origin_there_is_no_caption(tmp_path: Path) -> None:
+    export(label(), tmp_path / "a.png", scale=1)
+    assert QImage(str(tmp_path / "a.png")).size() == QSize(300, 150)
+
+
+def test_the_caption_says_what_matters() -> None:
+    text = pictures.caption(ORIGIN)
+    assert text == "session 01234567 · x.asrs · config abc"
+
+
+def test_origin_of_a_session(path: Path) -> None:
+    with Session.open(path) as session:
+        origin = provenance_of(session)
+        assert origin["session"] == session.meta["session_id"]
+    assert re.fullmatch("[0-9a-f]{12}", origin["config"])
+    assert origin["machine"] == "Imaginary CPU, 2 cores"
+    assert origin["versions"].startswith("numpy ")
+    assert origin["command"] == "asrscope run --preset synthetic"
+    assert "UTC" in origin["recorded"]
+
+
+@pytest.mark.parametrize("view", list(VIEWS))
+@pytest.mark.parametrize("name", ["dark", "light"])
+def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name: str) -> None:
+    out = tmp_path / "v.png"
+    before = theme().name
+    desk_picture(path, out, view=view, size=(700, 420), theme=name, scale=1)
+    assert theme().name == before
+    image = QImage(str(out))
+    assert image.size() == QSize(700, 420 + CAPTION)
+    tokens = THEMES[name]
+    card = QColor(tokens.card)
+    inside = [image.pixelColor(20, y) for y in range(60, 400, 40)]
+    assert inside.count(card) >= 5
+    colors = {image.pixelColor(x, y).name() for x in range(0, 700, 3) for y in range(0, 420, 3)}
+    assert len(colors) > 12, "something is drawn"
+
+
+def test_the_whole_desk_makes_a_picture(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "desk.png"
+    desk_picture(path, out, size=(1400, 900), scale=1)
+    image = QImage(str(out))
+    assert image.size() == QSize(1400, 900 + CAPTION)
+    wanted = QColor(THEMES["dark"].category["search"]).rgb()
+    raw = np.frombuffer(image.convertToFormat(QImage.Format.Format_RGB32).constBits(), np.uint32)
+    assert np.count_nonzero((raw & 0xFFFFFF) == (wanted & 0xFFFFFF)) > 500
+    origin = json.loads(QImageReader(str(out)).text("asrscope"))
+    with Session.open(path) as session:
+        assert origin["session"] == session.meta["session_id"]
+
+
+def test_the_same_picture_twice_is_the_same(path: Path, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        desk_picture(path, tmp_path / name, view="cost", size=(600, 300), scale=2)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_an_enlarged_picture_is_sharper_not_only_larger(path: Path, tmp_path: Path) -> None:
+    images = []
+    for scale in (1, 2):
+        out = tmp_path / f"{scale}.png"
+        desk_picture(path, out, view="cost", size=(600, 300), scale=scale)
+        images.append(QImage(str(out)).convertToFormat(QImage.Format.Format_RGB32))
+    large = np.frombuffer(images[1].constBits(), np.uint32).reshape(images[1].height(), -1)
+    doubled = (large[0::2, 0::2] == large[1::2, 0::2]) & (large[0::2, 0::2] == large[0::2, 1::2])
+    stack = doubled[150:350, 200:500]
+    assert not stack.all()
+
+
+def test_svg_is_made_of_shapes_and_text(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cost.svg"
+    desk_picture(path, out, view="cost", size=(800, 320))
+    text = out.read_text()
+    assert "<image" not in text
+    assert text.count("<text") > 10
+    assert "session_id" not in text
+    with Session.open(path) as session:
+        assert session.meta["session_id"] in text
+    assert THEMES["dark"].category["search"] in text
+    renderer = QSvgRenderer(str(out))
+    assert renderer.isValid()
+    assert renderer.viewBox().size() == QSize(800, 320 + CAPTION)
+
+
+def test_pdf_has_one_page_of_its_size_and_the_origin(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cost.pdf"
+    desk_picture(path, out, view="cost", size=(800, 320))
+    data = out.read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert data.count(b"/Type /Page\n") == 1
+    box = re.search(rb"/MediaBox \[([\d. ]+)\]", data)
+    assert box is not None
+    assert [float(v) for v in box.group(1).split()] == pytest.approx(
+        [0, 0, 800 * 0.75, (320 + CAPTION) * 0.75], abs=1
+    )
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
+    plain = b"".join(_inflated(stream) for stream in streams)
+    with Session.open(path) as session:
+        assert session.meta["session_id"].encode() in plain
+
+
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return stream
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scale", "says"),
+    [
+        ("a.jpg", (400, 200), 1, "ends in .png, .svg, .pdf"),
+        ("a", (400, 200), 1, "ends in .png, .svg, .pdf"),
+        ("a.png", (40, 200), 1, "120 to 16384 points"),
+        ("a.png", (10**7, 10**7), 1, "120 to 16384 points"),
+        ("a.png", (16000, 16000), 1, "choose a smaller size"),
+        ("a.png", (400, 200), 0, "scale is 0.25 to 8"),
+        ("a.png", (400, 200), float("nan"), "scale is 0.25 to 8"),
+        ("nowhere/a.png", (400, 200), 1, "cannot be written here"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(
+    tmp_path: Path, name: str, size: tuple[int, int], scale: float, says: str
+) -> None:
+    with pytest.raises(PictureError, match=re.escape(says)) as caught:
+        export(label(), tmp_path / name, size=size, scale=scale)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert list(tmp_path.glob("**/*.png")) == []
+
+
+def test_a_failure_leaves_the_old_picture_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.png"
+    out.write_bytes(b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(PictureError, match="No space left on device"):
+        export(label(), out, size=(400, 200))
+    assert out.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir() if p.suffix == ".png"] == ["a.png"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_the_file_has_ordinary_permissions(tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    export(label(), out)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert out.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_wrong_names(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(PictureError, match="no view is called 'nope'; there are cost"):
+        desk_picture(path, tmp_path / "a.png", view="nope")
+    with pytest.raises(PictureError, match="dark or light"):
+        desk_picture(path, tmp_path / "a.png", theme="pink")
+    with pytest.raises(SessionError):
+        desk_picture(tmp_path / "none.asrs", tmp_path / "a.png", view="cost")
+    with pytest.raises(SessionError):
+        desk_picture(tmp_path / "none.asrs", tmp_path / "a.png")
+
+
+def test_the_widget_is_left_as_it_was(tmp_path: Path) -> None:
+    widget = label()
+    export(widget, tmp_path / "a.png", size=(500, 400))
+    assert widget.size() == QSize(300, 150)
+    assert not widget.isVisible()

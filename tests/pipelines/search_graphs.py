@@ -1,0 +1,134 @@
+"""Small search graphs for the tests beside this file: random ones, a toy language, a real one."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import kaldi_decoder
+import kaldifst
+import numpy as np
+from language_models import random_model
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import dictionary, sphinx
+from pipelines.models.dictionary import Dictionary
+from pipelines.models.language import arpa, ngram
+from pipelines.search import compile as graphs
+from pipelines.search import topology
+from pipelines.search.build import Recipe
+from pipelines.search.openfst import from_arcs, to_kaldifst
+from pipelines.search.wfst import Graph, from_fst
+
+# Homophones, pronunciations that begin others, alternates, one phone only.
+TOY_WORDS = ("two", "to", "too", "a", "i", "eye", "read", "red", "four", "forward", "for", "ward")
+
+
+def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0):
+    return SimpleNamespace(
+        beam=beam,
+        max_active=max_active,
+        acoustic_scale=acoustic_scale,
+        insertion_penalty=insertion_penalty,
+    )
+
+
+@cache
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+def toy_language(order: int = 2) -> ngram.NGram:
+    """A random model of `order` over TOY_WORDS."""
+    drawn = random_model(11, len(TOY_WORDS), order)
+    return ngram.make(("<s>", "</s>", *TOY_WORDS), drawn.ids, drawn.log_prob, drawn.log_backoff)
+
+
+def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
+    """Files of the toy language in `folder`, and the recipe that compiles them."""
+    folder.mkdir(exist_ok=True)
+    arpa.write(toy_language(order), folder / "toy.arpa")
+    words = dictionary.default().restrict(TOY_WORDS)
+    dictionary.write(Dictionary(words.pronunciations), folder / "toy.dict")
+    values = {
+        "model": str(sphinx.default_directory()),
+        "dictionary": str(folder / "toy.dict"),
+        "language_model": str(folder / "toy.arpa"),
+        "vocabulary": 100,
+        "order": order,
+        "bigrams": 1000,
+    }
+    return Recipe(**(values | changes))
+
+
+@cache
+def thousand_words() -> Graph:
+    """A real graph of 1 000 words; compiled in some 4 s the first time."""
+    return graphs.load_or_build(GraphConfig(vocabulary=1000, bigrams=50_000), model())
+
+
+def random_graph(seed: int, all_final: bool, n_senones: int = 7) -> Graph:
+    """A random graph with words and self-loops; epsilon arcs lead to higher states only."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 14))
+    arcs = []
+    for state in range(n):
+        for _ in range(int(rng.integers(1, 5))):
+            arcs.append((state, int(rng.integers(1, n_senones + 1)), int(rng.integers(0, n))))
+        if state + 1 < n and rng.random() < 0.4:
+            arcs.append((state, 0, int(rng.integers(state + 1, n))))
+    source, ilabel, target = (np.array(c) for c in zip(*arcs, strict=True))
+    olabel = np.where(rng.random(len(arcs)) < 0.5, rng.integers(1, 6, len(arcs)), 0)
+    weight = rng.exponential(1.0, len(arcs))
+    final = np.where(rng.random(n) < 0.5, rng.exponential(1.0, n), np.inf).astype(np.float32)
+    if all_final:
+        final[:] = 0.0
+    fst = from_arcs(n, 0, final, source, ilabel, olabel, weight, target)
+    loop_label = np.where(rng.random(n) < 0.7, rng.integers(1, n_senones + 1, n), 0)
+    loop_weight = np.where(loop_label > 0, rng.exponential(1.0, n), 0.0)
+    sorted_graph = topology.epsilon_first(
+        topology.Topology(fst, loop_label.astype(np.int32), loop_weight.astype(np.float32))
+    )
+    return from_fst(
+        sorted_graph.fst,
+        sorted_graph.loop_label,
+        sorted_graph.loop_weight,
+        n_senones,
+        tuple("abcdefg"[:5]),
+        [[] for _ in range(5)],
+        np.zeros(n_senones),
+        np.ones(n_senones),
+        np.array([True]),
+    )
+
+
+def smooth_scores(seed: int, n_frames: int, n_senones: int, spread: float = 12.0) -> np.ndarray:
+    """Random log likelihoods that change slowly, f32 [n_frames, n_senones]."""
+    rng = np.random.default_rng(seed)
+    knots = rng.normal(scale=spread, size=(n_frames // 8 + 2, n_senones))
+    at, part = np.divmod(np.arange(n_frames) / 8, 1.0)
+    rows = at.astype(int)
+    return (knots[rows] * (1 - part[:, None]) + knots[rows + 1] * part[:, None]).astype(np.float32)
+
+
+def kaldi_graph(graph: Graph):
+    return kaldifst.StdConstFst(to_kaldifst(graph.to_fst()))
+
+
+def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20):
+    """(words, cost, final state reached) of kaldi_decoder.FasterDecoder; None when it has no path."""
+    options = kaldi_decoder.FasterDecoderOptions(
+        beam=beam, max_active=max_active, min_active=min_active
+    )
+    decoder = kaldi_decoder.FasterDecoder(fst, options)
+    decoder.decode(kaldi_decoder.DecodableCtc(scores * np.float32(scale)))
+    found, lattice = decoder.get_best_path()
+    if not found:
+        return None
+    _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
+    return (
+        [graph.words[w - 1] for w in words],
+        weight.value1 + weight.value2,
+        decoder.reached_final(),
+    )

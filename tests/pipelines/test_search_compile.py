@@ -1,0 +1,310 @@
+"""Compiled graphs against what they are made from, and the cache around them."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import cache as memo
+from itertools import pairwise, product
+
+import kaldifst
+import numpy as np
+import pytest
+from search_graphs import TOY_WORDS, model, toy_language, toy_recipe
+
+from pipelines.models import dictionary
+from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
+from pipelines.search import compile as graphs
+from pipelines.search.build import compile_graph, language
+from pipelines.search.lexicon import disambiguate, positions
+from pipelines.search.openfst import from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.wfst import GraphError, load
+from profiler.errors import Cancelled
+
+QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3])
+def compiled(request, tmp_path_factory):
+    """(language model, graph) of the toy language without weights from the HMMs."""
+    order = request.param
+    recipe = toy_recipe(
+        tmp_path_factory.mktemp("toy"),
+        order,
+        transition_scale=0.0,
+        silence_probability=0.3,
+        filler_probability=0.0,
+    )
+    return toy_language(order), compile_graph(recipe, lambda stage, fraction: None)
+
+
+def best_path(graph, words, labels=None):
+    """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
+    loopless = graph.to_fst()
+    keep = loopless.target != loopless.source
+    plain = from_arcs(
+        loopless.n_states,
+        loopless.start,
+        loopless.final,
+        loopless.source[keep],
+        loopless.ilabel[keep],
+        loopless.olabel[keep],
+        loopless.weight[keep],
+        loopless.target[keep],
+    )
+    index = {w: i + 1 for i, w in enumerate(graph.words)}
+    fst = to_kaldifst(plain)
+    kaldifst.arcsort(fst, "olabel")
+    said = kaldifst.make_linear_acceptor([index[w] for w in words])
+    fst = kaldifst.StdVectorFst(kaldifst.compose(fst, said))
+    if labels is not None:
+        kaldifst.arcsort(fst, "ilabel")
+        fst = kaldifst.StdVectorFst(kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst))
+    path = from_kaldifst(kaldifst.StdVectorFst(kaldifst.shortest_path(fst)))
+    if not path.n_states:
+        return np.inf, []
+    state, cost, labels = path.start, 0.0, []
+    while path.first[state] < path.first[state + 1]:
+        arc = path.first[state]
+        cost += float(path.weight[arc])
+        labels.append(int(path.ilabel[arc]))
+        state = int(path.target[arc])
+    return cost + float(path.final[state]), [label for label in labels if label]
+
+
+def backed_off(lm, words):
+    """-ln P of a sentence where each step may also take the back-off path, as in the graph.
+
+    Backing off also forgets words that a longer history would have used later.
+    """
+    index = lm.index()
+    ids = [index[w] for w in (*words, "</s>")]
+
+    def row(gram):
+        return int(lm.find(np.array([gram], "i4"))[0])
+
+    @memo
+    def cheapest(history, at):
+        if at == len(ids):
+            return 0.0
+        gram = (*history, ids[at])
+        own = row(gram)
+        choices = []
+        if own >= 0:
+            kept = gram[-(lm.order - 1) :] if lm.order > 1 else ()
+            choices.append(cheapest(kept, at + 1) - lm.log_prob[len(history)][own])
+        if history:
+            known = row(history)
+            weight = lm.log_backoff[len(history) - 1][known] if known >= 0 else 0.0
+            choices.append(cheapest(history[1:], at) - weight)
+        return min(choices)
+
+    return cheapest((index["<s>"],) if lm.order > 1 else (), 0)
+
+
+def senones(prons):
+    """Labels of the words' triphones, silence being the context at both ends."""
+    definition = model().mdef
+    phones = [
+        (definition.phone(p), at)
+        for pron in prons
+        for p, at in zip(pron, positions(len(pron)), strict=True)
+    ]
+    silence = definition.silence
+    padded = [silence, *[p for p, _ in phones], silence]
+    labels = []
+    for i, (phone, at) in enumerate(phones):
+        ssid = definition.triphone(phone, padded[i], padded[i + 2], at)
+        labels += [int(s) + 1 for s in definition.sseq[ssid]]
+    return labels
+
+
+SENTENCES = [
+    ("two",),
+    ("forward",),
+    ("for", "ward"),
+    ("four", "to", "too"),
+    ("a", "i", "eye", "a"),
+    ("red", "read", "a", "ward", "two", "forward", "i"),
+]
+
+
+@pytest.mark.parametrize("words", SENTENCES)
+def test_costs_are_those_of_the_language_model(compiled, words):
+    lm, graph = compiled
+    cost, _ = best_path(graph, words)
+    assert cost == pytest.approx(backed_off(lm, words) + (len(words) + 1) * QUIET, abs=0.01)
+
+
+@pytest.mark.parametrize("words", SENTENCES)
+def test_every_pronunciation_is_spelled_in_triphones(compiled, words):
+    lm, graph = compiled
+    known = dictionary.default()
+    for prons in product(*[known[w] for w in words]):
+        cost, labels = best_path(graph, words, senones(prons))
+        assert labels == senones(prons)
+        expected = backed_off(lm, words) + (len(words) + 1) * QUIET
+        assert cost == pytest.approx(expected, abs=0.01)
+
+
+def test_silence_between_words_changes_the_contexts(compiled):
+    lm, graph = compiled
+    definition = model().mdef
+    silence = [int(s) + 1 for s in definition.sseq[definition.ci_ssid(definition.silence)]]
+    words = ("two", "for")
+    known = dictionary.default()
+    labels = [*senones([known["two"][0]]), *silence, *senones([known["for"][0]])]
+    cost, found = best_path(graph, words, labels)
+    assert found == labels
+    expected = backed_off(lm, words) + 3 * QUIET - np.log(0.3)
+    assert cost == pytest.approx(expected, abs=0.01)
+
+
+def test_a_senone_sequence_outside_the_lexicon_has_no_path(compiled):
+    _, graph = compiled
+    labels = senones([("T", "UW")])
+    assert best_path(graph, ("two",), labels[:-1])[0] == np.inf
+    assert best_path(graph, ("two",), labels[::-1])[0] == np.inf
+    assert best_path(graph, ("for",), labels)[0] == np.inf
+
+
+def test_self_loops_belong_to_the_senone_that_was_entered(tmp_path):
+    graph = compile_graph(toy_recipe(tmp_path / "toy", transition_scale=1.0), lambda *_: None)
+    states, arcs = graph.states, graph.arcs
+    entered = {state: set() for state in range(graph.n_states)}
+    for label, target in zip(arcs["ilabel"], arcs["target"], strict=True):
+        entered[int(target)].add(int(label))
+    entered[graph.start].add(0)
+    for state, labels in entered.items():
+        assert len(labels) == 1
+        assert states["loop_label"][state] == next(iter(labels))
+    definition, transitions = model().mdef, model().transitions
+    for state in np.nonzero(states["loop_label"][:-1])[0][::50]:
+        senone = states["loop_label"][state] - 1
+        row = transitions[definition.senone_phone[senone], definition.senone_state[senone]]
+        stay = row[definition.senone_state[senone]]
+        assert states["loop_weight"][state] == pytest.approx(-np.log(stay), rel=1e-4)
+
+
+def test_disambiguation_is_by_base_phone():
+    assert disambiguate([(1, 2), (3,), (1, 2, 4)]) == [1, 0, 0]
+    assert disambiguate([(1, 2), (1, 2), (5,)]) == [1, 2, 0]
+    assert positions(1) == [SINGLE]
+    assert positions(4) == [BEGIN, INTERNAL, INTERNAL, END]
+
+
+def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):
+    recipe = toy_recipe(tmp_path / "toy", vocabulary=5, bigrams=4)
+    lm, words = language(recipe, model().mdef)
+    toy = toy_language()
+    prob = {w: toy.log_prob[0][i] for i, w in enumerate(toy.words)}
+    assert words.words() == sorted(TOY_WORDS, key=lambda w: -prob[w])[:5]
+    assert lm.counts == (7, 4)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "graphs"
+
+
+def test_the_second_time_comes_from_the_cache(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    steps = []
+    path = graphs.build(recipe, lambda stage, fraction: steps.append((stage, fraction)))
+    assert [p.name for p in cache.iterdir()] == [path.name]
+    fractions = [f for _, f in steps]
+    assert len(steps) > 8
+    assert fractions == sorted(fractions)
+    assert steps[0][0].startswith("building graph: ")
+    again = []
+    assert graphs.build(recipe, lambda stage, fraction: again.append(stage)) == path
+    assert again == []
+    assert graphs.cache_key(replace(recipe, bigrams=5)) != graphs.cache_key(recipe)
+    assert graphs.cache_key(replace(recipe, transition_scale=0.9)) != graphs.cache_key(recipe)
+    with (tmp_path / "toy" / "toy.dict").open("a") as more:
+        more.write("yes Y EH S\n")
+    assert graphs.cache_key(recipe) not in path.name
+
+
+def test_a_damaged_cache_is_made_again(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    path = graphs.build(recipe)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-64])
+    with pytest.raises(GraphError, match="is damaged"):
+        load(path)
+    steps = []
+    assert graphs.build(recipe, lambda stage, fraction: steps.append(stage)) == path
+    assert "replacing a damaged graph in the cache" in steps
+    load(path)
+    assert path.stat().st_size == len(whole)
+
+
+def test_cancelling_kills_the_child_and_leaves_nothing(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    started = threading.Event()
+    with pytest.raises(Cancelled):
+        graphs.build(recipe, lambda stage, fraction: started.set(), started.is_set)
+    assert list(cache.iterdir()) == []
+    assert threading.active_count() == 1 or all(
+        t.daemon or t is threading.main_thread() for t in threading.enumerate()
+    )
+
+
+def test_the_child_ends_with_its_parent(tmp_path):
+    # As if the parent had been killed: its end of the pipe closes.
+    recipe = toy_recipe(tmp_path / "toy")
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pipelines.search.compile",
+            str(tmp_path / "out"),
+            json.dumps(recipe.as_dict()),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.close()
+    assert child.wait(timeout=60) == 3
+    child.stdout.close()
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    with pytest.raises(GraphError, match="cannot be read"):
+        graphs.build(replace(recipe, dictionary=str(tmp_path / "nothing")))
+    (tmp_path / "toy" / "toy.arpa").write_text("no model\n")
+    with pytest.raises(GraphError, match="is not an ARPA file") as caught:
+        graphs.build(recipe)
+    assert "\n" not in str(caught.value)
+    assert list(cache.iterdir()) == []
+
+
+def test_old_build_folders_are_swept(tmp_path, cache):
+    import os
+
+    cache.mkdir(parents=True)
+    old, new = cache / ".build-old", cache / ".build-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "graph").write_bytes(b"half")
+    ago = time.time() - 2 * graphs.STALE_S
+    os.utime(old, (ago, ago))
+    graphs.build(toy_recipe(tmp_path / "toy"))
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_word_lists_are_deterministic_across_runs(tmp_path):
+    first = compile_graph(toy_recipe(tmp_path / "a"), lambda *_: None)
+    second = compile_graph(toy_recipe(tmp_path / "b"), lambda *_: None)
+    assert first.words == second.words
+    np.testing.assert_array_equal(first.arcs, second.arcs)
+    assert all(a <= b for a, b in pairwise(first.states["first"]))

@@ -1,0 +1,273 @@
+"""Categories and frames: sums that add up to the wall time for any well-formed recording, fed in any way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
+
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CATEGORIES, CHUNK_SPANS, CostTrack
+from profiler.session.model import LaneInfo, Utterance
+from profiler.session.reader import Session
+from profiler.spans import SPAN, Cost, Linear, Stage
+
+STAGES = [
+    Stage(0, "decode.block", "decode"),
+    Stage(1, "decode.utterance", "prepare"),
+    Stage(2, "score.gaussians", "scoring", ("gaussians", "senones")),
+    Stage(3, "search.emit", "search", ("tokens", "arcs", "senones")),
+    Stage(4, "frontend.mfcc", "frontend"),
+    Stage(5, "move.scores", "transfer"),
+    Stage(6, "idle.pace", "idle"),
+    Stage(7, "setup.model", "setup"),
+    Stage(8, "python.loop", "overhead"),
+]
+LEAVES = (2, 3, 4, 5, 8)
+COSTS = {(2, 0): GAUSSIANS_COST}
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> np.ndarray:
+    """A well-formed decode lane: tiles in a row, leaves inside them, idle and set-up between them."""
+    rows: list[tuple[int, ...]] = []
+    now = draw(st.integers(0, 10**12))
+    frame = 0
+    for _ in range(draw(st.integers(0, 8))):
+        if draw(st.booleans()):
+            length = draw(st.integers(0, 10**7))
+            rows.append(
+                (now, length, draw(st.sampled_from((6, 7, 2))), frame, draw(st.integers(0, 3)))
+            )
+            now += length + 1
+        ahead = draw(st.integers(0, 5)) == 0
+        frames = draw(st.integers(0, 40))
+        start = now
+        for _ in range(draw(st.integers(0, 5))):
+            now += draw(st.integers(0, 1000))
+            length = draw(st.integers(0, 10**6))
+            first = frame + draw(st.integers(0, max(frames - 1, 0)))
+            rows.append(
+                (
+                    now,
+                    length,
+                    draw(st.sampled_from(LEAVES)),
+                    first,
+                    draw(st.integers(0, 40)),
+                    draw(st.integers(0, 10**6)),
+                )
+            )
+            now += length
+        now += draw(st.integers(0, 1000))
+        rows.append((start, now - start, 1 if ahead else 0, frame, frames))
+        frame += 0 if ahead else frames
+    return spans_of(rows)
+
+
+def tile_time(spans: np.ndarray) -> int:
+    return int(spans["duration_ns"][spans["stage"] <= 1].sum())
+
+
+def everything(track: CostTrack) -> np.ndarray:
+    """The sums over all frames, those beyond the decoded ones too."""
+    return track._categories._store.sum(axis=0)
+
+
+@settings(deadline=None, max_examples=150)
+@given(recordings())
+def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
+    session = fake_session(spans, STAGES, COSTS)
+    track = CostTrack()
+    track.update(session)
+    assert everything(track).sum() == tile_time(spans)
+    assert (track._categories._store >= 0).all()
+    assert np.array_equal(track.categories_ns.sum(axis=1), track.wall_ns)
+    parts = breakdown(session, track=track)
+    assert sum(parts.categories.values()) == parts.wall_ns
+    assert track.misplaced == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(recordings(), st.lists(st.integers(0, 60), max_size=10))
+def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int]) -> None:
+    whole = CostTrack()
+    whole.update(fake_session(spans, STAGES, COSTS))
+    pieces = CostTrack()
+    for cut in [*sorted(cuts), len(spans)]:
+        pieces.update(fake_session(spans[: min(cut, len(spans))], STAGES, COSTS))
+    assert pieces.n_frames == whole.n_frames
+    assert pieces.categories_ns.tobytes() == whole.categories_ns.tobytes()
+    assert pieces.wall_ns.tobytes() == whole.wall_ns.tobytes()
+    assert pieces.work.keys() == whole.work.keys()
+    for name, values in whole.work.items():
+        assert pieces.work[name].tobytes() == values.tobytes()
+
+
+@settings(deadline=None, max_examples=50)
+@given(recordings(), st.data())
+def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data: Any) -> None:
+    session = fake_session(spans, STAGES, COSTS)
+    track = CostTrack()
+    track.update(session)
+    cut = data.draw(st.integers(0, track.n_frames))
+    left, right = breakdown(session, 0, cut, track), breakdown(session, cut, None, track)
+    assert left.wall_ns + right.wall_ns == breakdown(session, 0, None, track).wall_ns
+    for name in CATEGORIES:
+        assert (
+            left.categories[name] + right.categories[name]
+            == breakdown(session, track=track).categories[name]
+        )
+    rows = {row.name: row for row in breakdown(session, 0, None, track).stages}
+    for name, row in rows.items():
+        halves = [r.time_ns for part in (left, right) for r in part.stages if r.name == name]
+        # What lies beyond the decoded frames is in neither half nor in the whole.
+        assert sum(halves) == pytest.approx(row.time_ns)
+
+
+def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
+    record(tmp_path / "s.asrs").close()
+    with Session.open(tmp_path / "s.asrs") as session:
+        track = CostTrack()
+        assert track.update(session)
+        assert not track.update(session)
+        assert track.n_frames == FRAMES
+        # gaussians: 3000·100 op at 100 Gop/s + 3000 exp at 1 Gop/s = 6 µs; 5000 B at 100 GB/s = 50 ns, hidden.
+        assert track.categories_ns[0] == pytest.approx([1500, 0, 1000, 0, 2000, 0, 250], abs=0.01)
+        assert track.categories_ns[-1, 4] == 2000 + BLOCKS - 1
+        assert {name: values[0] for name, values in track.work.items()} == {
+            "gaussians": 750.0,
+            "senones scored": 50.0,
+            "tokens": 50.0,
+            "arcs": 200.0,
+            "senones asked": 30.0,
+        }
+        parts = breakdown(session)
+        assert parts.setup_ns == 5_000_000
+        assert parts.idle_ns == BLOCKS * 3_000
+        assert parts.audio_s == FRAMES / 100
+        assert parts.rtf == pytest.approx(parts.wall_ns / 1e9 / parts.audio_s)
+        assert parts.hidden_ns is None
+        gaussians, emit = parts.stages
+        assert (gaussians.name, gaussians.calls, gaussians.lane) == (
+            "score.gaussians",
+            BLOCKS,
+            "decode",
+        )
+        assert gaussians.time_ns == BLOCKS * 10_000
+        assert gaussians.flops == BLOCKS * 3000 * 101
+        assert gaussians.bytes_min == BLOCKS * 5000
+        assert gaussians.bytes_max == BLOCKS * 9040
+        assert gaussians.work == {"gaussians": 36_000, "senones": 2_400, "frames": FRAMES}
+        assert (gaussians.verdict, gaussians.evidence) == ("compute-bound", "C")
+        assert gaussians.share == pytest.approx(BLOCKS * 10_000 / parts.wall_ns)
+        assert gaussians.intensity == pytest.approx(303000 / 5000)
+        assert (emit.flops, emit.bytes_min, emit.verdict, emit.evidence) == (None, None, None, "–")
+        assert parts.recorder["spans"] == 1 + 7 * BLOCKS
+        per_span = session.meta["recorder"]["ns_per_span"]
+        assert parts.recorder["perturbation"] == pytest.approx(
+            per_span * (1 + 7 * BLOCKS) / parts.wall_ns
+        )
+        block = breakdown(session, 4, 8, track)
+        assert block.wall_ns == 10_000 + 4 * 2_001 + 1_000
+        assert block.audio_s == pytest.approx(0.04)
+        assert block.stages[0].calls == 1
+        half = breakdown(session, 4, 6, track)
+        assert half.stages[0].time_ns == 5_000
+        assert half.stages[1].calls == 2
+
+
+def test_leaves_outside_every_tile_are_in_no_wall_time() -> None:
+    spans = spans_of([(0, 50, 3, 0, 1), (100, 10, 3, 0, 1), (100, 30, 0, 0, 2), (200, 9, 3, 2, 1)])
+    parts = breakdown(fake_session(spans, STAGES))
+    assert parts.wall_ns == 30
+    assert parts.categories["search"] == 10
+    assert parts.stages[0].time_ns == 10
+
+
+def test_other_lanes_have_rows_but_no_part_of_the_wall_time() -> None:
+    spans = spans_of([(0, 10, 3, 0, 1), (0, 30, 0, 0, 1), (0, 25, 5, 0, 1)])
+    spans["lane"][2] = 1
+    lanes = (LaneInfo(0, "decode", "cpu", True, 2, 0), LaneInfo(1, "stream", "cuda", False, 1, 0))
+    parts = breakdown(fake_session(spans, STAGES, lanes=lanes))
+    assert parts.wall_ns == 30
+    assert parts.categories["transfer"] == 0
+    (stream,) = (row for row in parts.stages if row.lane == "stream")
+    assert (stream.time_ns, stream.share) == (25, None)
+
+
+def test_work_done_ahead_is_seen_when_its_frames_are_decoded() -> None:
+    rows: list[tuple[int, ...]] = [(0, 900, 4, 0, 30), (0, 900, 1, 0, 30), (900, 100, 0, 0, 10)]
+    track = CostTrack()
+    track.update(fake_session(spans_of(rows), STAGES))
+    assert track.n_frames == 10
+    assert track.wall_ns.tolist() == [40.0] * 10
+    track.update(fake_session(spans_of([*rows, (1000, 100, 0, 10, 20)]), STAGES))
+    assert track.n_frames == 30
+    assert track.wall_ns.sum() == pytest.approx(1100)
+
+
+def test_a_replaced_cost_law_starts_the_track_again() -> None:
+    spans = spans_of([(0, 1000, 2, 0, 1, 10), (0, 1000, 0, 0, 1)])
+    session = fake_session(spans, STAGES, {(2, 0): Cost({"gemm": Linear(10_000)})})
+    track = CostTrack()
+    track.update(session)
+    assert track.categories_ns[0, 0] == pytest.approx(100)
+    session.costs[2, 0] = Cost({"gemm": Linear(20_000)})
+    session.generation += 1
+    track.update(session)
+    assert track.categories_ns[0, 0] == pytest.approx(200)
+    assert track.n_frames == 1
+
+
+def test_each_epoch_has_its_own_law_and_threads() -> None:
+    spans = spans_of(
+        [(0, 1000, 2, 0, 1), (0, 1000, 0, 0, 1), (1000, 1000, 2, 1, 1), (1000, 1000, 0, 1, 1)]
+    )
+    spans["epoch"][2:] = 1
+    costs = {(2, 0): Cost({"gemm": Linear(10_000)}), (2, 1): Cost({"gemm": Linear(50_000)})}
+    session = fake_session(spans, STAGES, costs)
+    track = CostTrack()
+    track.update(session)
+    assert track.categories_ns[:, 0] == pytest.approx([100, 500], abs=0.001)
+    (row,) = breakdown(session, track=track).stages
+    assert row.flops == 60_000
+    session.costs[2, 1] = Cost(working_set_bytes=5.0)
+    (row,) = breakdown(session).stages
+    assert (row.flops, row.bytes_min, row.evidence) == (None, None, "–")
+    del session.costs[2, 1]
+    (row,) = breakdown(session).stages
+    assert (row.flops, row.verdict, row.evidence) == (None, None, "–")
+
+
+def test_audio_counts_utterances_by_their_decoded_part() -> None:
+    wave = np.empty((0, 2), np.int8)
+    utterances = [
+        Utterance(1, "a", "a", 0, 10, 0.115, None, None, (), None, (), None, None, True, wave),
+        Utterance(2, "b", "b", 10, 10, 0.115, None, None, (), None, (), None, None, False, wave),
+    ]
+    spans = spans_of([(0, 10, 0, 0, 10), (10, 10, 0, 10, 5)])
+    parts = breakdown(fake_session(spans, STAGES, utterances=utterances))
+    assert parts.audio_s == pytest.approx(0.115 * 1.5)
+
+
+def test_an_empty_session_has_a_breakdown() -> None:
+    parts = breakdown(fake_session(np.empty(0, SPAN), [], lanes=()))
+    assert (parts.wall_ns, parts.rtf, parts.stages) == (0.0, None, [])
+    assert parts.recorder == {"ns_per_span": None, "spans": 0, "dropped": 0, "perturbation": None}
+
+
+def test_more_spans_than_a_chunk() -> None:
+    blocks = CHUNK_SPANS // 4
+    spans = np.tile(spans_of([(0, 5, 3, 0, 1), (5, 5, 3, 0, 1), (0, 12, 0, 0, 1)]), 2 * blocks)
+    spans["start_ns"] += np.repeat(np.arange(2 * blocks) * 12, 3)
+    spans["first_frame"] = np.repeat(np.arange(2 * blocks), 3)
+    track = CostTrack()
+    track.update(fake_session(spans, STAGES))
+    assert track.n_frames == 2 * blocks
+    assert (track.wall_ns == 12).all()
+    assert (track.categories_ns[:, 4] == 10).all()

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiler_sessions import BLOCKS, spans_of
+
+from profiler.analysis.breakdown import breakdown
+from profiler.export import chrome_trace, speedscope, table
+from profiler.export._nesting import in_order
+from profiler.session.reader import Session
+
+
+@pytest.fixture
+def chrome(small: Path, tmp_path: Path) -> Any:
+    with Session.open(small) as session:
+        chrome_trace.write(session, tmp_path / "t.json")
+    return json.loads((tmp_path / "t.json").read_text())
+
+
+def test_chrome_events_are_complete_and_in_microseconds(chrome: Any, small: Path) -> None:
+    events = chrome["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    with Session.open(small) as session:
+        assert len(spans) == len(session.spans)
+        total = session.spans["duration_ns"].sum()
+        assert sum(e["dur"] for e in spans) == pytest.approx(total / 1000)
+        first = session.spans["start_ns"].min()
+        by_name = sorted((e for e in spans if e["name"] == "decode.block"), key=lambda e: e["ts"])
+        wanted = session.spans[session.spans["stage"] == 0]
+    assert [e["ts"] for e in by_name] == pytest.approx(
+        ((wanted["start_ns"] - first) / 1000).tolist()
+    )
+    assert by_name[0]["args"] == {"frame": 0, "frames": 4, "epoch": 0}
+    emit = next(e for e in spans if e["name"] == "search.emit")
+    assert emit["cat"] == "search"
+    assert emit["args"]["tokens"] == 50
+    assert {e["tid"] for e in spans} == {1}
+
+
+def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> None:
+    events = chrome["traceEvents"]
+    names = {(e["name"], e["tid"]): e["args"] for e in events if e["ph"] == "M"}
+    assert names["thread_name", 1] == {"name": "decode"}
+    assert ("process_name", 0) in names
+    counters = [e for e in events if e["ph"] == "C"]
+    assert [e["args"]["value"] for e in counters] == list(map(float, range(BLOCKS)))
+    (marker,) = (e for e in events if e["ph"] == "i")
+    assert (marker["name"], marker["cat"], marker["s"]) == (
+        "skip every second frame",
+        "option",
+        "p",
+    )
+
+
+def test_chrome_spans_of_a_lane_nest(chrome: Any) -> None:
+    stack: list[float] = []
+    spans = [e for e in chrome["traceEvents"] if e["ph"] == "X"]
+    for event in spans:
+        while stack and stack[-1] <= event["ts"] + 1e-6:
+            stack.pop()
+        end = event["ts"] + event["dur"]
+        assert not stack or end <= stack[-1] + 1e-6
+        stack.append(end)
+    assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
+
+
+def balanced(profile: dict[str, Any]) -> dict[int, int]:
+    """Check that opens and closes are a proper bracket in time and return total time per frame."""
+    stack: list[tuple[int, int]] = []
+    spent: dict[int, int] = {}
+    at = profile["startValue"]
+    for event in profile["events"]:
+        assert event["at"] >= at
+        at = event["at"]
+        if event["type"] == "O":
+            stack.append((event["frame"], at))
+        else:
+            frame, opened = stack.pop()
+            assert frame == event["frame"]
+            spent[frame] = spent.get(frame, 0) + at - opened
+    assert not stack
+    assert at <= profile["endValue"]
+    return spent
+
+
+def test_speedscope_opens_and_closes_balance(small: Path, tmp_path: Path) -> None:
+    with Session.open(small) as session:
+        speedscope.write(session, tmp_path / "s.speedscope.json")
+        tree = json.loads((tmp_path / "s.speedscope.json").read_text())
+        assert tree["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+        (profile,) = tree["profiles"]
+        assert (profile["type"], profile["unit"], profile["name"]) == (
+            "evented",
+            "nanoseconds",
+            "decode",
+        )
+        names = [frame["name"] for frame in tree["shared"]["frames"]]
+        spent = {names[frame]: ns for frame, ns in balanced(profile).items()}
+        for stage in session.stages.values():
+            mine = session.spans[session.spans["stage"] == stage.id]
+            assert spent[stage.name] == mine["duration_ns"].sum()
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20))
+def test_spans_that_overlap_without_nesting_are_made_to_nest(pairs: list[tuple[int, int]]) -> None:
+    spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
+    before = spans.copy()
+    ordered = in_order(spans)
+    assert np.array_equal(spans, before)
+    assert sorted(ordered["start_ns"].tolist()) == ordered["start_ns"].tolist()
+    assert (ordered["duration_ns"] >= 0).all()
+    events = list(speedscope._events(ordered, 0, {0: 0}))
+    profile = {"startValue": 0, "endValue": 100, "events": [json.loads(e) for e in events]}
+    balanced(profile)
+
+
+def test_the_table_has_a_row_per_stage_and_blanks_where_unknown(
+    small: Path, tmp_path: Path
+) -> None:
+    with Session.open(small) as session:
+        table.write(session, tmp_path / "t.csv")
+        parts = breakdown(session)
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["stage"] for row in rows] == [row.name for row in parts.stages]
+    gaussians, emit = rows
+    assert float(gaussians["time_ns"]) == parts.stages[0].time_ns
+    assert float(gaussians["median_ns"]) == 10_000
+    assert gaussians["verdict"] == "compute-bound"
+    assert (emit["flops"], emit["bytes_min"], emit["verdict"]) == ("", "", "")
+    assert emit["work"] == f"tokens={BLOCKS * 206} arcs={BLOCKS * 800} senones={BLOCKS * 120}"
+
+
+@pytest.mark.parametrize("module", [chrome_trace, speedscope, table])
+def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
+    module: Any, small: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    with Session.open(small) as session:
+        for target in (tmp_path / "missing" / "x", tmp_path / "taken"):
+            with pytest.raises(OSError, match="cannot be written there") as caught:
+                module.write(session, target)
+            assert str(target) in str(caught.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]
+
+
+@pytest.mark.parametrize("module", [chrome_trace, speedscope, table])
+def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
+    from profiler.session.writer import SessionWriter
+    from profiler.spans import Recorder
+
+    SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
+    with Session.open(tmp_path / "s.asrs") as session:
+        module.write(session, tmp_path / "out")
+    if module is not table:
+        json.loads((tmp_path / "out").read_text())
