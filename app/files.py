@@ -14,7 +14,8 @@ from app import audio_choice
 from app.audio_choice import AudioChoice
 from app.notices import Notices
 from app.playhead import Playhead
-from app.recent import AUDIO_SUFFIXES, SESSION_SUFFIX, Memory, sessions_folder
+from app.recent import AUDIO_SUFFIXES, SESSION_SUFFIX, Memory
+from profiler.paths import sessions_dir
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -52,7 +53,7 @@ class Files(QObject):
     def ask_session(self) -> None:
         """Ask which session to open."""
         try:
-            start = str(sessions_folder())
+            start = str(sessions_dir())
         except OSError:
             start = ""
         kinds = self.tr("Sessions (*{0});;All files (*)").format(SESSION_SUFFIX)

@@ -6,12 +6,9 @@ guessed at. Sessions go to the user's data folder unless ``ASRSCOPE_SESSIONS`` n
 
 from __future__ import annotations
 
-import os
-import re
-from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+from PySide6.QtCore import QByteArray, QSettings
 
 ORGANISATION = "asrscope"
 APPLICATION = "asrscope"
@@ -79,31 +76,6 @@ class Memory:
     def sync(self) -> None:
         """Write to disk now."""
         self._settings.sync()
-
-
-def sessions_folder() -> Path:
-    """Return the folder of new sessions, made if need be; ``OSError`` when it cannot be."""
-    chosen = os.environ.get("ASRSCOPE_SESSIONS")
-    if chosen:
-        folder = Path(chosen).expanduser()
-    else:
-        where = QStandardPaths.StandardLocation.AppDataLocation
-        folder = Path(QStandardPaths.writableLocation(where)) / "sessions"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def new_session_path(preset: str, now: datetime | None = None) -> Path:
-    """Return a free file name ``date-preset.asrs`` in the sessions folder."""
-    stamp = (now or datetime.now()).strftime("%Y-%m-%d-%H%M%S")
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", preset).strip("-.") or "run"
-    folder = sessions_folder()
-    path = folder / f"{stamp}-{plain}{SESSION_SUFFIX}"
-    number = 2
-    while path.exists():
-        path = folder / f"{stamp}-{plain}-{number}{SESSION_SUFFIX}"
-        number += 1
-    return path
 
 
 def is_audio(path: Path) -> bool:

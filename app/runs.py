@@ -12,11 +12,12 @@ from app.figures import clock_text
 from app.notices import Banner, Notices
 from app.pipeline import Pipeline
 from app.playhead import Playhead
-from app.recent import Memory, new_session_path
+from app.recent import Memory
 from app.run_control import WORKER, RunControl, RunRequest
 from app.time_axis import FRAME_S
 from pipelines import config as settings
 from pipelines.config import Config, Value
+from profiler.paths import new_session_path
 
 DEMO_PACE = 2.0
 """× real time: as fast as it can, the demo would be over before a switch could be tried."""

@@ -103,7 +103,7 @@ def _open(
     meta = {
         "preset": request.preset,
         "audio": [str(item.path) for item in items],
-        "argv": sys.argv,
+        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),
     }

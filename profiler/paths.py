@@ -4,9 +4,9 @@ Linux follows the XDG base directory specification; macOS and Windows have their
 """
 
 import os
+import re
 import sys
 import time
-import uuid
 from pathlib import Path
 
 CACHE_VARIABLE = "ASRSCOPE_CACHE"
@@ -56,12 +56,16 @@ def sessions_dir() -> Path:
     return path
 
 
-def new_session_path(name: str) -> Path:
-    """Return a path in `sessions_dir` that is not taken: date, time and `name`."""
-    stem = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{name}"
+def new_session_path(preset: str) -> Path:
+    """Return a free file name ``date-time-preset.asrs`` in the folder of sessions."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", preset).strip("-.") or "run"
+    stem = f"{time.strftime('%Y-%m-%d-%H%M%S')}-{plain}"
     folder = sessions_dir()
-    taken = (folder / f"{stem}.asrs").exists()
-    return folder / (f"{stem}-{uuid.uuid4().hex[:6]}.asrs" if taken else f"{stem}.asrs")
+    path, number = folder / f"{stem}.asrs", 2
+    while path.exists():
+        path = folder / f"{stem}-{number}.asrs"
+        number += 1
+    return path
 
 
 def _base() -> Path:

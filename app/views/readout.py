@@ -31,6 +31,7 @@ class Readout(QWidget):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
+        self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._lines: Sequence[Line] = ()
         self._metrics = QFontMetricsF(font(0.92, strong=True))
@@ -41,7 +42,7 @@ class Readout(QWidget):
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)
         size = QSize(round(names + values + 48), round(len(lines) * self._height() + 13))
-        room = self.parentWidget().size()
+        room = self._window.size()
         x = at.x() + BESIDE
         if x + size.width() > room.width():
             x = max(0, at.x() - BESIDE - size.width())

@@ -28,6 +28,7 @@ from pipelines.search._layout import (
     EMIT_NS,
     EPSILON_ARCS,
     EPSILON_NS,
+    EXAMINED,
     FRAME,
     HISTORY,
     INFINITY,
@@ -116,7 +117,14 @@ def cutoff(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def prune(
-    states: Any, tokens: Any, slot: Any, history: Any, registers: Any, floats: Any, limits: Any
+    states: Any,
+    tokens: Any,
+    slot: Any,
+    history: Any,
+    registers: Any,
+    floats: Any,
+    limits: Any,
+    work: Any,
 ) -> int:  # pragma: no cover - compiled
     """Drop tokens over the cutoff, write history for the others, close the gaps."""
     (
@@ -176,6 +184,7 @@ def prune(
     registers[M] = kept
     registers[HISTORY] = used
     registers[PENDING] = 0
+    work[EXAMINED] += m
     return DONE
 
 
@@ -385,7 +394,7 @@ def advance(
     while t < end:
         if registers[PENDING] != 0:
             t0 = now_ns()
-            status = prune(states, tokens, slot, history, registers, floats, limits)
+            status = prune(states, tokens, slot, history, registers, floats, limits, work)
             times[PRUNE_NS] += now_ns() - t0
             if status != DONE:
                 return t, status

@@ -14,7 +14,7 @@ N, M, PENDING, HISTORY, FRAME, N_REGISTERS = range(6)
 # over which a token of the last frame does not count.
 OFFSET, ADAPTIVE, LIMIT, N_FLOATS = range(4)
 # Work counts of a call, and nanoseconds of its steps.
-TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, N_WORK = range(5)
+TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, EXAMINED, N_WORK = range(6)
 EMIT_NS, EPSILON_NS, PRUNE_NS, N_TIMES = range(4)
 DONE, NEED_HISTORY, NO_TOKENS = range(3)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipelines.search import _history, _kernels
 from pipelines.search import _layout as layout
 from pipelines.search._intrinsics import HAS_CLOCK
-from pipelines.search.wfst import Graph
+from pipelines.search.wfst import ARC, Graph
 from pipelines.search.words import Word, WordTracer
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -29,11 +29,13 @@ FIRST_HISTORY = 1 << 18
 PATIENCE_NS = 20_000_000
 """A kernel call returns after the frame in which this is exceeded, so that others get the GIL."""
 FRAMES_WITHOUT_CLOCK = 32
+TOKEN_BYTES = 40.0
+"""Of a token: ten fields of 4 bytes, see `_kernels`."""
 
 _STAGES = {
     "search.emit": ("tokens", "arcs", "senones"),
     "search.epsilon": ("arcs",),
-    "search.prune": (),
+    "search.prune": ("tokens",),
     "search.backtrace": (),
 }
 _NO_LANE = NullLane()
@@ -215,33 +217,39 @@ class Viterbi:
         return words
 
     def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages, as counted in the kernels' source.
+        """Cost laws of the stages, counted in the kernels' source; bytes as an interval.
 
-        Scalar operations: an emitting arc takes 2 additions and 2 comparisons, a token 2 additions
-        and a comparison for its self-loop; an epsilon arc an addition and 2 comparisons. Bytes: an
-        arc's record of 16, a token's 44; at least each is read once per frame, at most a cache line
-        of 64 is moved for every arc and another for the slot of its target.
+        Scalar operations: a token's self-loop 2 additions and a comparison, an emitting arc 2
+        additions and 2 comparisons, an epsilon arc an addition and 2 comparisons, a token that is
+        pruned or kept 4 comparisons and a subtraction. Least bytes: each token's and arc's record
+        once (40 and 16). Most: a cache line of 64 for an arc, one for its target's slot, one for
+        the token there, and a token's fields read and written once per pass over them.
         """
         senones = self.graph.n_senones
+        line = 64.0
+        tokens = TOKEN_BYTES * float(self._limits[2])
         emit = Cost(
-            {
-                "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
-                "fma": Linear(per_frame=1.0 * senones),
-            },
-            Linear(per_frame=4.0 * senones, per_work=(44.0, 16.0, 0.0)),
-            Linear(per_frame=12.0 * senones, per_work=(88.0, 128.0, 0.0)),
-            float(self.graph.n_bytes + 48 * self._limits[2]),
+            {"scalar": Linear(per_work=(3.0, 4.0, 0.0)), "fma": Linear(per_frame=1.0 * senones)},
+            Linear(per_frame=4.0 * senones, per_work=(TOKEN_BYTES, ARC.itemsize, 0.0)),
+            Linear(per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, 3 * line, 0.0)),
+            self.graph.n_bytes + tokens,
         )
         epsilon = Cost(
             {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
-            Linear(per_work=(16.0, 0.0, 0.0)),
-            Linear(per_work=(192.0, 0.0, 0.0)),
-            float(self.graph.n_bytes),
+            Linear(per_work=(ARC.itemsize, 0.0, 0.0)),
+            Linear(per_work=(3 * line, 0.0, 0.0)),
+            self.graph.n_bytes + tokens,
+        )
+        prune = Cost(
+            {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
+            Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
+            Linear(per_work=(2 * TOKEN_BYTES + 2 * line, 0.0, 0.0)),
+            tokens,
         )
         return {
             "search.emit": emit,
             "search.epsilon": epsilon,
-            "search.prune": Cost(working_set_bytes=48.0 * self._limits[2]),
+            "search.prune": prune,
             "search.backtrace": Cost(),
         }
 
@@ -273,7 +281,14 @@ class Viterbi:
             int(w[layout.EPSILON_ARCS]),
         )
         at += epsilon
-        lane.put(self._stage["search.prune"], at, at + prune, first_frame, frames)
+        lane.put(
+            self._stage["search.prune"],
+            at,
+            at + prune,
+            first_frame,
+            frames,
+            int(w[layout.EXAMINED]),
+        )
 
     def _words(self, final: bool) -> list[Word]:
         pending = bool(self._registers[layout.PENDING])
@@ -324,6 +339,7 @@ class Viterbi:
                 self._registers,
                 self._floats,
                 self._limits,
+                self._work,
             )
             if status != layout.NEED_HISTORY:
                 self._lost = self._lost or status == layout.NO_TOKENS

@@ -23,7 +23,7 @@ from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import schema
 from profiler.session.compact import compact, give_back
-from profiler.session.encode import to_json
+from profiler.session.encode import text, to_column, to_json
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, recorded_here, side_files
 from profiler.session.owner import identity
@@ -148,8 +148,7 @@ class SessionWriter:
                 utterance,
                 next(self._revision),
                 name,
-                # An odd file name may hold bytes that are no UTF-8; a database text may not.
-                os.fspath(path).encode("utf-8", "replace").decode(),
+                os.fspath(path),
                 int(first_frame),
                 int(n_frames),
                 float(audio_s),
@@ -229,8 +228,7 @@ class SessionWriter:
     # -- the thread -----------------------------------------------------------------------------
 
     def _say(self, statement: str, values: Sequence[Any]) -> None:
-        plain = [v.item() if isinstance(v, np.generic) else v for v in values]
-        self._commands.put((statement, plain))
+        self._commands.put((statement, [to_column(value) for value in values]))
 
     def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
         description = {
@@ -242,7 +240,7 @@ class SessionWriter:
             "writer": identity(),
             "recorder": {**dict(meta.get("recorder") or {}), **measure_ns_per_span()},
         }
-        rows = [(key, to_json(value)) for key, value in description.items()]
+        rows = [(text(key), to_json(value)) for key, value in description.items()]
         claim(self.path, replace)
         connection = None
         try:
@@ -358,7 +356,7 @@ class SessionWriter:
         for stage in self.recorder.stages[self._stages_written :]:
             self._connection.execute(
                 "INSERT INTO stage VALUES(?,?,?,?)",
-                (stage.id, stage.name, stage.group, to_json(stage.work)),
+                (stage.id, text(stage.name), stage.group, to_json(stage.work)),
             )
             self._stages_written += 1
         for stage_id, epoch, cost in self.recorder.costs[self._costs_written :]:
@@ -382,7 +380,7 @@ class SessionWriter:
         if self._lanes_written.get(lane.id) != counts:
             execute(
                 "INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)",
-                (lane.id, lane.name, lane.kind, int(lane.decode), *counts),
+                (lane.id, text(lane.name), text(lane.kind), int(lane.decode), *counts),
             )
             self._lanes_written[lane.id] = counts
 
@@ -390,7 +388,7 @@ class SessionWriter:
         number = self._sample_names.get(name)
         if number is None:
             number = len(self._sample_names)
-            self._connection.execute("INSERT INTO sample_name VALUES(?,?)", (number, name))
+            self._connection.execute("INSERT INTO sample_name VALUES(?,?)", (number, text(name)))
             self._sample_names[name] = number
         self._connection.execute(
             "INSERT INTO sample(name, t_ns, value) VALUES(?,?,?)", (number, t_ns, value)

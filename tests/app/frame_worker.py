@@ -1,6 +1,6 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-    python frame_worker.py [error] [refuse] [noise] [slow] [late] [short]
+    python frame_worker.py [error] [refuse] [noise] [slow] [late] [short] [chatty]
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class Scripted:
         state = "stopped" if self.stopping.is_set() else "closed"
         recording.close(state)
         say("finished", session=command["out"], state=state)
+        if "chatty" in MODES:
+            say("progress", stage="still here", fraction=None)
+            say("running", session="ghost.asrs")
+            say("error", message="A ghost complains.", session=None)
+            say("finished", session=command["out"], state=state)
 
     def obey(self, command: dict) -> None:
         what = command["do"]

@@ -122,6 +122,17 @@ def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
     assert heard.of("died") == []
 
 
+def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
+    control, heard = start("short", "chatty")
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.wait(300)
+    assert len(heard.of("finished")) == 1
+    assert len(heard.of("running")) == 1
+    assert heard.of("failed") == []
+    assert "still here" not in [stage for stage, _ in heard.of("progress")]
+    assert control.state == "idle"
+
+
 def test_building_can_be_cancelled(qtbot, start):
     control, heard = start("slow")
     qtbot.waitUntil(lambda: len(heard.of("progress")) > 1, timeout=20_000)

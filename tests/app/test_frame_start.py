@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -12,13 +13,22 @@ from PySide6.QtCore import QObject, QPointF
 from PySide6.QtGui import QImage, QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import QLabel
 
+from profiler.session.reader import Session
+
 HEAVY = ("torch", "numba", "llvmlite", "kaldifst", "pocketsphinx", "soundfile", "soxr", "jiwer")
 
 
 def run(code: str, tmp_path: Path) -> str:
     text = textwrap.dedent(code)
+    own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    own["ASRSCOPE_SESSIONS"] = str(tmp_path / "sessions")
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **own},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -29,11 +39,6 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     loaded = run(
         f"""
         import sys
-        from PySide6.QtCore import QSettings
-        QSettings.setDefaultFormat(QSettings.Format.IniFormat)
-        QSettings.setPath(
-            QSettings.Format.IniFormat, QSettings.Scope.UserScope, {str(tmp_path / "s")!r}
-        )
         from app.gui import application
         from app.main_window import MainWindow
         app = application()
@@ -51,6 +56,36 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     ).splitlines()
     assert loaded[0] == ""
     assert set(loaded[1].split()) <= {"pipelines", "pipelines.config", "pipelines.presets"}
+
+
+def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
+    worker = Path(__file__).with_name("frame_worker.py")
+    told = run(
+        f"""
+        import sys
+        from PySide6.QtCore import QTimer
+        from app import gui
+
+        application = gui.application()
+        polling = QTimer()
+
+        def look():
+            windows = [w for w in application.topLevelWidgets() if isinstance(w, gui.MainWindow)]
+            if windows and windows[0].playhead.n_frames > 100:
+                print(windows[0].pages.currentWidget() is windows[0].desk)
+                polling.stop()
+                windows[0].close()
+
+        polling.timeout.connect(look)
+        polling.start(50)
+        print(gui.open_window(None, True, (sys.executable, {str(worker)!r})))
+        """,
+        tmp_path,
+    ).split()
+    assert told == ["True", "0"]
+    (session,) = (tmp_path / "sessions").glob("*.asrs")
+    assert Session.open(session).state == "stopped"
+    assert list((tmp_path / "data").rglob("crash.log"))
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="None is immortal from Python 3.12 on")

@@ -17,10 +17,11 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QLabel
 from sample_session import write_sample
 
-from app import pictures
-from app.pictures import CAPTION, PictureError, desk_picture, export, provenance_of
+from app.pictures import CAPTION, PictureError, desk_picture, export
+from app.provenance import caption, provenance_of
 from app.theme import THEMES, theme
 from app.views import VIEWS
+from app.views.raster import StackRaster
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 
@@ -56,7 +57,7 @@ def test_without_origin_there_is_no_caption(tmp_path: Path) -> None:
 
 
 def test_the_caption_says_what_matters() -> None:
-    text = pictures.caption(ORIGIN)
+    text = caption(ORIGIN)
     assert text == "session 01234567 · x.asrs · config abc"
 
 
@@ -107,16 +108,23 @@ def test_the_same_picture_twice_is_the_same(path: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_an_enlarged_picture_is_sharper_not_only_larger(path: Path, tmp_path: Path) -> None:
-    images = []
+def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    real = StackRaster.draw
+
+    def spy(self: StackRaster, values: np.ndarray, top: float, height: int) -> np.ndarray:
+        sizes.append((len(values), height))
+        return real(self, values, top, height)
+
+    monkeypatch.setattr(StackRaster, "draw", spy)
+    last = []
     for scale in (1, 2):
-        out = tmp_path / f"{scale}.png"
-        desk_picture(path, out, view="cost", size=(600, 300), scale=scale)
-        images.append(QImage(str(out)).convertToFormat(QImage.Format.Format_RGB32))
-    large = np.frombuffer(images[1].constBits(), np.uint32).reshape(images[1].height(), -1)
-    doubled = (large[0::2, 0::2] == large[1::2, 0::2]) & (large[0::2, 0::2] == large[0::2, 1::2])
-    stack = doubled[150:350, 200:500]
-    assert not stack.all()
+        desk_picture(path, tmp_path / "a.png", view="cost", size=(600, 300), scale=scale)
+        last.append(sizes[-1])
+    small, large = last
+    assert large == pytest.approx((2 * small[0], 2 * small[1]), abs=1)
 
 
 def test_svg_is_made_of_shapes_and_text(path: Path, tmp_path: Path) -> None:

@@ -114,6 +114,18 @@ def test_one_dear_frame_in_an_hour_is_seen() -> None:
     assert np.count_nonzero(high > 1) <= 2
 
 
+def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
+    for count in (1000, 1001, 1007, 1008, 4097):
+        series = np.ones(count)
+        series[-1], series[-2] = 50.0, 0.5
+        extremes = Extremes()
+        extremes.append(series)
+        low, high = extremes.columns(column_edges(0, count, 7))
+        assert (low[-1], high[-1]) == (0.5, 50.0)
+        _, cut = extremes.columns(column_edges(0, count, 7), count - 1)
+        assert cut[-1] == 1.0
+
+
 def test_truncating_forgets_and_goes_on() -> None:
     series = values(3000, 5)
     extremes, fresh = Extremes(), Extremes()

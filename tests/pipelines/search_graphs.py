@@ -35,6 +35,11 @@ def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0
 
 
 @cache
+def full_dictionary() -> Dictionary:
+    return dictionary.default()
+
+
+@cache
 def model():
     return sphinx.load(sphinx.default_directory())
 
@@ -49,7 +54,7 @@ def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
     """Files of the toy language in `folder`, and the recipe that compiles them."""
     folder.mkdir(exist_ok=True)
     arpa.write(toy_language(order), folder / "toy.arpa")
-    words = dictionary.default().restrict(TOY_WORDS)
+    words = full_dictionary().restrict(TOY_WORDS)
     dictionary.write(Dictionary(words.pronunciations), folder / "toy.dict")
     values = {
         "model": str(sphinx.default_directory()),

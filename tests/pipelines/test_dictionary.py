@@ -1,6 +1,7 @@
 """Pronouncing dictionaries."""
 
 import pytest
+from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
 from pipelines.models.dictionary import DictionaryError
@@ -16,7 +17,7 @@ def test_alternates_comments_and_repetitions(tmp_path):
 
 
 def test_write_and_read_again(tmp_path):
-    words = dictionary.default().restrict(["read", "the", "a"])
+    words = full_dictionary().restrict(["read", "the", "a"])
     dictionary.write(words, tmp_path / "out.dict")
     assert dictionary.read(tmp_path / "out.dict").pronunciations == words.pronunciations
 
@@ -24,7 +25,7 @@ def test_write_and_read_again(tmp_path):
 def test_pocketsphinx_agrees_on_a_written_dictionary(tmp_path):
     import pocketsphinx
 
-    words = dictionary.default().restrict(["read", "live", "tomato"])
+    words = full_dictionary().restrict(["read", "live", "tomato"])
     dictionary.write(words, tmp_path / "out.dict")
     decoder = pocketsphinx.Decoder(dict=str(tmp_path / "out.dict"), lm=None, loglevel="FATAL")
     for word in words.words():
@@ -33,7 +34,7 @@ def test_pocketsphinx_agrees_on_a_written_dictionary(tmp_path):
 
 
 def test_the_default_dictionary_is_whole():
-    words = dictionary.default()
+    words = full_dictionary()
     assert len(words) > 120_000
     assert words["forward"] == (("F", "AO", "R", "W", "ER", "D"),)
 
@@ -64,4 +65,4 @@ def test_missing_file_and_missing_word(tmp_path):
     with pytest.raises(DictionaryError, match="cannot be read"):
         dictionary.read(tmp_path / "nothing")
     with pytest.raises(DictionaryError, match="no pronunciation of 'zzz'"):
-        dictionary.default().restrict(["zzz"])
+        full_dictionary().restrict(["zzz"])

@@ -12,9 +12,8 @@ from itertools import pairwise, product
 import kaldifst
 import numpy as np
 import pytest
-from search_graphs import TOY_WORDS, model, toy_language, toy_recipe
+from search_graphs import TOY_WORDS, full_dictionary, model, toy_language, toy_recipe
 
-from pipelines.models import dictionary
 from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
 from pipelines.search import compile as graphs
 from pipelines.search.build import compile_graph, language
@@ -141,7 +140,7 @@ def test_costs_are_those_of_the_language_model(compiled, words):
 @pytest.mark.parametrize("words", SENTENCES)
 def test_every_pronunciation_is_spelled_in_triphones(compiled, words):
     lm, graph = compiled
-    known = dictionary.default()
+    known = full_dictionary()
     for prons in product(*[known[w] for w in words]):
         cost, labels = best_path(graph, words, senones(prons))
         assert labels == senones(prons)
@@ -154,7 +153,7 @@ def test_silence_between_words_changes_the_contexts(compiled):
     definition = model().mdef
     silence = [int(s) + 1 for s in definition.sseq[definition.ci_ssid(definition.silence)]]
     words = ("two", "for")
-    known = dictionary.default()
+    known = full_dictionary()
     labels = [*senones([known["two"][0]]), *silence, *senones([known["for"][0]])]
     cost, found = best_path(graph, words, labels)
     assert found == labels
@@ -186,6 +185,22 @@ def test_self_loops_belong_to_the_senone_that_was_entered(tmp_path):
         row = transitions[definition.senone_phone[senone], definition.senone_state[senone]]
         stay = row[definition.senone_state[senone]]
         assert states["loop_weight"][state] == pytest.approx(-np.log(stay), rel=1e-4)
+
+
+def test_every_state_on_a_path_costs_its_exit(tmp_path):
+    recipe = toy_recipe(
+        tmp_path / "toy", transition_scale=0.5, silence_probability=0.3, filler_probability=0.0
+    )
+    graph = compile_graph(recipe, lambda *_: None)
+    definition, transitions = model().mdef, model().transitions
+    for words in SENTENCES:
+        cost, labels = best_path(graph, words)
+        leave = 0.0
+        for senone in np.array(labels) - 1:
+            state = definition.senone_state[senone]
+            leave -= np.log(transitions[definition.senone_phone[senone], state, state + 1])
+        expected = backed_off(toy_language(), words) + (len(words) + 1) * QUIET + 0.5 * leave
+        assert cost == pytest.approx(expected, abs=0.02)
 
 
 def test_disambiguation_is_by_base_phone():

@@ -332,6 +332,31 @@ def test_a_name_that_is_no_text_works(tmp_path: Path) -> None:
         assert session.state == "closed"
 
 
+def test_names_that_are_no_text_are_stored_readably(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"/speech/\xff one.wav")
+    recorder = Recorder()
+    with SessionWriter(tmp_path / "s.asrs", recorder, {"audio": [odd], odd: Path(odd)}) as writer:
+        recorder.lane(odd)
+        recorder.stage(odd, "search", (odd,))
+        writer.utterance(odd, odd, 0, 1, 0.01, odd, np.zeros((1, 2), np.int8))
+        writer.marker("error", odd, 0, odd, odd)
+        writer.sample(1, {odd: 1.0})
+        writer.config(0, 0, {"audio": odd})
+    assert writer.failed is None
+    with Session.open(tmp_path / "s.asrs") as session:
+        said = {
+            *session.meta["audio"],
+            session.utterances[0].name,
+            session.utterances[0].path,
+            session.markers[0].text,
+            session.markers[0].value,
+            session.sample_names[0],
+            session.stages[0].work[0],
+            session.configs[0].tree["audio"],
+        }
+    assert said == {"/speech/\\udcff one.wav"}
+
+
 @pytest.mark.parametrize(
     ("where", "sentence"),
     [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")],

@@ -1,0 +1,70 @@
+"""Where a picture's numbers come from: session, configuration, machine, versions, command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+
+def provenance_of(session: Session) -> dict[str, str]:
+    """Return where a session's numbers come from, the most telling first."""
+    meta: dict[str, Any] = session.meta
+    machine = meta.get("machine")
+    machine = machine if isinstance(machine, dict) else {}
+    versions = meta.get("versions")
+    versions = versions if isinstance(versions, dict) else {}
+    tree = session.configs[-1].tree if session.configs else {}
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
+    found = {
+        "session": str(meta.get("session_id") or ""),
+        "file": Path(session.path).name,
+        "recorded": _time_text(meta.get("created_wall")),
+        "preset": str(meta.get("preset") or ""),
+        "config": digest if tree else "",
+        "machine": _machine_text(machine),
+        "asrscope": str(meta.get("asrscope_version") or ""),
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "command": _command_text(meta.get("argv")),
+        "drawn by": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def caption(provenance: Mapping[str, str]) -> str:
+    """Return the line under a picture: origin in the order given, without what is long and inner."""
+    inner = ("versions", "command", "drawn by")
+    parts = []
+    for key, value in provenance.items():
+        if key in inner:
+            continue
+        short = value[:8] if key == "session" else value
+        parts.append(short if key in ("file", "machine", "cpu") else f"{key} {short}")
+    return " · ".join(parts)
+
+
+def _machine_text(machine: Mapping[str, Any]) -> str:
+    cpu = machine.get("cpu")
+    if isinstance(cpu, dict):
+        cpu = cpu.get("model") or cpu.get("name")
+    cores = machine.get("cores")
+    if isinstance(cores, dict):
+        cores = cores.get("logical") or cores.get("physical")
+    return f"{cpu}, {cores} cores" if cpu and cores else str(cpu or "")
+
+
+def _time_text(seconds: object) -> str:
+    if not isinstance(seconds, int | float) or not 0 < seconds < 1e11:
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _command_text(argv: object) -> str:
+    return " ".join(str(part) for part in argv) if isinstance(argv, list) else str(argv or "")

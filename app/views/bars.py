@@ -1,0 +1,304 @@
+"""The drawing of the breakdown: category rows with bars, the sum line, stage rows, a sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.views import breakdown_model as bm
+from app.views.breakdown_model import BreakdownModel, StageLine
+from app.views.frames import CATEGORIES
+from app.views.raster import blended
+from app.views.scale import milliseconds, percent, round_up
+from app.views.swatch import paint_swatch
+
+ROW = 29
+"""Height of a category's row in pixels."""
+
+STAGE_ROW = 22
+"""Height of a stage's row."""
+
+NAMES = 112
+"""Width of the column of category names."""
+
+FIGURES = 104
+"""Width of the column of figures at the right: ms and share."""
+
+BEFORE_ROW = 18
+"""Height of the line that says what it was before the last change."""
+
+NARROW = 300
+"""Below this width only the milliseconds are written."""
+
+GROUP_CATEGORY = {
+    "frontend": "frontend",
+    "search": "search",
+    "transfer": "transfer",
+    "overhead": "overhead",
+}
+"""Category whose colour a stage group takes; scoring is split by attribution and takes none."""
+
+
+class Bars(QWidget):
+    """Category rows, the sum line, stage rows and the sentence, painted in one go."""
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tokens = theme()
+        self._model: BreakdownModel | None = None
+        self._stages: tuple[StageLine, ...] = ()
+        self._chosen: str | None = None
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
+
+    def show_model(self, model: BreakdownModel | None, stages: tuple[StageLine, ...]) -> None:
+        """Show these figures; None shows nothing."""
+        height = self.sizeHint().height()
+        self._model, self._stages = model, stages
+        if self.sizeHint().height() != height:
+            self.updateGeometry()
+        self.update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self._tokens = tokens
+        self.update()
+
+    @property
+    def stages(self) -> tuple[StageLine, ...]:
+        """Stage lines shown."""
+        return self._stages
+
+    def choose(self, name: str | None) -> None:
+        """Explain this stage at the bottom; None explains the dearest one."""
+        if name != self._chosen:
+            self._chosen = name
+            self.update()
+            self.chosen.emit(name)
+
+    def explained(self) -> StageLine | None:
+        """Return the stage that the sentence at the bottom is about."""
+        for line in self._stages:
+            if line.name == self._chosen:
+                return line
+        return self._stages[0] if self._stages else None
+
+    def sizeHint(self) -> QSize:
+        """Return room for all rows and a sentence of four lines."""
+        return QSize(330, self._stage_top() + len(self._stages) * STAGE_ROW + 92)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the same height: the scroll area does the rest."""
+        return QSize(120, self.sizeHint().height())
+
+    def _stage_top(self) -> int:
+        before = self._model is not None and self._model.before_wall_ms is not None
+        return len(CATEGORIES) * ROW + 62 + (BEFORE_ROW if before else 0)
+
+    def stage_at(self, position: QPoint) -> StageLine | None:
+        """Stage under a position, or None."""
+        row = (position.y() - self._stage_top()) // STAGE_ROW
+        return self._stages[row] if 0 <= row < len(self._stages) else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Click on a stage explains it; a second click goes back to the dearest one."""
+        line = self.stage_at(event.position().toPoint())
+        self.choose(None if line is None or line.name == self._chosen else line.name)
+
+    def event(self, event: QEvent) -> bool:
+        """Tool tip of a stage: its sentence."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            line = self.stage_at(event.pos())
+            QToolTip.showText(event.globalPos(), line.sentence if line else "", self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw everything from the top down."""
+        painter = QPainter(self)
+        model = self._model
+        if model is not None and model.frames:
+            self._paint_categories(painter, model)
+            self._paint_sum(painter, model)
+            self._paint_stages(painter)
+            self._paint_sentence(painter)
+        elif model is not None:
+            painter.setPen(self._tokens.color("muted"))
+            painter.setFont(font(1.0))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.tr("no frames yet"))
+        painter.end()
+
+    def _paint_categories(self, painter: QPainter, model: BreakdownModel) -> None:
+        tokens = self._tokens
+        before = model.before_ms
+        most = float(np.nanmax(model.ms))
+        if before is not None:
+            most = max(most, float(np.nanmax(before)))
+        full = round_up(most)
+        left, room = float(NAMES), max(20.0, self.width() - NAMES - self._figures())
+        middle = Qt.AlignmentFlag.AlignVCenter
+        for index, name in enumerate(CATEGORIES):
+            row = QRectF(0, index * ROW, self.width(), ROW)
+            painter.setFont(font(1.0))
+            paint_swatch(painter, QRectF(0, row.center().y() - 5, 10, 10), tokens, name)
+            painter.setPen(tokens.color("text"))
+            title = row.adjusted(16, 0, 0, 0)
+            painter.drawText(title, middle | Qt.AlignmentFlag.AlignLeft, CATEGORY_TITLES[name])
+            value = float(model.ms[index])
+            previous = None if before is None else float(before[index])
+            if name in model.reasons and not previous:
+                painter.setPen(tokens.color("muted"))
+                text = row.adjusted(left, 0, 0, 0)
+                reason = QFontMetricsF(painter.font()).elidedText(
+                    self.reason(model.reasons[name]), Qt.TextElideMode.ElideRight, text.width()
+                )
+                painter.drawText(text, middle | Qt.AlignmentFlag.AlignLeft, reason)
+                continue
+            if previous is None:
+                self._paint_bar(painter, QRectF(left, row.top() + 9, room * value / full, 11), name)
+            else:
+                above = QRectF(left, row.top() + 6, room * previous / full, 7)
+                self._paint_bar(painter, above, name, pale=True)
+                below = QRectF(left, row.top() + 14, room * value / full, 9)
+                self._paint_bar(painter, below, name)
+            self._paint_figures(painter, row, value, value / model.wall_ms)
+
+    def _paint_bar(self, painter: QPainter, bar: QRectF, name: str, pale: bool = False) -> None:
+        tokens = self._tokens
+        bar.setWidth(max(2.0, bar.width()))
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(Qt.PenStyle.NoPen)
+        color = tokens.category[name]
+        painter.setBrush(QColor(blended(color, tokens.card, 0.62 if pale else 0.0)))
+        painter.drawRoundedRect(bar, 2, 2)
+        if not pale:
+            painter.setBrush(tokens.hatch_brush(name))
+            painter.drawRoundedRect(bar, 2, 2)
+        painter.restore()
+
+    def _paint_figures(
+        self, painter: QPainter, row: QRectF, ms: float, share: float | None
+    ) -> None:
+        right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        painter.setFont(font(1.0))
+        painter.setPen(self._tokens.color("text"))
+        if self.width() < NARROW:
+            painter.drawText(row, right, milliseconds(ms))
+            return
+        painter.drawText(row.adjusted(0, 0, -44, 0), right, f"{milliseconds(ms)} ms")
+        painter.setPen(self._tokens.color("muted"))
+        painter.drawText(row, right, percent(share))
+
+    def _figures(self) -> int:
+        return FIGURES if self.width() >= NARROW else 44
+
+    def _paint_sum(self, painter: QPainter, model: BreakdownModel) -> None:
+        y = len(CATEGORIES) * ROW + 4
+        painter.setPen(QPen(self._tokens.color("border"), 1))
+        painter.drawLine(0, y, self.width(), y)
+        painter.setFont(font(1.0, strong=True))
+        painter.setPen(self._tokens.color("text"))
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        line = QRectF(0, y + 3, self.width(), 22)
+        short = self.width() < NARROW
+        text = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
+        painter.drawText(line, flags, text if short else self.sum_text(model))
+        if model.before_wall_ms is not None:
+            painter.setFont(font(1.0))
+            painter.setPen(self._tokens.color("muted"))
+            painter.drawText(line.translated(0, BEFORE_ROW), flags, self.before_text(model))
+
+    def _paint_stages(self, painter: QPainter) -> None:
+        top = self._stage_top()
+        tokens = self._tokens
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.setFont(font(0.88, strong=True))
+        painter.setPen(tokens.color("muted"))
+        heading = QRectF(0, top - 24, self.width(), 22)
+        painter.drawText(heading, middle | Qt.AlignmentFlag.AlignLeft, self.tr("STAGES"))
+        verdict = self.tr("VERDICT · EVIDENCE")
+        verdict_left = self.width() * 0.40
+        place = heading.adjusted(verdict_left, 0, 0, 0)
+        painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
+        metrics = QFontMetricsF(font(1.0))
+        explained = self.explained()
+        for index, line in enumerate(self._stages):
+            row = QRectF(0, top + index * STAGE_ROW, self.width(), STAGE_ROW)
+            if self._chosen is not None and line is explained:
+                painter.fillRect(row.adjusted(-4, 0, 4, 0), tokens.color("hover"))
+            category = GROUP_CATEGORY.get(line.group)
+            color = tokens.category[category] if category else tokens.accent
+            bar = row.adjusted(0, 2, row.width() * ((line.share or 0.0) - 1), -2)
+            painter.fillRect(bar, QColor(blended(color, tokens.card, 0.78)))
+            painter.fillRect(QRectF(0, bar.top(), 2, bar.height()), QColor(color))
+            painter.setFont(font(1.0))
+            painter.setPen(tokens.color("text"))
+            name = metrics.elidedText(line.name, Qt.TextElideMode.ElideMiddle, verdict_left - 14)
+            inset = row.adjusted(7, 0, 0, 0)
+            painter.drawText(inset, middle | Qt.AlignmentFlag.AlignLeft, name)
+            painter.setPen(tokens.color("muted"))
+            room = self.width() - verdict_left - self._figures() - 4
+            text = metrics.elidedText(self.verdict(line), Qt.TextElideMode.ElideRight, room)
+            place = row.adjusted(verdict_left, 0, 0, 0)
+            painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, text)
+            self._paint_figures(painter, row, line.ms, line.share)
+
+    def _paint_sentence(self, painter: QPainter) -> None:
+        line = self.explained()
+        if line is None or not line.sentence:
+            return
+        top = self._stage_top() + len(self._stages) * STAGE_ROW + 10
+        painter.setPen(QPen(self._tokens.color("border"), 1))
+        painter.drawLine(0, top, self.width(), top)
+        painter.setFont(font(1.0))
+        painter.setPen(self._tokens.color("text"))
+        place = QRectF(0, top + 8, self.width(), max(20.0, self.height() - top - 8))
+        wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
+        painter.drawText(place, wrap, line.sentence)
+
+    def verdict(self, line: StageLine) -> str:
+        """Verdict and evidence grade in words; blank where there is none."""
+        return " · ".join(part for part in (line.verdict, line.evidence) if part)
+
+    def reason(self, key: str) -> str:
+        """Why a category is zero, in words."""
+        return {
+            bm.NO_DEVICE: self.tr("none: everything stays on the CPU"),
+            bm.NO_PEAKS: self.tr("not told apart: machine not calibrated"),
+            bm.NO_SCORING: self.tr("none: nothing was scored here"),
+            bm.NOTHING: self.tr("none in this range"),
+        }[key]
+
+    def sum_text(self, model: BreakdownModel) -> str:
+        """Say what the categories add up to, and whether that is the wall time."""
+        same = abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms
+        return self.tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(
+            milliseconds(model.sum_ms),
+            "=" if same else "≠",
+            milliseconds(model.wall_ms),
+            f"{model.rtf:.3f}",
+        )
+
+    def before_text(self, model: BreakdownModel) -> str:
+        """Say what it was before the last change, and by how much that differs."""
+        if model.before_wall_ms is None:
+            return ""
+        ratio = model.before_wall_ms / model.wall_ms
+        text = self.tr("before {0} ms · now {1}× faster")
+        if ratio < 1:
+            ratio, text = 1 / ratio, self.tr("before {0} ms · now {1}× slower")
+        return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")
