@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
@@ -40,6 +41,10 @@ from app.topbar import TopBar
 from app.welcome import Welcome
 from pipelines import presets
 from pipelines.config import ConfigError
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
 
 MINIMUM = QSize(1000, 640)
 FIRST_SIZE = QSize(1600, 1000)
@@ -337,7 +342,9 @@ class MainWindow(QMainWindow):
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
 
-    def _on_opened(self, _session: object) -> None:
+    def _on_opened(self, session: Session) -> None:
+        if session.configs:
+            self.pipeline.adopt(session.configs[-1].tree, str(session.meta.get("preset", "")))
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 

@@ -6,6 +6,8 @@ only kept, and ``waits`` says so. Nothing here knows which settings exist.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QObject, Signal
 
 from pipelines import config as settings
@@ -95,6 +97,23 @@ class Pipeline(QObject):
             for option in self.options:
                 if option.live:
                     self.set(option.key, settings.get(wanted, option.key))
+        self._next = wanted
+        self._note_skip()
+        self.replaced.emit()
+
+    def adopt(self, tree: Mapping[str, object], preset: str) -> None:
+        """Take the settings that a session was recorded with: the form shows them, the next run repeats them.
+
+        Settings of another version, and any session opened during a run, leave things as they are.
+        """
+        if self._running is not None:
+            return
+        try:
+            wanted = settings.from_dict(tree)
+        except ConfigError:
+            return
+        if preset in presets.names():
+            self.preset = presets.load(preset)
         self._next = wanted
         self._note_skip()
         self.replaced.emit()

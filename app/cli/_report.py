@@ -17,9 +17,8 @@ def report(session: Session) -> dict[str, Any]:
 
     parts = breakdown(session)
     utterances = [utterance(u) for u in session.utterances]
-    scored = [u for u in session.utterances if u.errors is not None and u.reference_words]
-    errors = sum(u.errors for u in scored)
-    words = sum(u.reference_words for u in scored)
+    errors = sum(u.errors or 0 for u in session.utterances)
+    words = sum(u.reference_words or 0 for u in session.utterances)
     return {
         "schema": 1,
         "session": str(session.path),
@@ -90,6 +89,7 @@ def _stage(row: Any) -> dict[str, Any]:
         "verdict": row.verdict,
         "evidence": row.evidence,
         "sentence": row.sentence,
+        "defect": row.defect,
     }
 
 
@@ -118,6 +118,7 @@ def as_text(tree: dict[str, Any]) -> str:
                 f"{row['name']:28} {row['time_s']:8.3f} s {row['share']:7.1%} {row['calls']:8d}  "
                 f"{row['verdict'] or ''} · {row['evidence']}"
             )
+        lines += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
     recorder = tree["recorder"]
     if recorder:
         lines += [

@@ -45,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(known))
         return 0
     if not known:
-        raise BadInput("The benches are part of the source checkout, and this is an installed copy.")
+        raise BadInput(
+            "The benches are part of the source checkout, and this is an installed copy."
+        )
     if arguments.name not in known:
         raise BadInput(f"bench wants one of {', '.join(known)}, and not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:

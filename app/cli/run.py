@@ -98,9 +98,8 @@ def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
 
     result = outcome.result
     audio_s = sum(u.audio_s for u in result.utterances)
-    scored = [u for u in result.utterances if u.errors is not None and u.reference_words]
-    errors = sum(u.errors or 0 for u in scored)
-    words = sum(u.reference_words or 0 for u in scored)
+    errors = sum(u.errors or 0 for u in result.utterances)
+    words = sum(u.reference_words or 0 for u in result.utterances)
     wall_s = result.wall_ns / 1e9
     return {
         "schema": 1,

@@ -31,14 +31,16 @@ COLORS = {
     "senones asked": "frontend",
     "senones scored": "memory",
     "gaussians": "compute",
+    "components": "compute",
 }
 """Category whose colour a quantity's curve takes: the part of the cost that it drives."""
 
 TITLES = {
-    "tokens": "tokens alive",
+    "tokens": "tokens",
     "senones asked": "senones asked for",
     "senones scored": "senones scored",
     "gaussians": "Gaussians evaluated",
+    "components": "mixture components summed",
 }
 
 TABLE_ROWS = 200

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-LANES = (("tokens",), ("senones scored", "senones asked"), ("gaussians",))
+LANES = (
+    ("tokens",),
+    ("senones scored", "senones asked"),
+    ("gaussians",),
+    ("components",),
+)
 """From top to bottom: what the search holds, what it asks for and gets, what that costs. Quantities of
 one lane have the same unit and share a scale."""
 

@@ -12,7 +12,7 @@ from typing import Final
 from profiler.session.schema import BLOCK_RECORDS
 from profiler.spans import RECORD_BYTES
 
-BATCH_BLOCKS: Final = 256
+BATCH_BLOCKS: Final = 128
 
 STEP_PAGES: Final = 2000
 """Pages given back per transaction; a -wal of that many is checkpointed and used again."""
@@ -28,7 +28,9 @@ def compact(connection: sqlite3.Connection) -> None:
                 "ORDER BY end_record LIMIT ?",
                 (lane, done, BATCH_BLOCKS),
             ).fetchall()
-            if any(len(row[2]) != BLOCK_RECORDS * RECORD_BYTES for row in rows[:-1]):
+            sizes = [len(row[2]) for row in rows]
+            full = BLOCK_RECORDS * RECORD_BYTES
+            if any(size != full for size in sizes[:-1]) or max(sizes, default=0) > full:
                 done = _merge(connection, lane, done, rows)
             elif rows:
                 done = rows[-1][1]

@@ -27,7 +27,9 @@ class Recording:
         self.frames = 0
         self.epoch = 0
         self.recorder = Recorder()
-        self.writer = SessionWriter(path, self.recorder, {"preset": preset, "asrscope_version": "0"})
+        self.writer = SessionWriter(
+            path, self.recorder, {"preset": preset, "asrscope_version": "0"}
+        )
         stage = self.recorder.stage
         self._front = stage("frontend.mfcc", "frontend")
         self._score = stage("score.gaussians", "scoring", ("gaussians", "senones"))

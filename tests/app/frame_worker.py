@@ -1,6 +1,6 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-    python frame_worker.py [error] [refuse] [noise] [slow] [late] [short] [chatty]
+python frame_worker.py [error] [refuse] [noise] [slow] [late] [short] [chatty]
 """
 
 from __future__ import annotations

@@ -213,3 +213,17 @@ def test_settings_are_immutable_trees(pipeline):
     with pytest.raises(AttributeError):
         before.block = 3
     assert isinstance(before, msgspec.Struct)
+
+
+def test_an_opened_session_shows_its_own_settings() -> None:
+    pipeline = Pipeline()
+    recorded = settings.assign(presets.load("gmm-quick").config, {"gmm.selection.top_n": 8})
+    pipeline.adopt(settings.to_dict(recorded), "gmm-quick")
+    assert pipeline.next == recorded
+    assert pipeline.preset.name == "gmm-quick"
+    assert pipeline.differs()
+    pipeline.adopt({"a setting of": "another version"}, "gmm")
+    assert pipeline.next == recorded
+    pipeline.run_started(recorded)
+    pipeline.adopt(settings.to_dict(settings.Config()), "gmm")
+    assert pipeline.next == recorded

@@ -162,13 +162,14 @@ def test_a_live_reader_sees_spans_once_and_in_order_through_compaction(tmp_path:
     connection.close()
 
 
-def test_compaction_fills_blocks_and_keeps_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
+def test_compaction_fills_blocks_and_keeps_order(choice: list[int], tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     schema.create(connection)
     rng = np.random.default_rng(0)
     end = 0
     while end < 6500:
-        size = int(rng.choice([1, 3, 20, 400, 1000]))
+        size = int(rng.choice(choice))
         data = np.zeros(size, SPAN)
         data["start_ns"] = np.arange(end, end + size)
         end += size
