@@ -49,6 +49,8 @@ def fold_epsilons(fst: Fst) -> Fst:
     """
     for _ in range(MAX_FOLDS):
         before = fst.n_arcs
+        if not before:
+            break
         fst = _fold_single_entries(_fold_single_exits(fst))
         if fst.n_arcs == before:
             break

@@ -6,7 +6,7 @@ import zlib
 import kaldifst
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from search_graphs import random_graph
 
@@ -163,6 +163,7 @@ def test_openfst_sees_the_same_states(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
+@example(8859, 1)  # a graph without any arc
 @given(st.integers(0, 100_000), st.integers(1, 3))
 def test_folding_epsilons_keeps_every_path(seed, n_words):
     """Costs of random label sequences are the same before and after."""
