@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +34,7 @@ class Worker:
         self._answering = threading.Lock()
         self._control: Control | None = None
         self._thread: threading.Thread | None = None
+        self._busy = threading.Event()
 
     def say(self, event: str, **values: Any) -> None:
         """Tell the window something."""
@@ -77,11 +79,12 @@ class Worker:
             raise KeyError(what)
 
     def _start(self, command: dict[str, Any]) -> None:
-        if self._thread and self._thread.is_alive():
+        if self._busy.is_set():
             self.say(
                 "error", message="A run is going on; stop it before starting another.", session=None
             )
             return
+        self._busy.set()
         control = self._control = Control()
         self._thread = threading.Thread(target=self._run, args=(command, control), name="decode")
         self._thread.start()
@@ -91,6 +94,7 @@ class Worker:
         from pipelines.run import Request, execute
 
         session: str | None = None
+        state: str | None = None
 
         def running(path: Path | None) -> None:
             nonlocal session
@@ -113,20 +117,19 @@ class Worker:
                 running,
             )
         except (BadInput, OSError) as problem:
-            self.say("error", message=str(problem), session=session)
+            sentences = [str(problem)]
         except Exception as problem:
-            import traceback
-
             traceback.print_exc(file=sys.stderr)
-            self.say(
-                "error",
-                message=f"The run failed through a fault of the program: {problem!r}.",
-                session=session,
-            )
+            sentences = [f"The run failed through a fault of the program: {problem!r}."]
         else:
-            for sentence in [*outcome.result.refused, *filter(None, [outcome.problem])]:
-                self.say("error", message=sentence, session=session)
-            self.say("finished", session=session, state=outcome.state)
+            sentences = [*outcome.result.refused, *filter(None, [outcome.problem])]
+            state = outcome.state
+        # Before the last word: whoever hears it may ask for the next run at once.
+        self._busy.clear()
+        for sentence in sentences:
+            self.say("error", message=sentence, session=session)
+        if state:
+            self.say("finished", session=session, state=state)
 
 
 def main() -> int:

@@ -133,6 +133,7 @@ class Viterbi:
             self._make_room()
         self._registers[layout.FRAME] = 0
         self._registers[layout.PENDING] = 1
+        self._latest = (first_frame, 0)
 
     def advance(
         self, scores: NDArray[np.float32], first_frame: int, lane: Lane | NullLane = _NO_LANE
@@ -149,6 +150,7 @@ class Viterbi:
                 f"array of shape {scores.shape}"
             )
         scores = np.ascontiguousarray(scores, dtype=np.float32)
+        self._latest = (first_frame, len(scores))
         begin = now_ns()
         self._work[:] = 0
         self._times[:] = 0
@@ -211,8 +213,7 @@ class Viterbi:
             self._stage["search.backtrace"],
             begin,
             now_ns(),
-            self._first_frame,
-            max(int(self._registers[layout.FRAME]), 0),
+            *self._latest,  # charged where it happens: frames already shown keep their cost
         )
         return words
 

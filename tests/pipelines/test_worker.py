@@ -1,0 +1,153 @@
+"""The worker process as the window talks to it: real runs, commands on stdin, and a kill in the middle."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import presets
+from pipelines.config import assign, to_dict
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+
+
+class Window:
+    """What the window does with a worker, without the window."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def say(self, **command: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self, event: str) -> dict[str, Any]:
+        """The next event of this kind; whatever comes before it must not be an error."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            heard = json.loads(line)
+            if heard["event"] == event:
+                return heard
+            assert heard["event"] == "progress", heard
+        raise AssertionError(f"the worker ended without saying {event}")
+
+    def decoding(self) -> None:
+        """Wait until frames are being decoded."""
+        while self.hear("progress")["stage"] != "decoding":
+            pass
+
+
+@pytest.fixture
+def window() -> Iterator[Window]:
+    window = Window()
+    assert window.hear("ready")
+    yield window
+    window.process.kill()
+    window.process.wait()
+    for pipe in (window.process.stdin, window.process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
+    config = assign(presets.load("gmm-quick").config, changes)
+    window.say(
+        do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out)
+    )
+    assert window.hear("running")["session"] == str(out)
+
+
+def wait_for_frames(path: Path, frames: int) -> None:
+    with closing(Session.open(path)) as session:
+        while not session.utterances or breakdown(session).last_frame < frames:
+            session.refresh()
+
+
+def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
+    window: Window, bundled_speech: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "live.asrs"
+    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
+    window.decoding()
+    wait_for_frames(path, 1)
+    window.say(do="set", key="gmm.selection.enabled", value=True)
+    window.say(do="mark", text="here")
+    window.say(do="set", key="model", value="ptm")
+    assert "cannot change while a run goes on" in window.hear("refused")["message"]
+    window.say(do="set", key="pace", value=0)
+    assert window.hear("finished") == {
+        "event": "finished",
+        "session": str(path),
+        "state": "closed",
+    }
+    with closing(Session.open(path)) as session:
+        markers = {m.kind: m for m in session.markers}
+        assert markers["user"].text == "here"
+        keys = [m.key for m in session.markers if m.kind == "option"]
+        assert keys == ["gmm.selection.enabled", "pace"]
+        assert session.configs[-1].tree["gmm"]["selection"]["enabled"] is True
+
+
+def test_it_can_run_again_after_an_error(
+    window: Window, bundled_speech: Path, tmp_path: Path
+) -> None:
+    window.say(do="start", config={}, audio=[str(tmp_path / "none.wav")], out=str(tmp_path / "a"))
+    assert "none.wav" in window.hear("error")["message"]
+    window.say(do="start", config={"colour": 1}, audio=[], out=str(tmp_path / "a.asrs"))
+    assert "colour" in window.hear("error")["message"]
+    start(window, tmp_path / "b.asrs", bundled_speech / "08-kal16-short.flac")
+    assert window.hear("finished")["state"] == "closed"
+
+
+def test_what_is_no_command_is_answered(window: Window) -> None:
+    assert window.process.stdin is not None
+    for line in ("nonsense", '{"do": "dance"}', "[]"):
+        window.process.stdin.write(line + "\n")
+        window.process.stdin.flush()
+        assert "Not a command" in window.hear("error")["message"]
+    window.say(do="quit")
+    assert window.process.wait(timeout=60) == 0
+
+
+def test_killed_in_the_middle_the_session_up_to_then_opens(
+    window: Window, bundled_speech: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "killed.asrs"
+    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
+    window.decoding()
+    wait_for_frames(path, 50)
+    window.process.kill()
+    window.process.wait()
+    with closing(Session.open(path)) as session:
+        assert session.state == "crashed"
+        parts = breakdown(session)
+        assert parts.last_frame >= 50
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+
+
+def test_a_window_that_goes_away_ends_the_run_cleanly(
+    window: Window, bundled_speech: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "left.asrs"
+    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
+    window.decoding()
+    wait_for_frames(path, 10)
+    assert window.process.stdin is not None
+    window.process.stdin.close()
+    assert window.process.wait(timeout=60) == 0
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
