@@ -61,6 +61,10 @@ class LiveToggle(QWidget):
         grid.addWidget(self.subtitle, 1, 1)
         grid.setColumnStretch(1, 1)
 
+    def sizeHint(self) -> QSize:
+        """As wide as there is room: a switch must not move because a text beside it changed."""
+        return QSize(TOGGLE_WIDTH, super().sizeHint().height())
+
     def show_state(self, on: bool, text: str) -> None:
         """Show the state without telling anybody."""
         blocked = self.switch.blockSignals(True)

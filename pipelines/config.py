@@ -56,10 +56,9 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skip: Annotated[
         int,
         setting(
-            "Score every n-th frame",
-            "Frame skipping: 1 scores every frame, k scores every k-th and gives the others scores by the rule below.",
+            "Frame skipping",
+            "1 scores every frame; k scores every k-th and gives the others scores by the rule below.",
             layer="Frame layer",
-            unit="frames",
             live=True,
             ge=1,
             le=4,
@@ -269,6 +268,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gmm: Gmm = Gmm()
     graph: Graph = Graph()
     search: Search = Search()
+    counters: Annotated[
+        bool,
+        setting(
+            "Count events",
+            "Read the processor's and the kernel's counters after every stage (cycles, cache misses, page faults …, "
+            "as far as this machine has them: see `asrscope doctor`). Costs about a microsecond per stage and block.",
+            layer="Instrument",
+        ),
+    ] = False
 
 
 Value = bool | int | float | str

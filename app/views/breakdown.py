@@ -175,7 +175,7 @@ class BreakdownView(View):
                 clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)
             )
         elif model.scope == bm.SINCE_CHANGE and model.change:
-            text = self.tr("since “{0}”; pale: before").format(model.change)
+            text = self.tr("since “{0}”").format(model.change)
         else:
             text = self.tr("all shown so far")
         if model.scope == bm.SELECTION and model.before_ms is not None:
