@@ -298,7 +298,7 @@ class Bars(QWidget):
         if model.before_wall_ms is None:
             return ""
         ratio = model.before_wall_ms / model.wall_ms
-        text = self.tr("before (pale) {0} ms · now {1}× faster")
+        text = self.tr("pale: before, {0} ms · now {1}× faster")
         if ratio < 1:
-            ratio, text = 1 / ratio, self.tr("before (pale) {0} ms · now {1}× slower")
+            ratio, text = 1 / ratio, self.tr("pale: before, {0} ms · now {1}× slower")
         return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")

@@ -29,6 +29,9 @@ BOUNDARY_APART = 8
 FLAG_GAP = 6
 """Pixels between two flags on a row, at least."""
 
+FLAG_SHARE = 0.3
+"""Most of the height that marker labels may take."""
+
 
 @dataclass(frozen=True)
 class _Flag:
@@ -81,8 +84,10 @@ class Overlay(PixelItem):
     def _place(self) -> None:
         """Find a row for each flag in view; what finds none keeps its line only."""
         metrics = QFontMetricsF(font(0.92, strong=True))
-        width = self.boundingRect().width()
-        ends = [-1e9] * self._flags
+        width, height = self.boundingRect().width(), self.boundingRect().height()
+        # Labels must not push what they label out of a small window.
+        rows = min(self._flags, max(1, int(FLAG_SHARE * height / FLAG_ROW)))
+        ends = [-1e9] * (rows if self._flags else 0)
         self._placed = []
         self._rows = 0
         for mark in self._marks:
@@ -93,7 +98,7 @@ class Overlay(PixelItem):
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, FLAG_WIDTH)
             long = metrics.horizontalAdvance(text) + 14
             left = x - 0.5 if x + long <= width else x + 0.5 - long
-            row = next((r for r in range(self._flags) if left - ends[r] >= FLAG_GAP), None)
+            row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
             if row is not None:
                 ends[row] = left + long
                 self._rows = max(self._rows, row + 1)
