@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 from app.figures import recorder_cost
 from app.theme import font
 from app.widgets import THIN_SPACE, Elided
+from profiler.machine.peaks import DRIFT_TOLD, sound_drift
 
 if TYPE_CHECKING:
     from app.playhead import Snapshot
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 MEGABYTE = 1e6
 RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 """Samples of the recognising process that are shown here."""
-
-DRIFT_TOLD = 0.1
-"""Peaks that moved by more than this part from start to end of the session are told of."""
 
 
 class StatusLine(QFrame):
@@ -76,8 +74,7 @@ class StatusLine(QFrame):
             parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
         else:
             parts.append(self.tr("peaks measured on this machine"))
-        drift = session.meta.get("drift")
-        moved = [abs(v) for v in drift.values()] if isinstance(drift, dict) else []
+        moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
             parts.append(self.tr("drifted by up to {0} %").format(f"{100 * max(moved):.0f}"))
         for name, text, scale in (

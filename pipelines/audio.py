@@ -20,6 +20,13 @@ from numpy.typing import NDArray
 
 from pipelines import containers
 from profiler.errors import BadInput
+from profiler.spans import Cost
+
+STAGE = "frontend.audio"
+COST = Cost(
+    unmodelled="a library reads and decodes the file, and what that computes depends on its format"
+)
+"""Reading has no cost law: libsndfile and soxr do the work."""
 
 SAMPLE_RATE = 16_000
 HOP_SAMPLES = SAMPLE_RATE // 100

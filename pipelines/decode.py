@@ -68,6 +68,7 @@ class Decoder:
         self._control = control
         self._clock = recorder.clock
         self._epoch = 0
+        self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
         self._pace_start: tuple[int, int] | None = None
         recogniser.register(recorder)
@@ -82,12 +83,31 @@ class Decoder:
                 ("setup.errors", "setup"),
             )
         }
-        self._begin_epoch(recogniser.config)
+        self._begin_epoch(recogniser.config, 0)
+
+    @property
+    def frame(self) -> int:
+        """Frames decoded so far, over all utterances."""
+        return self._frame
+
+    @property
+    def _stopping(self) -> bool:
+        """Somebody asked to stop, or there is no place left to record to."""
+        return self._control.stopping or self._journal.failed is not None
+
+    def switch(self, recogniser: Recogniser, epoch: int) -> None:
+        """Decode the utterances that follow with `recogniser` and its settings, as `epoch`.
+
+        Between utterances only. An epoch may come back; all that carry its number ran alike.
+        """
+        self.recogniser = recogniser
+        recogniser.register(self._recorder)
+        self._begin_epoch(recogniser.config, epoch)
 
     def run(self, items: Iterable[Item]) -> Result:
         """Decode `items` until they end or somebody asks to stop."""
         for item in items:
-            if self._control.stopping:
+            if self._stopping:
                 break
             try:
                 self._utterance(item)
@@ -120,7 +140,7 @@ class Decoder:
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
 
-        first_epoch = self._epoch
+        self._epochs = [self._epoch]
         recogniser.scorer.reset()
         recogniser.search.start(first)
         if self._pace_start is None:
@@ -134,7 +154,7 @@ class Decoder:
             scores = recogniser.scorer.score(features[begin : begin + count], self._frame, lane)
             recogniser.search.advance(scores, self._frame, lane)
             complete = begin + count == n_frames
-            last = complete or self._control.stopping
+            last = complete or self._stopping
             words = []
             if last:
                 words = recogniser.search.finish(lane)
@@ -152,7 +172,7 @@ class Decoder:
                 break
             if recogniser.config.pace > 0:
                 tile = self._keep_pace(now)
-        self._done(item, utterance, words, wall_ns, first, first_epoch, complete)
+        self._done(item, utterance, words, wall_ns, first, complete)
 
     def _done(
         self,
@@ -161,12 +181,11 @@ class Decoder:
         words: list[Word],
         wall_ns: int,
         first: int,
-        first_epoch: int,
         complete: bool,
     ) -> None:
         start = self._clock()
         hypothesis = _text(words)
-        epochs = list(range(first_epoch, self._epoch + 1))
+        epochs = list(self._epochs)
         errors = reference_words = None
         # An utterance decoded under more than one configuration says nothing about either.
         if complete and item.reference and len(epochs) == 1:
@@ -207,7 +226,8 @@ class Decoder:
         for change in changes:
             config = settings.replace(config, change.key, change.value)
         self.recogniser.configure(config)
-        self._begin_epoch(config, new=True)
+        self._begin_epoch(config, self._epoch + 1)
+        self._epochs.append(self._epoch)
         if config.pace != before.pace:
             self._pace_start = (self._clock(), self._frame)
         for change in changes:
@@ -217,9 +237,8 @@ class Decoder:
             )
             self._journal.marker_applied(marker, self._frame, self._epoch)
 
-    def _begin_epoch(self, config: Config, new: bool = False) -> None:
-        self._epoch += new
-        self._lane.epoch = self._epoch
+    def _begin_epoch(self, config: Config, epoch: int) -> None:
+        self._lane.epoch = self._epoch = epoch
         for name, cost in self.recogniser.costs().items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         self._journal.config(self._epoch, self._frame, settings.to_dict(config))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pipelines import audio
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import dictionary, sphinx
@@ -45,7 +46,8 @@ class Recogniser:
 
     def costs(self) -> dict[str, Cost]:
         """What each stage computes and moves under the present settings."""
-        return self.frontend.costs() | self.scorer.costs() | self.search.costs()
+        parts = (self.frontend.costs(), self.scorer.costs(), self.search.costs())
+        return {audio.STAGE: audio.COST} | parts[0] | parts[1] | parts[2]
 
 
 def build(

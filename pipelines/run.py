@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
@@ -21,10 +22,14 @@ from pipelines.control import Control
 from pipelines.decode import Decoder, Result
 from pipelines.playlist import Item
 from pipelines.recogniser import Progress, Recogniser, build
+from pipelines.scoring import roofs
 from pipelines.unrecorded import Unrecorded
+from profiler import counting
+from profiler.counting import CountingLane
 from profiler.errors import Cancelled
 from profiler.machine import describe, peaks
-from profiler.machine.sampler import Sampler
+from profiler.machine.counters import Group
+from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -55,27 +60,62 @@ class Outcome:
     problem: str | None = None
 
 
+class Course(Protocol):
+    """What a run decodes, in which order and with which settings."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What the session's meta says of it from the beginning."""
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """Make ready what is needed beside `recogniser`; still set-up, and may raise Cancelled."""
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Decode `items` until done or somebody asks to stop."""
+
+
+class Straight:
+    """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
+
+    about: Mapping[str, Any] = {}
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """One recogniser is enough."""
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Decode in order."""
+        decoder.run(playlist.passes(items, self._repeat, lambda: decoder.recogniser.config.loop))
+
+
 def execute(
     request: Request,
     control: Control,
     progress: Progress,
     running: Callable[[Path | None], None] = lambda session: None,
+    course: Course | None = None,
 ) -> Outcome:
     """Run `request`; `running` is told when the session file exists and can be followed.
+
+    `course`: another order than that of the files, such as two configurations interleaved.
 
     Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
     being decoded, problems end up in the outcome and what was recorded stays.
     """
     items = playlist.build(request.audio, request.transcripts)
+    course = course or Straight(request.repeat)
     recorder = Recorder()
-    journal, lane = _open(request, recorder, items)
+    group = Group() if request.config.counters and request.out is not None else None
+    journal, lane = _open(request, recorder, items, course.about, group)
     running(request.out)
     outcome = Outcome(request.out, "stopped", Result())
     state = "failed"
     try:
         start = recorder.clock()
         try:
-            recogniser = _prepare(request, control, progress, recorder, journal, lane)
+            recogniser = _prepare(request, control, progress, recorder, journal, lane, course)
         except Cancelled:
             state = "stopped"
             return outcome
@@ -83,12 +123,19 @@ def execute(
         progress("decoding", None)
         decoder = Decoder(recogniser, recorder, lane, journal, control)
         outcome.result = decoder.result
-        with _undisturbed(request.config.threads), Sampler(journal):
-            decoder.run(playlist.passes(items, request.repeat, lambda: recogniser.config.loop))
+        threads = request.config.threads
+        with (
+            _undisturbed(threads),
+            counting.counting(lane, group, journal, threads) as report,
+            watching(journal, report) if request.out is not None else nullcontext(),
+        ):
+            course.run(decoder, items, journal)
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
     finally:
+        if group is not None:
+            group.close()
         journal.close(state)
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)
@@ -96,7 +143,11 @@ def execute(
 
 
 def _open(
-    request: Request, recorder: Recorder, items: Sequence[Item]
+    request: Request,
+    recorder: Recorder,
+    items: Sequence[Item],
+    about: Mapping[str, Any],
+    group: Group | None,
 ) -> tuple[Journal, Lane | NullLane]:
     if request.out is None:
         return Unrecorded(), NullLane()
@@ -106,9 +157,14 @@ def _open(
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),
+        **about,
     }
+    make = Lane
+    if group is not None:
+        meta["recorder"] = counting.about(group)
+        make = CountingLane
     journal = SessionWriter(request.out, recorder, meta, replace=request.replace)
-    return journal, recorder.lane("decode", decode=True)
+    return journal, recorder.lane("decode", decode=True, make=make)
 
 
 def _prepare(
@@ -118,6 +174,7 @@ def _prepare(
     recorder: Recorder,
     journal: Journal,
     lane: Lane | NullLane,
+    course: Course,
 ) -> Recogniser:
     """Everything slow that comes before the first frame. Raises Cancelled when asked to stop."""
     if isinstance(journal, SessionWriter):
@@ -126,15 +183,22 @@ def _prepare(
             request.config.threads,
             lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
             lambda: control.stopping,
+            kernels=roofs.KERNELS,
         )
         journal.calibration(measured.rows())
         lane.put(stage, start, recorder.clock())
-    return build(request.config, recorder, lane, progress, lambda: control.stopping)
+
+    def made(config: Config) -> Recogniser:
+        return build(config, recorder, lane, progress, lambda: control.stopping)
+
+    recogniser = made(request.config)
+    course.prepare(recogniser, made)
+    return recogniser
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:
     """Measure two of the peaks again: did the machine change under the run?"""
-    before = peaks.load_or_measure(threads)
+    before = peaks.stored()
     after = peaks.recheck(before, threads)
     journal.calibration(after.rows("end"))
     journal.meta("drift", peaks.drift(before, after))

@@ -37,6 +37,9 @@ class Unrecorded:
     def calibration(self, *_: object) -> None:
         """Measured peaks."""
 
+    def counters(self, *_: object) -> None:
+        """Totals of hardware and kernel counters."""
+
     def meta(self, *_: object) -> None:
         """One value of the session's description."""
 

@@ -1,14 +1,12 @@
-"""Spans: what a stage did, when, on which lane, recorded for some 200 ns apiece.
+"""Spans: what a stage did, when, on which lane; and what its work counts mean.
 
-A producer thread owns a `Lane` and calls `put` with two clock readings and the counts that vary; one
-consumer (the session writer) takes the records out. The ring between them is preallocated and needs no
-lock: the producer only moves `recorded`, the consumer only moves the tail. A full ring drops the span
-and counts it. FLOPs and bytes are not recorded: they follow from the stage's `Cost` and the counts.
+A producer thread owns a `Lane` (see `profiler.lanes`) and records spans with clock readings and the counts
+that vary; one consumer (the session writer) takes them out. FLOPs and bytes are not recorded: they follow
+from the stage's `Cost` and the counts. The `Recorder` holds the stages, costs and lanes of a run.
 
-This is the only module of the profiler that hot code imports, so it stays light.
+This and `profiler.kernel_spans` are the only modules of the profiler that hot code imports; they stay light.
 """
 
-import struct
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,29 +15,33 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.clock import now_ns
-
-LAYOUT: Final = "<qqHHHIIIII"
-"""One record as `struct` sees it; little-endian and packed, 42 bytes."""
-
-SPAN: Final = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("duration_ns", "<i8"),
-        ("stage", "<u2"),
-        ("lane", "<u2"),
-        ("epoch", "<u2"),
-        ("frames", "<u4"),
-        ("first_frame", "<u4"),
-        ("work0", "<u4"),
-        ("work1", "<u4"),
-        ("work2", "<u4"),
-    ]
+from profiler.lanes import (
+    LAYOUT,
+    RECORD_BYTES,
+    RING_RECORDS,
+    SPAN,
+    Lane,
+    NullLane,
+    measure_ns_per_span,
 )
-"""The same record as numpy sees it. `first_frame` is run-global; a frame is a 10 ms hop."""
 
-RECORD_BYTES: Final = SPAN.itemsize
-RING_RECORDS: Final = 1 << 16
-"""Spans a lane holds before it drops: over a second at 50 000 spans/s, emptied every 50 ms."""
+__all__ = [
+    "GROUPS",
+    "LAYOUT",
+    "RECORD_BYTES",
+    "RING_RECORDS",
+    "SPAN",
+    "TILING",
+    "WORK_COUNTS",
+    "Cost",
+    "Lane",
+    "Linear",
+    "NullLane",
+    "Recorder",
+    "Stage",
+    "measure_ns_per_span",
+    "now_ns",
+]
 
 GROUPS: Final = (
     "frontend",
@@ -61,11 +63,13 @@ TILING: Final = ("prepare", "decode")
 
 WORK_COUNTS: Final = 3
 _LIMIT_16: Final = 1 << 16
-_pack_into = struct.Struct(LAYOUT).pack_into
 
 
 LARGEST_FACTOR: Final = 1e24
 """A cost law read from a file may not be larger: products with counts stay finite."""
+
+LONGEST_REASON: Final = 400
+"""Characters of `Cost.unmodelled` that are read from a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Linear:
                 value += factor * spans[f"work{i}"]
         return value
 
-    def total(self, spans: int, frames: float, work: tuple[float, float, float]) -> float:
+    def total(self, spans: float, frames: float, work: tuple[float, float, float]) -> float:
         """Return the sum over `spans` spans that together have these frames and work counts."""
         return (
             self.fixed * spans
@@ -118,7 +122,10 @@ class Cost:
     `operations`: operation class → count ("gemm", "fma" = vectorised multiply/add/max/compare, "scalar",
     "exp", "log"); one multiply and one add count 2. `bytes_min`: compulsory traffic. `bytes_max`: traffic
     of the kernel's actual tiling. `working_set_bytes`: what one call re-reads; it picks the bandwidth
-    plateau. `transferred`: bytes moved between host and device.
+    plateau. `transferred`: bytes moved between host and device. `threads`: how many share the work, so
+    which roofs count. `scattered`: the bytes lie about in memory and each access waits for the one
+    before, so that neither roof is expected to explain the time. `unmodelled`: why there is no law, for
+    a stage that has none.
     """
 
     operations: Mapping[str, Linear] = field(default_factory=dict)
@@ -126,6 +133,9 @@ class Cost:
     bytes_max: Linear = Linear()
     working_set_bytes: float = 0.0
     transferred: Linear = Linear()
+    threads: int = 1
+    scattered: bool = False
+    unmodelled: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -141,6 +151,9 @@ class Cost:
             "bytes_max": self.bytes_max.as_list(),
             "working_set_bytes": self.working_set_bytes,
             "transferred": self.transferred.as_list(),
+            "threads": self.threads,
+            "scattered": self.scattered,
+            "unmodelled": self.unmodelled,
         }
 
     @classmethod
@@ -151,12 +164,18 @@ class Cost:
         working_set = values.get("working_set_bytes")
         if not isinstance(working_set, int | float) or not 0 <= working_set < 2**63:
             raise ValueError(f"working_set_bytes must be a size in bytes, not {working_set!r:.60}")
+        threads = values.get("threads", 1)
+        if not isinstance(threads, int) or not 0 < threads < _LIMIT_16:
+            raise ValueError(f"threads of a cost must be a count from 1, not {threads!r:.60}")
         return cls(
             {str(name): Linear.from_list(law) for name, law in values["operations"].items()},
             Linear.from_list(values.get("bytes_min")),
             Linear.from_list(values.get("bytes_max")),
             float(working_set),
             Linear.from_list(values.get("transferred")),
+            threads,
+            values.get("scattered") is True,
+            str(values.get("unmodelled", ""))[:LONGEST_REASON],
         )
 
 
@@ -168,125 +187,6 @@ class Stage:
     name: str
     group: str
     work: tuple[str, ...] = ()
-
-
-class Lane:
-    """One thread of work (or device stream) and its ring of spans. Made by `Recorder.lane`.
-
-    `epoch` is written by the owner whenever the configuration changes and stamped on every span.
-    """
-
-    __slots__ = (
-        "_limit",
-        "_ring",
-        "_size",
-        "_tail",
-        "decode",
-        "dropped",
-        "epoch",
-        "id",
-        "kind",
-        "name",
-        "recorded",
-    )
-
-    def __init__(
-        self, lane_id: int, name: str, kind: str, decode: bool, capacity: int = RING_RECORDS
-    ) -> None:
-        self.id = lane_id
-        self.name = name
-        self.kind = kind
-        self.decode = decode
-        self.epoch = 0
-        self.recorded = 0
-        self.dropped = 0
-        self._size = capacity
-        self._ring = bytearray(capacity * RECORD_BYTES)
-        self._tail = 0
-        self._limit = capacity
-
-    def put(
-        self,
-        stage: int,
-        start_ns: int,
-        end_ns: int,
-        first_frame: int = 0,
-        frames: int = 0,
-        work0: int = 0,
-        work1: int = 0,
-        work2: int = 0,
-    ) -> None:
-        """Record one span; drop and count it when the ring is full.
-
-        Frames and counts are unsigned 32 bit; struct.error when one does not fit.
-        """
-        n = self.recorded
-        if n < self._limit:
-            _pack_into(
-                self._ring,
-                n % self._size * RECORD_BYTES,
-                start_ns,
-                end_ns - start_ns,
-                stage,
-                self.id,
-                self.epoch,
-                frames,
-                first_frame,
-                work0,
-                work1,
-                work2,
-            )
-            self.recorded = n + 1
-        else:
-            self.dropped += 1
-
-    @property
-    def waiting(self) -> int:
-        """Spans recorded and not yet taken."""
-        return self.recorded - self._tail
-
-    def take(self, limit: int = RING_RECORDS) -> bytes:
-        """Remove and return up to `limit` of the oldest records; for the one consumer only."""
-        tail, size = self._tail, self._size
-        count = min(self.recorded - tail, limit)
-        first = tail % size
-        straight = min(count, size - first)
-        ring = memoryview(self._ring)
-        data = bytes(ring[first * RECORD_BYTES : (first + straight) * RECORD_BYTES])
-        if straight < count:
-            data += bytes(ring[: (count - straight) * RECORD_BYTES])
-        # Only after the copy may the producer write there again.
-        self._tail = tail + count
-        self._limit = tail + count + size
-        return data
-
-
-class NullLane:
-    """A lane that records nothing: the recorder switched off."""
-
-    __slots__ = ("decode", "dropped", "epoch", "id", "kind", "name", "recorded")
-
-    def __init__(self, name: str = "off", kind: str = "cpu", decode: bool = False) -> None:
-        self.id = 0
-        self.name = name
-        self.kind = kind
-        self.decode = decode
-        self.epoch = 0
-        self.recorded = 0
-        self.dropped = 0
-
-    def put(
-        self,
-        stage: int,
-        start_ns: int,
-        end_ns: int,
-        first_frame: int = 0,
-        frames: int = 0,
-        work0: int = 0,
-        work1: int = 0,
-        work2: int = 0,
-    ) -> None:
-        """Do nothing."""
 
 
 class Recorder:
@@ -342,49 +242,16 @@ class Recorder:
                 self._latest[stage_id, epoch] = cost
                 self.costs.append((stage_id, epoch, cost))
 
-    def lane(self, name: str, kind: str = "cpu", decode: bool = False) -> Lane:
-        """Make a lane for one producer thread; `decode` marks the lane whose wall time counts."""
+    def lane(
+        self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane
+    ) -> Lane:
+        """Make a lane for one producer thread; `decode` marks the lane whose wall time counts.
+
+        `make`: a kind of lane that does more than recording, such as reading counters.
+        """
         with self._lock:
             if len(self.lanes) >= _LIMIT_16:
                 raise ValueError(f"lane {name!r}: no more than {_LIMIT_16} lanes fit a session")
-            lane = Lane(len(self.lanes), name, kind, decode)
+            lane = make(len(self.lanes), name, kind, decode)
             self.lanes.append(lane)
             return lane
-
-
-MEASURE_PUTS: Final = 1000
-MEASURE_ROUNDS: Final = 7
-
-
-def measure_ns_per_span(clock: Callable[[], int] = now_ns) -> dict[str, float]:
-    """Measure what recording costs here and now, on a scratch lane (some 4 ms).
-
-    Returns `ns_per_put` (the call alone) and `ns_per_span` (two clock readings and the call), each the
-    median of rounds, loop overhead taken off.
-    """
-    lane = Lane(0, "scratch", "cpu", False, capacity=MEASURE_PUTS)
-    put, rounds = lane.put, range(MEASURE_PUTS)
-    puts, spans = [], []
-    for _ in range(MEASURE_ROUNDS):
-        t0 = now_ns()
-        for _ in rounds:
-            put(3, 1_000_000_000, 1_000_010_000, 1234, 16, 5000, 900)
-        t1 = now_ns()
-        lane.take()
-        t2 = now_ns()
-        for _ in rounds:
-            start = clock()
-            put(3, start, clock(), 1234, 16, 5000, 900)
-        t3 = now_ns()
-        lane.take()
-        t4 = now_ns()
-        for _ in rounds:
-            pass
-        loop = now_ns() - t4
-        puts.append((t1 - t0 - loop) / MEASURE_PUTS)
-        spans.append((t3 - t2 - loop) / MEASURE_PUTS)
-    middle = MEASURE_ROUNDS // 2
-    return {
-        "ns_per_put": round(sorted(puts)[middle], 1),
-        "ns_per_span": round(sorted(spans)[middle], 1),
-    }

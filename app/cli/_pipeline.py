@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from pipelines import config as settings
 from pipelines import presets
 from pipelines.config import ConfigError
 from pipelines.presets import Preset
+
+if TYPE_CHECKING:
+    from pipelines.control import Control
+
+STOPPED = 130
+"""Exit status after Ctrl+C, as shells have it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,3 +64,18 @@ def preset(arguments: argparse.Namespace) -> Preset:
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     config = settings.assign(chosen.config, assignments)
     return Preset(chosen.name, chosen.title, chosen.description, config)
+
+
+@contextmanager
+def stopped_by_interrupt(control: Control) -> Iterator[None]:
+    """Ctrl+C asks `control` to stop after the block being decoded; a second one is not patient."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        control.stop()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

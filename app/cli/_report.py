@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import Breakdown
+    from profiler.analysis.device import Transfers
     from profiler.session.reader import Session
 
 FRAME_S = 0.01
@@ -13,9 +14,13 @@ FRAME_S = 0.01
 
 def report(session: Session) -> dict[str, Any]:
     """The JSON object of `run` and `show` for an open session."""
+    from profiler import counting
+    from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
+    from profiler.machine.peaks import sound_drift
 
     parts = breakdown(session)
+    counted = counting.by_stage(session)
     utterances = [utterance(u) for u in session.utterances]
     errors = sum(u.errors or 0 for u in session.utterances)
     words = sum(u.reference_words or 0 for u in session.utterances)
@@ -33,8 +38,13 @@ def report(session: Session) -> dict[str, Any]:
         "wer_words": words or None,
         "utterances": utterances,
         "categories": _categories(parts),
-        "stages": [_stage(row) for row in parts.stages],
+        "stages": [
+            _stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages
+        ],
+        "counters": _about_counters(session),
+        "transfers": [_transfer(row) for row in device.transfers(session)],
         "recorder": parts.recorder,
+        "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
         "preset": session.meta.get("preset"),
@@ -93,6 +103,39 @@ def _stage(row: Any) -> dict[str, Any]:
     }
 
 
+def _transfer(row: Transfers) -> dict[str, Any]:
+    return {
+        "stage": row.stage,
+        "lane": row.lane,
+        "copies": row.copies,
+        "bytes": row.bytes,
+        "pinned_bytes": row.pinned_bytes,
+        "time_s": row.time_ns / 1e9,
+        "bytes_per_s": row.bytes_per_s,
+        "overlapped": row.overlapped,
+    }
+
+
+def _counters(counted: Any) -> dict[str, Any]:
+    """Totals by name, and A where they were counted around the stage alone, D where estimated."""
+    if counted is None:
+        return {"counters": None, "counters_evidence": None}
+    return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}
+
+
+def _about_counters(session: Session) -> dict[str, Any] | None:
+    """Which counters were read and what a reading costs; None where none were asked for."""
+    about = session.meta.get("recorder")
+    if not isinstance(about, dict) or not isinstance(about.get("counters"), list):
+        return None
+    cost = about.get("ns_per_counter_read")
+    return {
+        "read": [str(name) for name in about["counters"]],
+        "absent": about.get("counters_absent", {}),
+        "ns_per_reading": cost if isinstance(cost, int | float) else None,
+    }
+
+
 def as_text(tree: dict[str, Any]) -> str:
     """The report as a page for a person."""
     lines = [
@@ -115,10 +158,18 @@ def as_text(tree: dict[str, Any]) -> str:
         lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
         for row in tree["stages"]:
             lines.append(
-                f"{row['name']:28} {row['time_s']:8.3f} s {row['share']:7.1%} {row['calls']:8d}  "
+                f"{row['name']:28} {row['time_s']:8.3f} s {_number(row['share'], '.1%'):>7} {row['calls']:8d}  "
                 f"{row['verdict'] or ''} · {row['evidence']}"
             )
         lines += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
+    lines += _counter_lines(tree)
+    lines += [
+        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
+        f"{_number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
+        f"{_number(row['overlapped'], '.0%')} of the time under other work"
+        for row in tree.get("transfers", [])
+    ]
+    lines += _drift_lines(tree["drift"])
     recorder = tree["recorder"]
     if recorder:
         lines += [
@@ -127,6 +178,34 @@ def as_text(tree: dict[str, Any]) -> str:
             f"{recorder['dropped']} dropped, {_number(recorder['perturbation'], '.2%')} of the run",
         ]
     return "\n".join(lines)
+
+
+def _counter_lines(tree: dict[str, Any]) -> list[str]:
+    about = tree.get("counters")
+    if not about:
+        return []
+    names = about["read"]
+    if not names:
+        return ["", "counters: none can be read here; `asrscope doctor` says why"]
+    lines = ["", f"{'counted per stage':28}" + "".join(f" {name:>17}" for name in names)]
+    for row in tree["stages"]:
+        if row["counters"] is not None:
+            values = [f" {_number(row['counters'].get(name), '17,d')}" for name in names]
+            lines.append(f"{row['name']:28}{''.join(values)}  {row['counters_evidence']}")
+    cost = _number(about["ns_per_reading"], ".0f")
+    lines.append(f"a reading costs {cost} ns; A: counted, D: shared with stages of the same call")
+    return lines
+
+
+def _drift_lines(changes: dict[str, float] | None) -> list[str]:
+    """How the peaks measured again at the end of the run compare with those it is judged by."""
+    from profiler.machine.peaks import drift_text, drift_warning
+
+    if not changes:
+        return []
+    warning = drift_warning(changes)
+    lines = ["", f"peaks since their calibration: {drift_text(changes)}"]
+    return [*lines, f"warning: {warning}"] if warning else lines
 
 
 def _number(value: float | None, form: str) -> str:

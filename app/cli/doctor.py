@@ -2,6 +2,9 @@
 
 asrscope doctor
 asrscope doctor --json
+
+First what the program needs, then the tiers of evidence: where its figures can come from here. A figure of an
+absent tier stays blank in every report. Grades: A counted by hardware or kernel, B time measured.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from app.cli import _output
+from app.cli import _output, _tiers
 from app.cli._display import has_display
+from app.cli._tiers import Tier
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try everything and print what came of it; exit status 1 when something needed does not work."""
     checks = [check for probe in PROBES for check in probe()]
+    evidence = list(_tiers.evidence(_in_a_process))
     ready = all(c.works for c in checks if c.needed)
     if arguments.json:
         from profiler.machine.describe import describe
 
-        rows = [asdict(c) for c in checks]
-        _output.print_json({"schema": 1, "ready": ready, "checks": rows, "machine": describe()})
-    else:
-        for check in checks:
-            sign = "ok" if check.works else ("MISSING" if check.needed else "absent")
-            print(f"{sign:8} {check.name:20} {check.detail}")
-        print("\nEverything needed is here." if ready else "\nSomething needed is missing.")
+        # What the program stands on is a tier too, though no evidence.
+        others = [Tier(c.name, c.works, None, c.detail) for c in checks if c.name in TIERS]
+        _output.print_json(
+            {
+                "schema": 1,
+                "ready": ready,
+                "checks": [asdict(c) for c in [*checks, _accelerator(evidence)]],
+                "tiers": [asdict(tier) for tier in [*evidence, *others]],
+                "machine": describe(),
+            }
+        )
+        return 0 if ready else 1
+    for check in checks:
+        sign = "ok" if check.works else ("MISSING" if check.needed else "absent")
+        print(f"{sign:8} {check.name:20} {check.detail}")
+    print("\nWhere figures come from here:\n")
+    for tier in evidence:
+        sign = f"grade {tier.grade}" if tier.grade else ("here" if tier.available else "absent")
+        print(f"{sign:8} {tier.name:30} {tier.reason}")
+    print("\nEverything needed is here." if ready else "\nSomething needed is missing.")
     return 0 if ready else 1
 
 
@@ -101,16 +119,11 @@ def _window() -> list[Check]:
     return [Check("Qt", works, detail), shown]
 
 
-def _accelerator() -> list[Check]:
-    works, detail = _in_a_process(
-        "import torch\n"
-        "found = torch.accelerator.is_available()\n"
-        "print(torch.accelerator.current_accelerator() if found else "
-        "f'torch {torch.__version__} finds none')\n"
-        "raise SystemExit(0)"
-    )
-    found = works and "finds none" not in detail
-    return [Check("accelerator", found, detail, needed=False)]
+def _accelerator(evidence: list[Tier]) -> Check:
+    found = [tier for tier in evidence if tier.name.startswith("accelerator")]
+    usable = [tier for tier in found if tier.available]
+    detail = "; ".join(tier.reason for tier in usable or found)
+    return Check("accelerator", bool(usable), detail, needed=False)
 
 
 def _model() -> list[Check]:
@@ -144,24 +157,5 @@ def _folders() -> list[Check]:
     ]
 
 
-def _sampling() -> list[Check]:
-    import psutil
-
-    process = psutil.Process()
-    checks = []
-    for name, read in (
-        ("CPU frequency", psutil.cpu_freq),
-        ("context switches", process.num_ctx_switches),
-    ):
-        try:
-            value = read()
-        except (OSError, NotImplementedError, RuntimeError, AttributeError) as problem:
-            value, reason = None, str(problem)
-        else:
-            reason = "this system does not tell it"
-        detail = "can be read" if value else f"not available: {reason}"
-        checks.append(Check(name, bool(value), detail, needed=False))
-    return checks
-
-
-PROBES = (_packages, _window, _accelerator, _model, _folders, _sampling)
+PROBES = (_packages, _window, _model, _folders)
+TIERS = ("Qt", "display", "acoustic model", "cache folder", "sessions folder")

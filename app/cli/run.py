@@ -11,19 +11,15 @@ the block being decoded and leaves a valid session.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.cli import _output, _pipeline, _report
 
 if TYPE_CHECKING:
     from pipelines.run import Outcome
-
-STOPPED = 130
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,15 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     control = Control()
     progress = _output.Progress()
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl+C is not patient
-        control.stop()
-
-    before = signal.signal(signal.SIGINT, stop)
     try:
-        outcome = execute(request, control, progress)
+        with _pipeline.stopped_by_interrupt(control):
+            outcome = execute(request, control, progress)
     finally:
-        signal.signal(signal.SIGINT, before)
         progress.done()
     if out is None:
         tree = _unrecorded(outcome, chosen.config)
@@ -88,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"asrscope: {problem}", file=sys.stderr)
     if problems:
         return 2
-    return STOPPED if outcome.state == "stopped" else 0
+    return _pipeline.STOPPED if outcome.state == "stopped" else 0
 
 
 def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:

@@ -95,7 +95,8 @@ class Extremes:
 
     def __init__(self) -> None:
         self._low = [np.empty(1024)]
-        self._high = [np.empty(1024)]
+        # The same array as long as every frame is given as one value.
+        self._high = [self._low[0]]
         self._count = [0]
 
     def __len__(self) -> int:
@@ -120,10 +121,14 @@ class Extremes:
             self._count.append(0)
         n = self._count[level]
         end = n + len(low)
+        one = self._high[level] is self._low[level]
+        if one and low is not high:
+            self._high[level], one = self._low[level].copy(), False
         self._low[level] = _grown(self._low[level], n, end)
-        self._high[level] = _grown(self._high[level], n, end)
+        self._high[level] = self._low[level] if one else _grown(self._high[level], n, end)
         self._low[level][n:end] = low
-        self._high[level][n:end] = high
+        if not one:
+            self._high[level][n:end] = high
         self._count[level] = end
         done = self._count[level + 1] if level + 1 < len(self._count) else 0
         full = end // FACTOR

@@ -6,7 +6,7 @@ counts, and extremes of the wall time and of each count. No Qt in here.
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -27,7 +27,10 @@ class FrameSeries:
         self.costs = RunningSums(len(CATEGORIES))
         self.wall = RunningSums(1)
         self.walls = Extremes()
-        self.work: dict[str, tuple[RunningSums, Extremes]] = {}
+        self._work: dict[str, tuple[RunningSums, Extremes]] = {}
+        # Weakly: the series is itself kept for as long as its track lives.
+        self._track: ref[CostTrack] | None = None
+        self._kept = 0
         self._tail = np.empty((0, len(CATEGORIES)))
 
     def __len__(self) -> int:
@@ -54,22 +57,30 @@ class FrameSeries:
             self.wall.append(walls[:, None])
             self.walls.append(walls)
         self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) : frames])
-        for name, values in track.work.items():
-            sums, extremes = self.work.setdefault(name, (RunningSums(1), Extremes()))
-            done = min(len(sums), kept)
-            sums.truncate(done)
-            extremes.truncate(done)
-            fresh = np.asarray(values[done:frames], dtype=np.float64)
-            sums.append(fresh[:, None])
-            extremes.append(fresh)
+        self._track, self._kept = ref(track), min(self._kept, kept)
+
+    @property
+    def work(self) -> dict[str, tuple[RunningSums, Extremes]]:
+        """Sums and extremes of each count, brought up to date when somebody asks for them."""
+        track = None if self._track is None else self._track()
+        if track is not None:
+            frames = len(self.costs)
+            for name, values in track.work.items():
+                sums, extremes = self._work.setdefault(name, (RunningSums(1), Extremes()))
+                done = min(len(sums), self._kept)
+                sums.truncate(done)
+                extremes.truncate(done)
+                fresh = np.asarray(values[done:frames], dtype=np.float64)
+                sums.append(fresh[:, None])
+                extremes.append(fresh)
+            self._track, self._kept = None, frames
+        return self._work
 
     def _truncate(self, frames: int) -> None:
         self.costs.truncate(frames)
         self.wall.truncate(frames)
         self.walls.truncate(frames)
-        for sums, extremes in self.work.values():
-            sums.truncate(frames)
-            extremes.truncate(frames)
+        self._kept = min(self._kept, frames)
 
 
 _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()

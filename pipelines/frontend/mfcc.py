@@ -132,7 +132,7 @@ class Mfcc:
                 operations={
                     "fma": Linear(per_frame=float(window + noise)),
                     "scalar": Linear(per_frame=fft + filters + dct),
-                    "log": Linear(per_frame=float(n)),
+                    "log.numba": Linear(per_frame=float(n)),
                 },
                 bytes_min=Linear(per_frame=float(least)),
                 bytes_max=Linear(per_frame=float(most)),

@@ -29,6 +29,8 @@ STAGES: dict[str, tuple[str, ...]] = {
     WAIT_STAGE: (),
 }
 
+WAITS = "it waits for the threads that share the block and computes nothing itself"
+
 Array = np.ndarray[Any, Any]
 
 
@@ -78,7 +80,7 @@ class Gmm:
         return {
             "score.gaussians": gaussians_cost(self.parameters, frames),
             "score.log": log_cost(self.parameters, frames),
-            WAIT_STAGE: Cost(),
+            WAIT_STAGE: Cost(unmodelled=WAITS),
         }
 
 
@@ -101,8 +103,18 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         },
         bytes_min=least,
         bytes_max=most,
-        working_set_bytes=parameters + frames * per_frame * FLOAT,
+        working_set_bytes=block_bytes(p, frames),
     )
+
+
+def block_bytes(p: PackedGmm, frames: int) -> float:
+    """What a block of scoring goes through: Gaussians, weights and the densities between them.
+
+    The parameters of a stage are read again only after all of it, so this, and not the parameters
+    alone, says from which level of memory they come.
+    """
+    densities = frames * p.n_codebooks * STREAMS * p.padded_densities * FLOAT
+    return float(p.gaussians.nbytes + p.weights.nbytes + densities)
 
 
 def log_cost(p: PackedGmm, frames: int) -> Cost:
@@ -112,7 +124,7 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
     """
     return Cost(
         operations={
-            "log": Linear(per_work=(1.0, 0.0, 0.0)),
+            "log.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
             "fma": Linear(per_work=(1.0, 0.0, 0.0)),
         },
         bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),

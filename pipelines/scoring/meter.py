@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.spans import Lane, NullLane, Recorder, now_ns
+from profiler.spans import Lane, NullLane, Recorder
 
 GROUP = "scoring"
 
@@ -15,37 +15,23 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        self._clock = now_ns
         self._ids: dict[str, int] = {}
         self._lane: Lane | NullLane = NullLane()
-        self._first = self._frames = self._at = 0
 
     def register(self, recorder: Recorder, stages: dict[str, tuple[str, ...]]) -> None:
         """Make `stages` (name → work counts) known to the recorder."""
-        self._clock = recorder.clock
         for name, work in stages.items():
             self._ids[name] = recorder.stage(name, GROUP, work)
 
     def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
         """A block (or part of one) begins now."""
-        self._lane, self._first, self._frames = lane, first_frame, frames
-        self._at = self._clock()
+        self._lane = lane
+        lane.begin(first_frame, frames)
 
     def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """`stage` ran from the end of the one before until now.
 
         Before `register` nothing is recorded; afterwards an unknown stage is a KeyError.
         """
-        now = self._clock()
         if self._ids:
-            self._lane.put(
-                self._ids[stage],
-                self._at,
-                now,
-                self._first,
-                self._frames,
-                work0,
-                work1,
-                work2,
-            )
-        self._at = now
+            self._lane.lap(self._ids[stage], work0, work1, work2)

@@ -5,6 +5,7 @@ Puts a frame rule before a Gaussian selection strategy, both exchangeable at a b
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,7 +146,11 @@ class GmmScorer:
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
         scored = max(1, self._block // self._skip)
-        costs = self._strategy.costs(scored)
+        threads = self._gmm.team.threads
+        costs = {
+            name: dataclasses.replace(cost, threads=threads)
+            for name, cost in self._strategy.costs(scored).items()
+        }
         if self._skip > 1:
             costs[COPY_STAGE] = self._copy_cost()
         return costs

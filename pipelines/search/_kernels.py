@@ -20,14 +20,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from pipelines.search._intrinsics import now_ns, prefetch
+from pipelines.search._intrinsics import prefetch
 from pipelines.search._layout import (
     ADAPTIVE,
     DONE,
     EMIT_ARCS,
-    EMIT_NS,
     EPSILON_ARCS,
-    EPSILON_NS,
     EXAMINED,
     FRAME,
     HISTORY,
@@ -37,12 +35,12 @@ from pipelines.search._layout import (
     NO_TOKENS,
     OFFSET,
     PENDING,
-    PRUNE_NS,
     SENONES,
     TOKENS,
     M,
     N,
 )
+from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
@@ -380,24 +378,32 @@ def advance(
     queue: Any,
     queued: Any,
     work: Any,
-    times: Any,
     patience_ns: int,
+    spans: Any,
+    stages: tuple[int, int, int],
+    called_ns: int,
+    first_frame: int,
 ) -> tuple[int, int]:  # pragma: no cover - compiled
     """Frames begin … end of `scores`; (frames done so far, why it stopped).
 
     Comes back early to keep within `patience_ns`, when the history is full (the frame is then
-    taken up again from where it can be) and when no token survives.
+    taken up again from where it can be) and when no token survives. Records a span each of emit,
+    epsilon and prune (`stages`) for the frames done into the lent ring `spans`, one after another
+    from `called_ns` on; `first_frame` is the run-global number of frame 0 of `scores`.
     """
     minus = np.float32(-scale)
     started = now_ns()
+    emit_ns = epsilon_ns = prune_ns = 0
+    work[:] = 0
+    status = DONE
     t = begin
     while t < end:
         if registers[PENDING] != 0:
             t0 = now_ns()
             status = prune(states, tokens, slot, history, registers, floats, limits, work)
-            times[PRUNE_NS] += now_ns() - t0
+            prune_ns += now_ns() - t0
             if status != DONE:
-                return t, status
+                break
         t1 = now_ns()
         row[0] = INFINITY
         for s in range(scores.shape[1]):
@@ -405,7 +411,7 @@ def advance(
         before = work[TOKENS], work[EMIT_ARCS], work[SENONES]
         limit = emit(arcs, states, tokens, slot, registers, floats, row, asked, penalty, work)
         t2 = now_ns()
-        times[EMIT_NS] += t2 - t1
+        emit_ns += t2 - t1
         status = close(
             arcs,
             states,
@@ -421,17 +427,26 @@ def advance(
             work,
         )
         t3 = now_ns()
-        times[EPSILON_NS] += t3 - t2
+        epsilon_ns += t3 - t2
         if status != DONE:
             work[TOKENS], work[EMIT_ARCS], work[SENONES] = before
-            return t, status
+            break
         registers[PENDING] = 1
         floats[LIMIT] = limit
         registers[FRAME] += 1
         t += 1
         if t3 - started > patience_ns:
             break
-    return t, DONE
+    if HAS_CLOCK:
+        # What the call itself costs around the three steps belongs to the largest of them.
+        at = max(now_ns() - epsilon_ns - prune_ns, called_ns + emit_ns)
+        first, frames = first_frame + begin, t - begin
+        tokens_passed, arcs_passed, asked_for = work[TOKENS], work[EMIT_ARCS], work[SENONES]
+        put(spans, stages[0], called_ns, at, first, frames, tokens_passed, arcs_passed, asked_for)
+        put(spans, stages[1], at, at + epsilon_ns, first, frames, work[EPSILON_ARCS], 0, 0)
+        at += epsilon_ns
+        put(spans, stages[2], at, at + prune_ns, first, frames, work[EXAMINED], 0, 0)
+    return t, status
 
 
 @numba.njit(cache=True, nogil=True)

@@ -13,9 +13,8 @@ N, M, PENDING, HISTORY, FRAME, N_REGISTERS = range(6)
 # Float registers: what was taken off all costs, the beam that the last cutoff allows, and the cost
 # over which a token of the last frame does not count.
 OFFSET, ADAPTIVE, LIMIT, N_FLOATS = range(4)
-# Work counts of a call, and nanoseconds of its steps.
+# Work counts of a call.
 TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, EXAMINED, N_WORK = range(6)
-EMIT_NS, EPSILON_NS, PRUNE_NS, N_TIMES = range(4)
 DONE, NEED_HISTORY, NO_TOKENS = range(3)
 
 INFINITY = np.float32(np.inf)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from pipelines.search import _history, _kernels
 from pipelines.search import _layout as layout
-from pipelines.search._intrinsics import HAS_CLOCK
 from pipelines.search.wfst import ARC, Graph
 from pipelines.search.words import Word, WordTracer
 from profiler.clock import now_ns
+from profiler.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MIN_ACTIVE = 20
@@ -31,12 +31,18 @@ PATIENCE_NS = 20_000_000
 FRAMES_WITHOUT_CLOCK = 32
 TOKEN_BYTES = 40.0
 """Of a token: ten fields of 4 bytes, see `_kernels`."""
+ENTRY_BYTES = 12.0
+"""Of an entry of the history: previous entry, arc, frame."""
+LINE_BYTES = 64.0
+"""A cache line: what an access to a scattered record moves."""
+BACKTRACE_OPERATIONS = 6.0
+"""Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
 
 _STAGES = {
     "search.emit": ("tokens", "arcs", "senones"),
     "search.epsilon": ("arcs",),
     "search.prune": ("tokens",),
-    "search.backtrace": (),
+    "search.backtrace": ("entries",),
 }
 _NO_LANE = NullLane()
 
@@ -83,9 +89,9 @@ class Viterbi:
         self._registers = np.zeros(layout.N_REGISTERS, dtype=np.int64)
         self._floats = np.zeros(layout.N_FLOATS, dtype=np.float64)
         self._work = np.zeros(layout.N_WORK, dtype=np.int64)
-        self._times = np.zeros(layout.N_TIMES, dtype=np.int64)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
+        self._steps = 0, 0, 0
         self._first_frame = 0
         self._lost = False
         self.complete = False
@@ -97,6 +103,8 @@ class Viterbi:
         """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
+        emit, epsilon, prune = (self._stage[f"search.{s}"] for s in ("emit", "epsilon", "prune"))
+        self._steps = emit, epsilon, prune
 
     def configure(self, config: SearchSettings) -> None:
         """Take over settings, from the next frame on."""
@@ -140,9 +148,10 @@ class Viterbi:
     ) -> None:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
-        Records one span each of search.emit, search.epsilon and search.prune, laid one after
-        another; `tokens` counts those expanded per frame, `arcs` those that were followed, `senones`
-        the different ones looked up per frame. ValueError when the shape is wrong.
+        The kernel records one span each of search.emit, search.epsilon and search.prune per call
+        of it, laid one after another; `tokens` counts those expanded per frame, `arcs` those that
+        were followed, `senones` the different ones looked up per frame. ValueError when the shape
+        is wrong.
         """
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
@@ -151,11 +160,10 @@ class Viterbi:
             )
         scores = np.ascontiguousarray(scores, dtype=np.float32)
         self._latest = (first_frame, len(scores))
-        begin = now_ns()
-        self._work[:] = 0
-        self._times[:] = 0
         done, end = 0, len(scores)
+        called_ns = now_ns()
         while done < end and not self._lost:
+            begin = done
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
             done, status = _kernels.advance(
                 self.graph.states,
@@ -177,15 +185,22 @@ class Viterbi:
                 self._queue,
                 self._queued,
                 self._work,
-                self._times,
                 PATIENCE_NS,
+                lane.lend(),
+                self._steps,
+                called_ns,
+                first_frame,
             )
+            lane.settle()
+            if not HAS_CLOCK:
+                self._record(lane, called_ns, first_frame + begin, done - begin)
+            # Should there be another call, making room for it belongs to that call's first step.
+            called_ns = now_ns()
             if status == layout.NEED_HISTORY:
                 self._make_room()
             elif status == layout.NO_TOKENS:
                 # Every path has cost infinity: only scores that are not numbers do that.
                 self._lost = True
-        self._record(lane, begin, now_ns(), first_frame, end)
 
     def wanted(self) -> NDArray[np.int64]:
         """Senones that the next frame will look up, ascending."""
@@ -214,6 +229,7 @@ class Viterbi:
             begin,
             now_ns(),
             *self._latest,  # charged where it happens: frames already shown keep their cost
+            self._tracer.entries,
         )
         return words
 
@@ -224,72 +240,59 @@ class Viterbi:
         additions and 2 comparisons, an epsilon arc an addition and 2 comparisons, a token that is
         pruned or kept 4 comparisons and a subtraction. Least bytes: each token's and arc's record
         once (40 and 16). Most: a cache line of 64 for an arc, one for its target's slot, one for
-        the token there, and a token's fields read and written once per pass over them.
+        the token there, and a token's fields read and written once per pass over them. Which record
+        comes next is known only from the one before, so that all are scattered. Backtrace counts
+        the entries of the path that were followed; making words of them is Python and in no count.
         """
         senones = self.graph.n_senones
-        line = 64.0
         tokens = TOKEN_BYTES * float(self._limits[2])
+        # Of the graph a frame touches what its tokens stand on, and where their arcs lead.
+        states = min(2.0 * self._limits[2], float(self.graph.n_states))
+        touched = tokens + states * self.graph.n_bytes / self.graph.n_states
         emit = Cost(
             {"scalar": Linear(per_work=(3.0, 4.0, 0.0)), "fma": Linear(per_frame=1.0 * senones)},
             Linear(per_frame=4.0 * senones, per_work=(TOKEN_BYTES, ARC.itemsize, 0.0)),
-            Linear(per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, 3 * line, 0.0)),
-            self.graph.n_bytes + tokens,
+            Linear(per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, 3 * LINE_BYTES, 0.0)),
+            touched,
+            scattered=True,
         )
         epsilon = Cost(
             {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
             Linear(per_work=(ARC.itemsize, 0.0, 0.0)),
-            Linear(per_work=(3 * line, 0.0, 0.0)),
-            self.graph.n_bytes + tokens,
+            Linear(per_work=(3 * LINE_BYTES, 0.0, 0.0)),
+            touched,
+            scattered=True,
         )
         prune = Cost(
             {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
             Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
-            Linear(per_work=(2 * TOKEN_BYTES + 2 * line, 0.0, 0.0)),
-            tokens,
+            Linear(per_work=(2 * TOKEN_BYTES + 2 * LINE_BYTES, 0.0, 0.0)),
+            touched,
+            scattered=True,
+        )
+        backtrace = Cost(
+            {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
+            Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
+            Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
+            float(self._history.nbytes) + self.graph.n_bytes,
+            scattered=True,
         )
         return {
             "search.emit": emit,
             "search.epsilon": epsilon,
             "search.prune": prune,
-            "search.backtrace": Cost(),
+            "search.backtrace": backtrace,
         }
 
-    def _record(
-        self, lane: Lane | NullLane, begin: int, end: int, first_frame: int, frames: int
-    ) -> None:
-        emit, epsilon, prune = (int(t) for t in self._times)
-        spare = end - begin - emit - epsilon - prune
-        # What the call itself costs around the kernels belongs to the largest of the three.
-        emit += max(spare, 0)
-        w = self._work
-        at = begin + emit
-        lane.put(
-            self._stage["search.emit"],
-            begin,
-            at,
-            first_frame,
-            frames,
-            int(w[layout.TOKENS]),
-            int(w[layout.EMIT_ARCS]),
-            int(w[layout.SENONES]),
-        )
-        lane.put(
-            self._stage["search.epsilon"],
-            at,
-            at + epsilon,
-            first_frame,
-            frames,
-            int(w[layout.EPSILON_ARCS]),
-        )
-        at += epsilon
-        lane.put(
-            self._stage["search.prune"],
-            at,
-            at + prune,
-            first_frame,
-            frames,
-            int(w[layout.EXAMINED]),
-        )
+    def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
+        """Where kernels have no clock: all time to the largest step, to each its counts."""
+        emit, epsilon, prune = self._steps
+        counts = self._work.tolist()
+        at = now_ns()
+        asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
+        lane.put(emit, begin, at, first, frames, *asked)
+        lane.put(epsilon, at, at, first, frames, counts[layout.EPSILON_ARCS])
+        lane.put(prune, at, at, first, frames, counts[layout.EXAMINED])
 
     def _words(self, final: bool) -> list[Word]:
         pending = bool(self._registers[layout.PENDING])

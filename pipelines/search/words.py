@@ -38,6 +38,8 @@ class WordTracer:
         self._graph = graph
         self._entries = np.empty(1024, dtype=np.int32)
         self._anchor = _Anchor()
+        self.entries = 0
+        """How many entries of the history the last call followed."""
 
     def reset(self) -> None:
         """A new utterance begins, or the history was renumbered."""
@@ -47,6 +49,7 @@ class WordTracer:
         """Words of the path that ends in `entry`, with first frame and number of frames."""
         graph = self._graph
         n, reached = self._trace(history, entry)
+        self.entries = n
         anchor = self._anchor if reached else _Anchor()
         entries = self._entries[:n][::-1]
         arcs = graph.arcs[history[entries, 1]]

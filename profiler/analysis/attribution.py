@@ -8,13 +8,14 @@ tiling: the split uses the compulsory end (it never blames memory for more than 
 verdict looks at both. See Williams et al. 2009 (roofline) and Treibig & Hager (execution-cache-memory).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from profiler.machine.peaks import Peaks
-from profiler.spans import Cost
+from profiler.spans import WORK_COUNTS, Cost, Linear
 
 COMPUTE_BOUND: Final = "compute-bound"
 MEMORY_BOUND: Final = "memory-bound"
@@ -28,56 +29,54 @@ BOUND_SHARE: Final = 0.5
 NS: Final = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """What the roofs say of some spans, ns each (float64 [n] or sums): median roofs and best roofs.
+class Roofs(NamedTuple):
+    """A cost law in ns at the machine's roofs: median roofs, and the best that any repeat reached.
 
-    `complete` is false when an operation class has no measured roof; `known` when there are any roofs.
+    All are linear in a span's counts, so sums over spans follow from the sums of their counts.
+    `complete` is false when an operation class or the bandwidth has no measured roof.
     """
 
-    arithmetic: np.ndarray
-    traffic_min: np.ndarray
-    traffic_max: np.ndarray
-    least: np.ndarray
-    known: bool
+    arithmetic: Linear
+    traffic_min: Linear
+    traffic_max: Linear
+    least_arithmetic: Linear
+    least_traffic: Linear
     complete: bool
 
 
-def times(spans: np.ndarray, cost: Cost, peaks: Peaks, threads: int = 1) -> Times:
-    """Return what arithmetic and traffic of `spans` (dtype SPAN [n]) take at the machine's roofs.
-
-    `least` is the shortest time any repeat of the calibration would allow; a span below it is a defect.
-    """
-    arithmetic = np.zeros(len(spans))
-    best = np.zeros(len(spans))
+def roofs(cost: Cost, peaks: Peaks) -> Roofs:
+    """Return what `cost` takes at the roofs of as many threads as share its work."""
+    arithmetic, best = [], []
     complete = True
     for name, law in cost.operations.items():
-        roof = peaks.rate(name, threads)
+        roof = peaks.rate(name, cost.threads)
         if roof is None:
             complete = False
             continue
-        amount = law.of(spans)
-        arithmetic += amount * (NS / roof.median)
-        best += amount * (NS / roof.high)
-    low, high = cost.bytes_min.of(spans), cost.bytes_max.of(spans)
-    memory = peaks.bandwidth(cost.working_set_bytes, threads)
+        arithmetic.append((law, NS / roof.median))
+        best.append((law, NS / roof.high))
+    memory = peaks.bandwidth(cost.working_set_bytes, cost.threads)
+    low = high = least = Linear()
     if memory is None:
-        zeros = np.zeros(len(spans))
-        return Times(arithmetic, zeros, zeros, best, bool(peaks), False)
-    per_byte = NS / memory.median
-    return Times(
-        arithmetic,
-        low * per_byte,
-        np.maximum(low, high) * per_byte,
-        np.maximum(best, low * (NS / memory.high)),
-        bool(peaks),
-        complete,
-    )
+        complete = False
+    else:
+        low = _sum([(cost.bytes_min, NS / memory.median)])
+        high = _sum([(cost.bytes_max, NS / memory.median)])
+        least = _sum([(cost.bytes_min, NS / memory.high)])
+    return Roofs(_sum(arithmetic), low, high, _sum(best), least, complete)
 
 
-def split(
-    spans: np.ndarray, cost: Cost | None, peaks: Peaks, threads: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
+def _sum(terms: Iterable[tuple[Linear, float]]) -> Linear:
+    fixed = per_frame = 0.0
+    work = [0.0] * WORK_COUNTS
+    for law, factor in terms:
+        fixed += law.fixed * factor
+        per_frame += law.per_frame * factor
+        work = [w + f * factor for w, f in zip(work, law.per_work, strict=True)]
+    return Linear(fixed, per_frame, (work[0], work[1], work[2]))
+
+
+def split(spans: np.ndarray, cost: Cost | None, peaks: Peaks) -> tuple[np.ndarray, np.ndarray]:
     """Return (compute ns, memory ns) of each span, float64 [n]; the rest of its time is unexplained.
 
     Without a cost law or without roofs both are zero. The arithmetic is done span by span, so the result
@@ -86,26 +85,38 @@ def split(
     duration = spans["duration_ns"].astype(np.float64)
     if cost is None or not peaks:
         return np.zeros(len(spans)), np.zeros(len(spans))
-    roof = times(spans, cost, peaks, threads)
-    compute = np.clip(roof.arithmetic, 0.0, duration)
-    memory = np.clip(roof.traffic_min - roof.arithmetic, 0.0, duration - compute)
+    law = roofs(cost, peaks)
+    arithmetic = law.arithmetic.of(spans)
+    compute = np.clip(arithmetic, 0.0, duration)
+    memory = np.clip(law.traffic_min.of(spans) - arithmetic, 0.0, duration - compute)
     return compute, memory
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Sums over a stage's spans that its verdict rests on; times in ns, None where not known."""
+    """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
+
+    `least_ns`: the shortest time that any repeat of the calibration would allow. `call_ns`: what one call
+    costs. `complete`: every operation class has a measured roof. `unit`, `units`: what the stage counts
+    its work in, and how many. `scattered`, `reason`: of the cost law (`Cost.scattered`, `.unmodelled`).
+    """
 
     time_ns: float
     calls: float
     frames: float
-    arithmetic_ns: float | None
-    traffic_min_ns: float | None
-    traffic_max_ns: float | None
-    least_ns: float | None
-    bytes_min: float | None
-    call_ns: float | None
-    complete: bool
+    arithmetic_ns: float | None = None
+    traffic_min_ns: float | None = None
+    traffic_max_ns: float | None = None
+    least_ns: float | None = None
+    bytes_min: float | None = None
+    bytes_max: float | None = None
+    call_ns: float | None = None
+    complete: bool = True
+    working_set: float | None = None
+    unit: str = ""
+    units: float = 0.0
+    scattered: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +135,19 @@ def judge(e: Evidence) -> Verdict:
         return Verdict(None, "–", "Did not run.")
     if e.arithmetic_ns is None or e.traffic_min_ns is None or e.traffic_max_ns is None:
         return Verdict(
-            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_unit(e)}; {_missing(e)}."
+            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_missing(e)}."
         )
     grade = "D" if not e.complete else "C" if e.bytes_min else "B"
-    verdict = _verdict(e, e.arithmetic_ns, e.traffic_min_ns, e.traffic_max_ns)
+    high = max(e.traffic_min_ns, e.traffic_max_ns)
+    verdict = _verdict(e, e.arithmetic_ns, e.traffic_min_ns, high)
     defect = None
     if e.least_ns is not None and e.least_ns > e.time_ns:
         defect = (
             f"It ran in {e.time_ns / e.least_ns:.0%} of the least time that the machine's measured peaks "
             "allow, so its cost law or a peak is wrong."
         )
-    return Verdict(verdict, grade, _sentence(e, verdict), defect)
+    sentence = _sentence(e, verdict, e.arithmetic_ns, e.traffic_min_ns, high)
+    return Verdict(verdict, grade, sentence, defect)
 
 
 def _verdict(e: Evidence, arithmetic: float, low: float, high: float) -> str:
@@ -151,35 +164,48 @@ def _verdict(e: Evidence, arithmetic: float, low: float, high: float) -> str:
     return UNEXPLAINED
 
 
-def _sentence(e: Evidence, verdict: str) -> str:
-    calls, unit = e.calls, _unit(e)
-    arithmetic, low, high = e.arithmetic_ns or 0.0, e.traffic_min_ns or 0.0, e.traffic_max_ns or 0.0
+def _sentence(e: Evidence, verdict: str, arithmetic: float, low: float, high: float) -> str:
+    calls, call = e.calls, _call(e)
+    took = _time(e.time_ns / calls)
     parts = []
     if e.bytes_min:
         rate = e.bytes_min / e.time_ns
-        parts.append(f"Reads {_bytes(e.bytes_min / calls)} per {unit} at {rate:.3g} GB/s")
-    took = f"of the {_time(e.time_ns / calls)}"
-    parts.append(f"arithmetic alone would take {_time(arithmetic / calls)} {took}")
+        parts.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
+    if arithmetic:
+        parts.append(f"arithmetic alone would take {_time(arithmetic / calls)} of the {took}")
+    else:
+        parts.append(f"computes nothing in the {took}")
     if verdict == MEMORY_BOUND:
         parts.append(f"those bytes take {_time(low / calls)} at this machine's bandwidth")
     elif verdict == UNDECIDED:
-        parts.append(f"its traffic takes {_time(low / calls)} to {_time(high / calls)}")
+        most = _bytes(max(e.bytes_min or 0.0, e.bytes_max or 0.0) / calls)
+        parts.append(
+            f"its traffic takes {_time(low / calls)} if every byte moves once and "
+            f"{_time(high / calls)} for the {most} of its tiling, and the truth lies between"
+        )
     elif verdict == OVERHEAD_BOUND:
         parts.append(f"starting a call costs {_time(e.call_ns or 0.0)}")
-    elif verdict == UNEXPLAINED:
+    elif verdict == UNEXPLAINED and not e.scattered:
         share = min(max(arithmetic, low) / e.time_ns, 1.0)
-        parts.append(f"arithmetic and traffic account for {share:.0%}")
+        parts.append(f"its roofs account for {share:.0%}, what the rest waits for was not measured")
+    if e.scattered and verdict in {UNDECIDED, UNEXPLAINED}:
+        each = f"each of its {e.unit} takes {_time(e.time_ns / e.units)}: " if e.units else ""
+        where = f" over {_bytes(e.working_set)}" if e.working_set else ""
+        parts.append(
+            f"{each}its data lie scattered{where} and each step waits for the loads and branches "
+            "before it, which is latency and under no roof"
+        )
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
 
 
 def _missing(e: Evidence) -> str:
     if e.bytes_min is None:
-        return "what it computes is not modelled"
+        return e.reason or "what it computes is not modelled"
     return "the machine's peaks were not measured"
 
 
-def _unit(e: Evidence) -> str:
+def _call(e: Evidence) -> str:
     return "frame" if e.frames <= e.calls else "block"
 
 

@@ -1,17 +1,18 @@
 """Where the time of a session, or of a stretch of its frames, went: by category and by stage.
 
 Categories come from the same per-frame sums as the live chart, so that table and chart agree to the last
-nanosecond. Stage rows add up their spans, those on the edge of a stretch by the part that lies in it.
+nanosecond. Stage rows come from `StageSums`: their spans, those on the edge of a stretch by the part that
+lies in it.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
-from profiler.analysis.attribution import Evidence, judge, times
-from profiler.analysis.tiles import LEAF_GROUPS, group_codes, tile
-from profiler.analysis.track import CATEGORIES, CostTrack, by_stage_and_epoch, threads_by_epoch
+from profiler.analysis.attribution import Evidence, judge, roofs
+from profiler.analysis.device import hidden_ns
+from profiler.analysis.stage_sums import Sums
+from profiler.analysis.track import CATEGORIES, CostTrack
+from profiler.session.model import StageInfo
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
@@ -87,30 +88,40 @@ def breakdown(
 ) -> Breakdown:
     """Return the breakdown of the frames first_frame … last_frame − 1 (None: from the beginning, to the end).
 
-    `track`: an up-to-date CostTrack of the same session, where there is one (it saves making another).
+    `track`: an up-to-date CostTrack of the same session, where there is one. With it, a stretch of an
+    hour's recording takes milliseconds; without, everything is summed up first.
     """
     if track is None:
         track = CostTrack()
         track.update(session)
+    track.stages.update(session)
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
     last = max(last, first)
-    sums = track.categories_ns[first:last].sum(axis=0)
-    wall = float(track.wall_ns[first:last].sum())
+    sums = track.total_ns(first, last)
+    wall = float(sums.sum())
     whole = first_frame is None and last_frame is None
     audio = _audio_seconds(session, first, last)
-    idle, setup = _outside(session, first, last, whole)
+    bounds = (None, None) if whole else (first, last)
+    found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
+    outside = {"idle": 0.0, "setup": 0.0}
+    for lane, stage, epoch, part in track.stages.within(session, *bounds):
+        group = session.stages[stage].group
+        if group in outside:
+            outside[group] += part.time
+        else:
+            found.setdefault((lane, stage), []).append((epoch, part))
     return Breakdown(
         first,
         last,
         wall,
         audio,
         wall / 1e9 / audio if audio else None,
-        idle,
-        setup,
+        outside["idle"],
+        outside["setup"],
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
-        None,
-        _rows(session, first, last, whole, wall),
+        hidden_ns(session, first, None if last_frame is None else last),
+        _rows(session, found, wall),
         recorder_cost(session, wall if whole else None),
     )
 
@@ -120,9 +131,13 @@ def recorder_cost(session: Session, wall_ns: float | None) -> dict[str, Any]:
     spans = sum(lane.recorded for lane in session.lanes.values())
     dropped = sum(lane.dropped for lane in session.lanes.values())
     measured = session.meta.get("recorder")
-    per_span = measured.get("ns_per_span") if isinstance(measured, dict) else None
+    measured = measured if isinstance(measured, dict) else {}
+    per_span = measured.get("ns_per_span")
     if not isinstance(per_span, int | float):
         per_span = None
+    elif isinstance(per_reading := measured.get("ns_per_counted_span"), int | float):
+        # With counters on, every span of the decode lane reads them too.
+        per_span += per_reading
     on_wall = sum(lane.recorded + lane.dropped for lane in session.lanes.values() if lane.decode)
     share = on_wall * per_span / wall_ns if per_span is not None and wall_ns else None
     return {"ns_per_span": per_span, "spans": spans, "dropped": dropped, "perturbation": share}
@@ -140,148 +155,125 @@ def _audio_seconds(session: Session, first: int, last: int) -> float:
     return seconds + max(last - first - named, 0) * FRAME_SECONDS
 
 
-def _part(spans: np.ndarray, first: int, last: int, whole: bool) -> np.ndarray:
-    """Return which part of each span lies in the frames [first, last), float64 [n] of 0…1."""
-    if whole:
-        return np.ones(len(spans))
-    frames = np.maximum(spans["frames"], 1).astype(np.int64)
-    begin = spans["first_frame"].astype(np.int64)
-    inside = np.minimum(begin + frames, last) - np.maximum(begin, first)
-    return np.clip(inside, 0, None) / frames
-
-
-def _outside(session: Session, first: int, last: int, whole: bool) -> tuple[float, float]:
-    """Return idle and setup time in ns, of all lanes."""
-    spans, codes = session.spans, group_codes(session.stages)
-    if not len(spans):
-        return 0.0, 0.0
-    group = codes[spans["stage"]]
-    found = []
-    for name in ("idle", "setup"):
-        chosen = spans[group == GROUPS.index(name)]
-        found.append(float(chosen["duration_ns"] @ _part(chosen, first, last, whole)))
-    return found[0], found[1]
-
-
-def _rows(session: Session, first: int, last: int, whole: bool, wall_ns: float) -> list[StageRow]:
-    spans, codes = session.spans, group_codes(session.stages)
-    shown = [GROUPS.index(group) for group in (*LEAF_GROUPS, "overhead")]
-    rows: list[tuple[int, StageRow]] = []
-    for lane in session.lanes.values():
-        mine = spans[spans["lane"] == lane.id]
-        if not len(mine):
-            continue
-        if lane.decode:
-            # A leaf outside every tile belongs to no wall time, and to no row either.
-            group = codes[mine["stage"]]
-            tiled = tile(mine, codes)
-            keep = group == GROUPS.index("overhead")
-            keep[tiled.leaf_positions] = True
-            mine = mine[keep]
-        else:
-            mine = mine[np.isin(codes[mine["stage"]], shown)]
-        part = _part(mine, first, last, whole)
-        mine, part = mine[part > 0], part[part > 0]
-        by_stage: dict[int, list[tuple[np.ndarray, int]]] = {}
-        for picked, stage, epoch in by_stage_and_epoch(mine):
-            by_stage.setdefault(stage, []).append((picked, epoch))
-        for stage, pieces in by_stage.items():
-            row = _row(session, stage, lane.name, lane.decode, mine, part, pieces, wall_ns)
-            rows.append((stage, row))
-    order = {name: i for i, name in enumerate(GROUPS)}
-    rows.sort(key=lambda item: (order[item[1].group], item[0]))
-    return [row for _, row in rows]
+def _rows(
+    session: Session, found: dict[tuple[int, int], list[tuple[int, Sums]]], wall_ns: float
+) -> list[StageRow]:
+    lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
+    keys = sorted(
+        found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
+    )
+    return [_row(session, lane, stage, found[lane, stage], wall_ns) for lane, stage in keys]
 
 
 def _row(
-    session: Session,
-    number: int,
-    lane: str,
-    on_wall: bool,
-    spans: np.ndarray,
-    part: np.ndarray,
-    pieces: list[tuple[np.ndarray, int]],
-    wall_ns: float,
+    session: Session, lane: int, number: int, parts: list[tuple[int, Sums]], wall_ns: float
 ) -> StageRow:
-    stage = session.stages[number]
-    threads = threads_by_epoch(session)
-    sums: dict[str, float] = {}
-    operations: dict[str, float] = {}
-    modelled = complete = True
-    working_set = 0.0
-
-    def add(name: str, amounts: Any, weight: np.ndarray) -> None:
-        sums[name] = sums.get(name, 0.0) + float(np.asarray(amounts, np.float64) @ weight)
-
-    for picked, epoch in pieces:
-        some, weight = spans[picked], part[picked]
-        duration = some["duration_ns"].astype(np.float64)
-        add("time", duration, weight)
-        add("calls", np.ones(len(some)), weight)
-        add("frames", some["frames"], weight)
-        for i, name in enumerate(stage.work):
-            add(f"work {name}", some[f"work{i}"], weight)
+    """Put the sums of a stage's epochs together, each at the roofs of its own law."""
+    stage, peaks = session.stages[number], session.calibration
+    total = [sum(values) for values in zip(*(_figures(part) for _, part in parts), strict=True)]
+    time, calls, frames, compute, memory, *work = total
+    model = _Model()
+    for epoch, part in parts:
         cost = session.costs.get((number, epoch))
         if cost is None or cost.is_empty:
-            modelled = False
+            model.known = False
+            model.reason = cost.unmodelled if cost is not None else ""
             continue
+        counts = (part.calls, part.frames, part.work)
         for name, law in cost.operations.items():
-            operations[name] = operations.get(name, 0.0) + float(law.of(some) @ weight)
-        add("bytes_min", cost.bytes_min.of(some), weight)
-        add("bytes_max", cost.bytes_max.of(some), weight)
-        add("transferred", cost.transferred.of(some), weight)
-        working_set = max(working_set, cost.working_set_bytes)
-        roof = times(some, cost, session.calibration, threads.get(epoch, 1))
-        complete &= roof.complete
-        add("arithmetic", roof.arithmetic, weight)
-        add("traffic_min", roof.traffic_min, weight)
-        add("traffic_max", roof.traffic_max, weight)
-        add("least", roof.least, weight)
-        compute = np.clip(roof.arithmetic, 0.0, duration)
-        add("compute", compute, weight)
-        add("memory", np.clip(roof.traffic_min - roof.arithmetic, 0.0, duration - compute), weight)
+            model.operations[name] = model.operations.get(name, 0.0) + law.total(*counts)
+        low, high = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
+        at = roofs(cost, peaks)
+        model.bytes_min += low
+        model.bytes_max += max(low, high)
+        model.transferred += cost.transferred.total(*counts)
+        model.working_set = max(model.working_set, cost.working_set_bytes)
+        model.scattered |= cost.scattered
+        model.complete &= at.complete
+        model.arithmetic += at.arithmetic.total(*counts)
+        model.traffic_min += at.traffic_min.total(*counts)
+        model.traffic_max += max(at.traffic_min.total(*counts), at.traffic_max.total(*counts))
+        # The least is counted per epoch: what one gains over its roof another may not lend it.
+        model.least += max(at.least_arithmetic.total(*counts), at.least_traffic.total(*counts))
+    known, timed = model.known, model.known and bool(peaks)
 
-    roofs = modelled and bool(session.calibration)
+    def given(value: float, there: bool) -> float | None:
+        return value if there else None
 
-    def of(name: str, there: bool) -> float | None:
-        return sums.get(name) if there else None
-
+    unit, units = _largest_count(stage, work)
     verdict = judge(
         Evidence(
-            sums["time"],
-            sums["calls"],
-            sums["frames"],
-            of("arithmetic", roofs),
-            of("traffic_min", roofs),
-            of("traffic_max", roofs),
-            of("least", roofs),
-            of("bytes_min", modelled),
-            session.calibration.overhead_ns("numpy"),
-            complete,
+            time,
+            calls,
+            frames,
+            given(model.arithmetic, timed),
+            given(model.traffic_min, timed),
+            given(model.traffic_max, timed),
+            given(model.least, timed),
+            given(model.bytes_min, known),
+            given(model.bytes_max, known),
+            peaks.overhead_ns("numpy"),
+            model.complete,
+            given(model.working_set, known),
+            unit,
+            units,
+            model.scattered,
+            model.reason,
         )
     )
+    on_wall = session.lanes[lane].decode
     return StageRow(
         stage.name,
         stage.group,
-        lane,
-        sums["time"],
-        sums["time"] / wall_ns if wall_ns and on_wall else None,
-        round(sums["calls"]) or 1,
-        sum(operations.values()) if modelled else None,
-        of("bytes_min", modelled),
-        of("bytes_max", modelled),
-        {**{name: sums[f"work {name}"] for name in stage.work}, "frames": sums["frames"]},
-        working_set if modelled else None,
+        session.lanes[lane].name,
+        time,
+        time / wall_ns if wall_ns and on_wall else None,
+        round(calls) or 1,
+        given(sum(model.operations.values()), known),
+        given(model.bytes_min, known),
+        given(model.bytes_max, known),
+        {**dict(zip(stage.work, work, strict=False)), "frames": frames},
+        given(model.working_set, known),
         verdict.verdict,
         verdict.evidence,
         verdict.sentence,
         verdict.defect,
-        of("transferred", modelled),
-        operations if modelled else {},
-        of("arithmetic", roofs),
-        of("traffic_min", roofs),
-        of("traffic_max", roofs),
-        of("compute", roofs),
-        of("memory", roofs),
-        max(sums["time"] - sums["compute"] - sums["memory"], 0.0) if roofs else None,
+        given(model.transferred, known),
+        model.operations if known else {},
+        given(model.arithmetic, timed),
+        given(model.traffic_min, timed),
+        given(model.traffic_max, timed),
+        given(compute, timed),
+        given(memory, timed),
+        given(max(time - compute - memory, 0.0), timed),
     )
+
+
+@dataclass
+class _Model:
+    """What the cost laws say of a stage; `known` is false where any of its epochs has none."""
+
+    known: bool = True
+    reason: str = ""
+    operations: dict[str, float] = field(default_factory=dict)
+    bytes_min: float = 0.0
+    bytes_max: float = 0.0
+    transferred: float = 0.0
+    working_set: float = 0.0
+    arithmetic: float = 0.0
+    traffic_min: float = 0.0
+    traffic_max: float = 0.0
+    least: float = 0.0
+    scattered: bool = False
+    complete: bool = True
+
+
+def _figures(part: Sums) -> tuple[float, ...]:
+    return (part.time, part.calls, part.frames, part.compute, part.memory, *part.work)
+
+
+def _largest_count(stage: StageInfo, work: list[float]) -> tuple[str, float]:
+    """The work count that says most about how often a stage touched its data."""
+    counts = dict(zip(stage.work, work, strict=False))
+    name = max(counts, key=lambda each: counts[each], default="")
+    return name, counts.get(name, 0.0)

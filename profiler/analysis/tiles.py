@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.spans import GROUPS, TILING, Stage
+from profiler.spans import GROUPS, SPAN, TILING, Stage
 
 LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")
 """The groups whose spans are taken off a tile; what they leave is overhead."""
 
-_TILE_CODES: Final = tuple(GROUPS.index(group) for group in TILING)
-_LEAF_CODES: Final = tuple(GROUPS.index(group) for group in LEAF_GROUPS)
+# By code of the group; the last entry is for stages without one.
+_IS_TILE: Final = np.array([group in TILING for group in (*GROUPS, "")])
+_IS_LEAF: Final = np.array([group in LEAF_GROUPS for group in (*GROUPS, "")])
 
 
 class Tiled(NamedTuple):
@@ -39,17 +40,24 @@ def group_codes(stages: Mapping[int, Stage]) -> np.ndarray:
     return codes
 
 
+def pick(spans: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return spans[positions], four times as fast: as bytes, numpy copies whole records."""
+    rows = np.ascontiguousarray(spans).view(np.uint8).reshape(len(spans), SPAN.itemsize)
+    return rows.take(positions, axis=0).view(SPAN)[:, 0]
+
+
 def tile(spans: np.ndarray, codes: np.ndarray) -> Tiled:
     """Sort out the spans of one decode lane (dtype SPAN [n], in order of arrival)."""
     group = codes[spans["stage"]]
-    tile_positions = np.flatnonzero(np.isin(group, _TILE_CODES))
+    tile_positions = np.flatnonzero(_IS_TILE[group])
     used = int(tile_positions[-1]) + 1 if len(tile_positions) else 0
-    tiles = spans[tile_positions]
-    positions = np.flatnonzero(np.isin(group[:used], _LEAF_CODES))
+    tiles = pick(spans, tile_positions)
+    positions = np.flatnonzero(_IS_LEAF[group[:used]])
     tile_of = np.searchsorted(tile_positions, positions)
-    leaves = spans[positions]
-    home = tiles[tile_of]
-    inside = (leaves["start_ns"] >= home["start_ns"]) & (
-        leaves["start_ns"] + leaves["duration_ns"] <= home["start_ns"] + home["duration_ns"]
-    )
-    return Tiled(tiles, leaves[inside], tile_of[inside], tile_positions, positions[inside], used)
+    leaves = pick(spans, positions)
+    begin, end = leaves["start_ns"], leaves["start_ns"] + leaves["duration_ns"]
+    opens, closes = tiles["start_ns"], tiles["start_ns"] + tiles["duration_ns"]
+    inside = (begin >= opens[tile_of]) & (end <= closes[tile_of])
+    if not inside.all():
+        leaves, tile_of, positions = leaves[inside], tile_of[inside], positions[inside]
+    return Tiled(tiles, leaves, tile_of, tile_positions, positions, used)

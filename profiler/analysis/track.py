@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis import attribution
+from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.tiles import group_codes, tile
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, SPAN
@@ -38,6 +39,15 @@ MAX_FRAMES: Final = 1 << 25
 SLACK_FRAMES: Final = 1 << 20
 """How far ahead of the decoded frames (2.9 hours) a span may lie: features are made per utterance."""
 
+SUMMED_TOGETHER: Final = 64
+"""Frames that `CostTrack.total_ns` takes for one row."""
+
+LONG: Final = 4
+"""A span of more than so many times the usual frames is spread by itself …"""
+
+MOST_LONG: Final = 1024
+"""… as long as such spans are few, and cover the frames no more often than this."""
+
 _DECODE: Final = GROUPS.index("decode")
 _WORK_NAMES: Final = {
     ("scoring", "senones"): "senones scored",
@@ -51,11 +61,13 @@ class CostTrack:
     `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, 7], columns CATEGORIES;
     `wall_ns`: float64 [n_frames], their sum. `work`: name → float64 [n_frames]; counts of one name are
     added up over the stages that report it, except that senones scored and senones asked are two names.
-    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array.
+    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `stages`: the sums
+    by stage of the same session, which `breakdown` keeps up to date.
     """
 
     def __init__(self) -> None:
         self._generation = -1
+        self.stages = StageSums()
         self._reset()
 
     def _reset(self) -> None:
@@ -63,6 +75,7 @@ class CostTrack:
         self.misplaced = 0
         self._decoded = 0
         self._consumed = 0
+        self._expected = 0
         self._waiting: dict[int, np.ndarray] = {}
         self._categories = _PerFrame(len(CATEGORIES))
         self._wall = _PerFrame(1)
@@ -72,6 +85,15 @@ class CostTrack:
     def categories_ns(self) -> np.ndarray:
         """Time per frame and category, float64 [n_frames, 7] in ns."""
         return self._categories.first(self.n_frames)
+
+    def total_ns(self, first: int, last: int) -> np.ndarray:
+        """Sum of the categories over the frames first … last − 1, float64 [7] in ns."""
+        rows = self.categories_ns[first:last]
+        # Wide rows are summed up with vector instructions, rows of seven are not: six times as fast.
+        wide = len(rows) // SUMMED_TOGETHER * SUMMED_TOGETHER
+        folded = rows[:wide].reshape(-1, SUMMED_TOGETHER * len(CATEGORIES)).sum(axis=0)
+        total: np.ndarray = folded.reshape(SUMMED_TOGETHER, -1).sum(axis=0)
+        return total + rows[wide:].sum(axis=0)
 
     @property
     def wall_ns(self) -> np.ndarray:
@@ -95,6 +117,8 @@ class CostTrack:
         changed = False
         codes = group_codes(session.stages)
         lanes = [lane.id for lane in session.lanes.values() if lane.decode]
+        if len(spans) - self._consumed > CHUNK_SPANS:
+            self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):
             fresh = spans[self._consumed : self._consumed + CHUNK_SPANS]
             self._consumed += len(fresh)
@@ -133,14 +157,26 @@ class CostTrack:
         columns[scored, 2] = duration[scored] - compute - memory
 
         placed = self._places(leaves, limit[tile_of])
-        self._spread(self._categories, leaves[placed], columns[placed])
+        if not placed.all():
+            leaves, columns = leaves[placed], columns[placed]
+        self._spread(self._categories, leaves, columns)
         rest = np.zeros((len(tiles), len(CATEGORIES)))
         rest[:, CATEGORIES.index("overhead")] = overhead
         sound = self._places(tiles, limit)
-        self._spread(self._categories, tiles[sound], rest[sound])
-        self._sum_up(leaves[placed], tiles[sound])
-        self._count_work(session, leaves[placed])
-        self._advance(tiles[sound], codes)
+        if not sound.all():
+            tiles, rest = tiles[sound], rest[sound]
+        self._spread(self._categories, tiles, rest)
+        self._sum_up(leaves, tiles)
+        self._count_work(session, leaves)
+        self._advance(tiles, codes)
+
+    def _expect(self, spans: np.ndarray, codes: np.ndarray) -> None:
+        """Make room for all frames that `spans` decode, before they are taken in chunk by chunk."""
+        decoded = spans["frames"].sum(where=codes[spans["stage"]] == _DECODE)
+        # Some more, for the utterance whose features are made and that is not decoded to its end.
+        self._expected = min(self._decoded + int(decoded) + CHUNK_SPANS, MAX_FRAMES)
+        self._categories.reserve(self._expected)
+        self._wall.reserve(self._expected)
 
     def _limit(self, tiles: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the frame that each tile and its leaves may reach; grows with what was decoded."""
@@ -165,22 +201,37 @@ class CostTrack:
 
     def _sum_up(self, *changed: np.ndarray) -> None:
         """Make the wall time of the frames of `changed` spans the sum of their categories."""
-        spans = np.concatenate(changed)
-        if len(spans):
-            first = spans["first_frame"].astype(np.int64)
-            low, high = int(first.min()), int((first + np.maximum(spans["frames"], 1)).max())
-            self._wall.set(low, self._categories.first(high)[low:].sum(axis=1, keepdims=True))
+        stretches = [
+            (int(first.min()), int((first + np.maximum(spans["frames"], 1)).max()))
+            for spans in changed
+            if len(first := spans["first_frame"].astype(np.int64))
+        ]
+        if stretches:
+            low, high = min(low for low, _ in stretches), max(high for _, high in stretches)
+            rows = self._categories.first(high)[low:]
+            # Column by column: summing rows of seven takes numpy ten times as long.
+            total = rows[:, 0].copy()
+            for column in range(1, rows.shape[1]):
+                total += rows[:, column]
+            self._wall.set(low, total[:, None])
 
     def _count_work(self, session: Session, leaves: np.ndarray) -> None:
-        for number in np.unique(leaves["stage"]):
-            stage = session.stages[int(number)]
+        if not len(leaves):
+            return
+        stages = leaves["stage"]
+        first = leaves["first_frame"].astype(np.int64)
+        frames = np.maximum(leaves["frames"], 1).astype(np.int64)
+        for number in np.flatnonzero(np.bincount(stages)).tolist():
+            stage = session.stages[number]
             if not stage.work:
                 continue
-            of_stage = leaves[leaves["stage"] == number]
+            chosen = np.flatnonzero(stages == number)
             for i, name in enumerate(stage.work):
                 key = _WORK_NAMES.get((stage.group, name), name)
                 sums = self._work.setdefault(key, _PerFrame(1))
-                self._spread(sums, of_stage, of_stage[f"work{i}"].astype(np.float64)[:, None])
+                sums.reserve(self._expected)
+                amounts = leaves[f"work{i}"][chosen].astype(np.float64)
+                sums.add(first[chosen], frames[chosen], amounts[:, None])
 
     def _advance(self, tiles: np.ndarray, codes: np.ndarray) -> None:
         blocks = tiles[codes[tiles["stage"]] == _DECODE]
@@ -192,26 +243,12 @@ class CostTrack:
 def scoring_split(session: Session, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (compute ns, memory ns) of scoring spans of any stages and epochs, multiples of GRAIN [n]."""
     compute, memory = np.zeros(len(spans)), np.zeros(len(spans))
-    threads = threads_by_epoch(session)
     for picked, stage, epoch in by_stage_and_epoch(spans):
         compute[picked], memory[picked] = attribution.split(
-            spans[picked],
-            session.costs.get((stage, epoch)),
-            session.calibration,
-            threads.get(epoch, 1),
+            spans[picked], session.costs.get((stage, epoch)), session.calibration
         )
     # Downwards, so that the rest is never negative.
     return np.floor(compute / GRAIN) * GRAIN, np.floor(memory / GRAIN) * GRAIN
-
-
-def threads_by_epoch(session: Session) -> dict[int, int]:
-    """Return the thread count each configuration epoch ran with, where its tree names one."""
-    found = {}
-    for config in session.configs:
-        threads = config.tree.get("threads")
-        if isinstance(threads, int) and threads > 0:
-            found[config.epoch] = threads
-    return found
 
 
 def by_stage_and_epoch(spans: np.ndarray) -> list[tuple[np.ndarray, int, int]]:
@@ -241,23 +278,47 @@ class _PerFrame:
 
     def add(self, first: np.ndarray, frames: np.ndarray, amounts: np.ndarray) -> None:
         """Spread `amounts` [n, columns] over `frames` [n] frames from `first` [n] on."""
-        low, high = int(first.min()), int((first + frames).max())
-        self._reserve(high)
-        share = np.floor(amounts / (frames[:, None] * GRAIN)) * GRAIN
-        rest = amounts - share * frames[:, None]
-        # Steps up where a span begins and down where it ends; their running sum is the amount per frame.
-        steps = np.zeros((high - low + 1, amounts.shape[1]))
-        begin = first - low
-        for column in range(amounts.shape[1]):
-            used = amounts[:, column] != 0.0
-            if not used.any():
-                continue
-            b, n = begin[used], frames[used]
-            step = steps[:, column]
-            np.add.at(step, b, share[used, column] + rest[used, column])
-            np.add.at(step, b + 1, -rest[used, column])
-            np.add.at(step, b + n, -share[used, column])
-        self._store[low:high] += np.cumsum(steps[:-1], axis=0)
+        self._reserve(int((first + frames).max()))
+        # The leaves of a block follow each other and name the same frames: one run instead of them.
+        begins = np.ones(len(first), bool)
+        np.not_equal(first[1:], first[:-1], out=begins[1:])
+        begins[1:] |= frames[1:] != frames[:-1]
+        runs = np.flatnonzero(begins)
+        whole = frames * GRAIN
+        first_of, frames_of = first[runs], frames[runs]
+        # Blocks are alike and follow each other; what is much longer was done for a whole utterance.
+        long = frames_of > LONG * np.median(frames_of)
+        apart = np.flatnonzero(long)
+        few = len(apart) <= MOST_LONG and frames_of[apart].sum() < frames_of.sum() * MOST_LONG
+        if not few:
+            apart, long = apart[:0], np.zeros(len(runs), bool)
+        first_short, frames_short = first_of[~long], frames_of[~long]
+        ends = first_short + frames_short
+        in_a_row = bool((first_short[1:] == ends[:-1]).all())
+        for column in np.flatnonzero(amounts.any(axis=0)).tolist():
+            amount = amounts[:, column]
+            share = np.floor(amount / whole) * GRAIN
+            rest = np.add.reduceat(amount - share * frames, runs)
+            share = np.add.reduceat(share, runs)
+            store = self._store[:, column]
+            for i in apart.tolist():
+                if share[i] or rest[i]:
+                    store[first_of[i] : first_of[i] + frames_of[i]] += share[i]
+                    store[first_of[i]] += rest[i]
+            if len(apart):
+                share, rest = share[~long], rest[~long]
+            if not in_a_row:
+                _add_steps(store, first_short, frames_short, share, rest)
+            elif len(ends):
+                store[first_short[0] : ends[-1]] += np.repeat(share, frames_short)
+                store[first_short] += rest
+
+    def reserve(self, frames: int) -> None:
+        """Make room for `frames` rows at once, where their number is known beforehand."""
+        if frames > len(self._store):
+            store = np.zeros((frames, self._store.shape[1]))
+            store[: len(self._store)] = self._store
+            self._store = store
 
     def set(self, low: int, values: np.ndarray) -> None:
         """Replace the rows from `low` on by `values`."""
@@ -266,6 +327,17 @@ class _PerFrame:
 
     def _reserve(self, frames: int) -> None:
         if frames > len(self._store):
-            store = np.zeros((max(frames, 2 * len(self._store), 1024), self._store.shape[1]))
-            store[: len(self._store)] = self._store
-            self._store = store
+            self.reserve(max(frames, 2 * len(self._store), 1024))
+
+
+def _add_steps(
+    sums: np.ndarray, first: np.ndarray, frames: np.ndarray, share: np.ndarray, rest: np.ndarray
+) -> None:
+    """Add spans that lie anyhow: steps up where one begins and down where it ends, summed up."""
+    low, high = int(first.min()), int((first + frames).max())
+    begin = first - low
+    step = np.zeros(high - low + 1)
+    np.add.at(step, begin, share + rest)
+    np.add.at(step, begin + 1, -rest)
+    np.add.at(step, begin + frames, -share)
+    sums[low:high] += np.cumsum(step[:-1])

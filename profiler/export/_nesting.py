@@ -5,31 +5,38 @@ from collections.abc import Iterator
 import numpy as np
 
 PIECE = 1 << 15
+"""Spans copied and turned into Python numbers at once: an export of any length takes the same memory,
+but for the order (8 bytes per span)."""
 
 
-def in_order(spans: np.ndarray) -> np.ndarray:
-    """Return `spans` by start; of those that start together the longest (the enclosing one) first.
+def in_order(spans: np.ndarray, lane: int | None = None) -> Iterator[np.ndarray]:
+    """Give the spans of `lane` (None: all) by start, in pieces; of those that start together the longest first.
 
     Spans that overlap without nesting, which no sound recording has, are shortened to fit: a viewer
     would otherwise drop them or put them on another track.
     """
-    order = np.lexsort((-spans["duration_ns"], spans["start_ns"]))
-    ordered = spans[order].copy()
     ends: list[int] = []
-    starts = ordered["start_ns"]
-    durations = ordered["duration_ns"]
-    for i, (start, duration) in enumerate(zip(starts.tolist(), durations.tolist(), strict=True)):
-        while ends and ends[-1] <= start:
-            ends.pop()
-        end = start + duration
-        if ends and end > ends[-1]:
-            end = ends[-1]
-            durations[i] = end - start
-        ends.append(end)
-    return ordered
+    order = _order(spans, lane)
+    for begin in range(0, len(order), PIECE):
+        piece = spans[order[begin : begin + PIECE]]
+        durations = piece["duration_ns"]
+        pairs = zip(piece["start_ns"].tolist(), durations.tolist(), strict=True)
+        for i, (start, duration) in enumerate(pairs):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            end = start + duration
+            if ends and end > ends[-1]:
+                end = ends[-1]
+                durations[i] = end - start
+            # A span without length encloses nothing.
+            if end > start:
+                ends.append(end)
+        yield piece
 
 
-def pieces(spans: np.ndarray) -> Iterator[np.ndarray]:
-    """Give `spans` in pieces small enough to turn into Python numbers."""
-    for begin in range(0, len(spans), PIECE):
-        yield spans[begin : begin + PIECE]
+def _order(spans: np.ndarray, lane: int | None) -> np.ndarray:
+    """Return the positions of the spans of `lane`, the enclosing ones first."""
+    if lane is None or (spans["lane"] == lane).all():
+        return np.lexsort((-spans["duration_ns"], spans["start_ns"]))
+    chosen = np.flatnonzero(spans["lane"] == lane)
+    return chosen[np.lexsort((-spans["duration_ns"][chosen], spans["start_ns"][chosen]))]

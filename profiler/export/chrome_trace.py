@@ -10,7 +10,7 @@ import os
 from typing import Any, Final, TextIO
 
 from profiler.export._files import write_text
-from profiler.export._nesting import in_order, pieces
+from profiler.export._nesting import PIECE, in_order
 from profiler.session.model import Marker
 from profiler.session.reader import Session
 
@@ -41,9 +41,7 @@ def _fill(session: Session, file: TextIO) -> None:
     for lane in session.lanes.values():
         _spans(session, lane.id, origin, file)
     for name in session.sample_names:
-        times, values = session.samples(name)
-        pairs = zip(times.tolist(), values.tolist(), strict=True)
-        file.writelines(_counter(name, t - origin, value) for t, value in pairs)
+        _counters(session, name, origin, file)
     file.writelines(_instant(marker, origin) for marker in session.markers)
     file.write("\n]}\n")
 
@@ -61,7 +59,7 @@ def _spans(session: Session, lane: int, origin: int, file: TextIO) -> None:
         stage.id: [f",{json.dumps(name)}:" for name in stage.work]
         for stage in session.stages.values()
     }
-    for piece in pieces(in_order(session.spans[session.spans["lane"] == lane])):
+    for piece in in_order(session.spans, lane):
         lines = []
         for start, duration, stage, _, epoch, frames, first, *work in piece.tolist():
             counts = "".join(f"{key}{n}" for key, n in zip(works[stage], work, strict=False))
@@ -72,10 +70,18 @@ def _spans(session: Session, lane: int, origin: int, file: TextIO) -> None:
         file.write("".join(lines))
 
 
-def _counter(name: str, t_ns: int, value: float) -> str:
-    # JSON knows no infinity and no NaN.
-    number = value if math.isfinite(value) else None
-    return ",\n" + _line("C", name, COUNTER_TID, t_ns, args={"value": number})
+def _counters(session: Session, name: str, origin: int, file: TextIO) -> None:
+    head = f',\n{{"ph":"C","name":{json.dumps(name)},"pid":{PID},"tid":{COUNTER_TID},"ts":'
+    times, values = session.samples(name)
+    for begin in range(0, len(times), PIECE):
+        piece = slice(begin, begin + PIECE)
+        pairs = zip(times[piece].tolist(), values[piece].tolist(), strict=True)
+        # JSON knows no infinity and no NaN, and a viewer no counter without a number.
+        file.writelines(
+            f'{head}{(t - origin) * US:.3f},"args":{{"value":{value!r}}}}}'
+            for t, value in pairs
+            if math.isfinite(value)
+        )
 
 
 def _instant(marker: Marker, origin: int) -> str:

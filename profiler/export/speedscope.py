@@ -11,7 +11,7 @@ from typing import Final, TextIO
 import numpy as np
 
 from profiler.export._files import write_text
-from profiler.export._nesting import in_order, pieces
+from profiler.export._nesting import in_order
 from profiler.session.reader import Session
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
@@ -35,10 +35,11 @@ def _fill(session: Session, file: TextIO) -> None:
     origin = int(session.spans["start_ns"].min()) if len(session.spans) else 0
     separator = ""
     for lane in session.lanes.values():
-        spans = session.spans[session.spans["lane"] == lane.id]
-        if not len(spans):
+        mine = session.spans["lane"] == lane.id
+        if not mine.any():
             continue
-        end = int((spans["start_ns"] + spans["duration_ns"]).max()) - origin
+        ends = session.spans["start_ns"] + session.spans["duration_ns"]
+        end = int(ends.max(where=mine, initial=0)) - origin
         profile = {
             "type": "evented",
             "name": lane.name,
@@ -47,26 +48,39 @@ def _fill(session: Session, file: TextIO) -> None:
             "endValue": end,
         }
         file.write(separator + json.dumps(profile)[:-1] + ',"events":[')
-        comma = ""
-        for event in _events(in_order(spans), origin, index):
-            file.write(comma + event)
+        comma, events = "", _Events(origin, index)
+        for piece in in_order(session.spans, lane.id):
+            file.write(comma + ",".join(events.of(piece)))
             comma = ","
+        file.write("".join("," + event for event in events.rest()))
         file.write("]}")
         separator = ","
     file.write("]}\n")
 
 
-def _events(spans: np.ndarray, origin: int, index: dict[int, int]) -> Iterator[str]:
-    """Give open and close events; `spans` is in order of start and nests."""
-    stack: list[tuple[int, int]] = []
-    for piece in pieces(spans):
-        for start, duration, stage, *_ in piece.tolist():
-            start -= origin
+class _Events:
+    """Open and close events of one lane, whose spans come in order of start and nest."""
+
+    def __init__(self, origin: int, index: dict[int, int]) -> None:
+        self._origin = origin
+        self._index = index
+        self._open: list[tuple[int, int]] = []
+
+    def of(self, spans: np.ndarray) -> Iterator[str]:
+        """Give the events up to the beginning of the last of `spans`."""
+        stack = self._open
+        for start, duration, stage, *_ in spans.tolist():
+            start -= self._origin
             while stack and stack[-1][0] <= start:
-                at, frame = stack.pop()
-                yield f'{{"type":"C","frame":{frame},"at":{at}}}'
-            yield f'{{"type":"O","frame":{index[stage]},"at":{start}}}'
-            stack.append((start + duration, index[stage]))
-    while stack:
-        at, frame = stack.pop()
-        yield f'{{"type":"C","frame":{frame},"at":{at}}}'
+                yield self._close()
+            yield f'{{"type":"O","frame":{self._index[stage]},"at":{start}}}'
+            stack.append((start + duration, self._index[stage]))
+
+    def rest(self) -> Iterator[str]:
+        """Close what is still open."""
+        while self._open:
+            yield self._close()
+
+    def _close(self) -> str:
+        at, frame = self._open.pop()
+        return f'{{"type":"C","frame":{frame},"at":{at}}}'

@@ -130,6 +130,15 @@ def read(values: np.ndarray, repeats: int) -> np.float32:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
+def write(values: np.ndarray, repeats: int) -> None:
+    """Write all of `values` (float32 [n]) `repeats` times, with another number each time."""
+    for r in range(repeats):
+        s = np.float32(r) + np.float32(0.5)
+        for i in range(values.size):
+            values[i] = s
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
 def triad(a: np.ndarray, b: np.ndarray, c: np.ndarray, repeats: int) -> None:
     """a = b + s·c (STREAM's triad) over float32 [n], `repeats` times."""
     for r in range(repeats):

@@ -24,7 +24,7 @@ def describe() -> dict[str, Any]:
         "cores": lambda: {
             "logical": psutil.cpu_count(),
             "physical": psutil.cpu_count(logical=False),
-            "usable": _usable_cores(),
+            "usable": usable_cores(),
         },
         "caches": _caches,
         "memory_bytes": lambda: psutil.virtual_memory().total,
@@ -89,7 +89,8 @@ def _cpu() -> str:
     return platform.processor() or platform.machine()
 
 
-def _usable_cores() -> int | None:
+def usable_cores() -> int | None:
+    """Return how many cores this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count()
 
@@ -109,6 +110,22 @@ def _caches() -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def last_level_caches() -> tuple[int, int] | None:
+    """Return size in bytes and number of the caches farthest from the cores, or None if unknown."""
+    try:
+        caches = [cache for cache in _caches() if cache["type"] != "instruction"]
+    except (OSError, ValueError):
+        return None
+    if not caches:
+        return None
+    last = max(caches, key=lambda cache: cache["level"])
+    sharing = 0
+    for part in last["shared_by"].split(","):
+        first, _, end = part.partition("-")
+        sharing += int(end or first) - int(first) + 1
+    return last["bytes"], max(1, -(-(usable_cores() or 1) // sharing))
 
 
 def _virtualised() -> bool | None:

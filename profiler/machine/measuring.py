@@ -1,233 +1,271 @@
-"""Taking the machine's roofs: GEMM, vector and scalar arithmetic, exp and log, the bandwidth ladder.
+"""Taking the processor's roofs: GEMM and GEMV, vector and scalar arithmetic, exp and log, the bandwidth ladder.
 
 Method as in the Empirical Roofline Tool: sweep working sets with simple kernels and take what the machine
-sustains. Each figure is the median of repeats, kept with the lowest and highest; a repeat lasts
-milliseconds, so that the call does not count. Reads count bytes read, triad 12 bytes per float32 element
-(no write-allocate). GEMM runs through numpy's BLAS; exp and log through numpy, through the C library (a plain
-numba loop) and as vectorised polynomials, because the workload uses all three.
+sustains (see `timing`). Reads and writes count the bytes named (a write's own fetch of the line is not
+counted), triad 12 bytes per float32 element. GEMM and GEMV run through numpy's BLAS; exp and log through
+numpy, through the C library (a plain numba loop) and as vectorised polynomials, because the workload uses
+all of them. A run needs the quick plan for its number of threads; a calibration takes the whole plan.
 """
 
-import hashlib
-import json
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from profiler.errors import Cancelled as Stopped
-from profiler.machine.describe import describe
+from profiler.machine import timing
+from profiler.machine.describe import last_level_caches
 from profiler.machine.peaks import (
     BANDWIDTH,
-    NOMINAL_DTYPE,
     OVERHEAD,
     RATE,
     Cancelled,
     Peaks,
     Progress,
     Roof,
+    size_text,
 )
-from profiler.paths import cache_dir
+from profiler.machine.timing import Effort, Key, Task, Work, is_steady, key_of, roof_of
 
-METHOD: Final = 5
-"""Counted up when a figure is measured differently, so that cached ones are taken again."""
+SMALLEST_BYTES: Final = 16 << 10
+BEYOND_CACHE: Final = 4
+"""The ladder ends at four times the last-level cache: what stays cached there no longer shows."""
 
-LADDER_BYTES: Final = tuple(1 << power for power in range(14, 29))
-"""16 KiB … 256 MiB by doubling: from inside L1 to far beyond any last-level cache of a desk machine."""
+ASSUMED_CACHE_BYTES: Final = 32 << 20
+"""Last-level cache where the system does not tell it."""
 
-TRIAD_BYTES: Final = (24 << 10, 768 << 10, 8 << 20, 256 << 20)
+QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
 GEMM_SIZE: Final = 512
 """512³: 2.6 ms a call at 100 GFLOP/s; best within 2 % of 1024³, four times as many repeats."""
+
+GEMV_SIZE: Final = 384
+"""A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""
 
 VECTOR: Final = 2048
 """Float32 elements of the arithmetic kernels: two arrays of 8 KiB lie in any L1."""
 
-REPEAT_SECONDS: Final = 0.004
-ROUNDS: Final = 9
+NUMPY_VECTOR: Final = 8192
+"""The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
+
 RECHECK_ROUNDS: Final = 5
+RECHECK_ATTEMPTS: Final = 3
+RECHECK_TOLERANCE: Final = 0.03
+"""A re-check that reads slower by more than this is repeated: a passing disturbance is no drift."""
 
-STEADY_SPREAD: Final = 0.1
-"""Rounds of an undisturbed machine differ by 1…5 % (of caches, up to 10 %)."""
-
-ATTEMPTS: Final = 4
-BUSY_SECONDS: Final = 600.0
 BUDGET_SECONDS: Final = 3.5
-"""More rounds are taken until then; what remains after that takes under a second."""
+"""A run's quick plan takes more rounds until then; what remains after that takes under a second."""
+
+PATIENCE_SECONDS: Final = 90.0
+"""The same for a calibration; undisturbed, one thread count takes 12 s."""
+
+VISITS: Final = 3
+"""How often a calibration comes back to what another program disturbed; bursts outlast one visit."""
+
+FIRST_VISIT: Final = 0.8
+"""The first visit's share of the progress bar."""
+
+PAGE_BYTES: Final = 4096
+APART: Final = 21 * 64
+"""Bytes that the streams of a kernel begin apart within a page: about a third of it, in whole lines. A load
+whose address agrees in its last 12 bits with a store just made may wait for it, to no purpose."""
 
 
-class Effort(NamedTuple):
-    """How many rounds to take, and until when (perf_counter) more may be taken on a busy machine."""
+class Step(NamedTuple):
+    """One roof to take: what it is, and how."""
 
-    rounds: int
-    until: float
+    key: Key
+    take: Callable[[Effort], Roof]
 
-
-Task = Callable[[int], object]
-"""A kernel call that repeats its work the given number of times."""
+    @property
+    def label(self) -> str:
+        """What a person reads while it is taken."""
+        key = self.key
+        count = "" if key.threads == 1 else f", {key.threads} threads"
+        if key.kind == BANDWIDTH:
+            return f"{key.name} {size_text(key.bytes)}{count}"
+        return f"a {key.name} call" if key.kind == OVERHEAD else f"{key.name}{count}"
 
 
 def measure(
-    threads: int = 1, progress: Progress | None = None, cancelled: Cancelled | None = None
-) -> Peaks:
-    """Measure all roofs for `threads` threads together; about 2 s, plus compilation the first time.
-
-    `progress(what, fraction)` is told of each step; profiler.errors.Cancelled as soon as `cancelled()`.
-    """
-    from threadpoolctl import threadpool_limits
-
-    roofs: list[Roof] = []
-    with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(threads))
-        pool = stack.enter_context(ThreadPoolExecutor(threads))
-        steps = list(_steps(threads, pool))
-        effort = Effort(ROUNDS, time.perf_counter() + BUDGET_SECONDS)
-        for i, (what, step) in enumerate(steps):
-            if cancelled is not None and cancelled():
-                raise Stopped("the calibration was cancelled")
-            if progress is not None:
-                progress(what, i / len(steps))
-            roofs.append(step(effort))
-    if progress is not None:
-        progress("done", 1.0)
-    return Peaks.from_rows(Peaks((*roofs, *_best_of(roofs))).rows())
-
-
-def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
-    """Measure GEMM and the ladder's last rung again (0.2 s); compare with `peaks.drift`."""
-    from threadpoolctl import threadpool_limits
-
-    wanted = {"gemm", _read_name(LADDER_BYTES[-1])} if peaks else {"gemm"}
-    with threadpool_limits(threads), ThreadPoolExecutor(threads) as pool:
-        return Peaks(
-            tuple(
-                step(Effort(RECHECK_ROUNDS, 0.0))
-                for what, step in _steps(threads, pool)
-                if what in wanted
-            )
-        )
-
-
-def load_or_measure(
     threads: int = 1,
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
-    *,
-    fresh: bool = False,
+    kernels: Mapping[str, Work] | None = None,
 ) -> Peaks:
-    """Return the cached roofs of this machine, library build and thread count, or measure them.
+    """Measure what a run on `threads` threads needs; about 3 s, plus compilation the first time.
 
-    Roofs taken while other programs were busy are kept for BUSY_SECONDS only.
+    `progress(what, fraction)` is told of each step; profiler.errors.Cancelled as soon as `cancelled()`.
     """
-    path = cache_dir("peaks") / f"{_key(threads)}.json"
-    if not fresh:
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            peaks = Peaks.from_rows(stored["roofs"])
-            fit = stored["steady"] or 0 <= time.time() - stored["measured"] < BUSY_SECONDS
-            if fit and peaks.rate("gemm", threads) and peaks.bandwidth(0, threads):
-                return peaks
-    peaks = measure(threads, progress, cancelled)
-    content = {
-        "method": METHOD,
-        "measured": time.time(),
-        "steady": steady(peaks),
-        "roofs": peaks.rows(),
-    }
-    _replace(path, json.dumps(content, indent=1))
-    return peaks
+    steps = plan(threads, kernels, whole=False)
+    return Peaks.from_rows(Peaks(tuple(take(steps, progress, cancelled))).rows())
 
 
-def steady(peaks: Peaks) -> bool:
-    """Whether the machine was undisturbed enough for these roofs to be kept for good."""
-    spreads = sorted(roof.spread for roof in peaks.roofs if roof.kind != OVERHEAD)
-    gemm = [roof.spread for roof in peaks.roofs if roof.name == "gemm"]
-    return spreads[len(spreads) // 2] <= STEADY_SPREAD and max(gemm) <= 2 * STEADY_SPREAD
+def take(
+    steps: Iterable[Step],
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    patient: bool = False,
+) -> list[Roof]:
+    """Take the roofs of `steps`; `patient` comes back to those that other programs disturbed.
+
+    Without patience it keeps to BUDGET_SECONDS and takes what it gets.
+    """
+    todo = list(steps)
+    found: dict[Key, Roof] = {}
+    if patient:
+        effort = Effort(until=timing.clock() + PATIENCE_SECONDS)
+    else:
+        effort = Effort(seconds=timing.QUICK_SECONDS, until=timing.clock() + BUDGET_SECONDS)
+    for visit in range(VISITS if patient else 1):
+        for i, step in enumerate(todo):
+            if cancelled is not None and cancelled():
+                raise Stopped("The calibration was cancelled.")
+            if progress is not None:
+                # Later visits to a few steps share what the first one leaves of the bar.
+                first, last = (0.0, FIRST_VISIT) if visit == 0 else (FIRST_VISIT, 1.0)
+                if not patient:
+                    last = 1.0
+                done = (max(visit - 1, 0) + i / len(todo)) / max(VISITS - 1 if visit else 1, 1)
+                progress(step.label, first + (last - first) * done)
+            roof = step.take(effort)
+            known = found.get(step.key)
+            found[step.key] = roof if known is None else timing.better(known, roof)
+        todo = [step for step in todo if not is_steady(found[step.key])]
+        if not todo or timing.clock() > effort.until:
+            break
+    if progress is not None:
+        progress("done", 1.0)
+    return list(found.values())
 
 
-def _key(threads: int) -> str:
-    machine = describe()
-    same: list[Any] = [METHOD, threads]
-    same += [
-        machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
-    ]
-    same += [machine["versions"].get(name) for name in ("numpy", "numba")]
-    return hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()[:20]
+def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
+    """Measure GEMM and the ladder's last rung again (0.3 s); compare with `peaks.drift`."""
+    gemm = next((r for r in peaks.roofs if key_of(r) == Key(RATE, "gemm", threads=threads)), None)
+    known = [*peaks.ladder("read", threads)[-1:], *([gemm] if gemm else [])]
+    again = []
+    for old in known:
+        size = old.bytes
+        task = _gemm(threads) if old is gemm else _bandwidth("read", size, old.threads)
+        found: Roof | None = None
+        for _ in range(RECHECK_ATTEMPTS):
+            new = task(Effort(RECHECK_ROUNDS, 0.0))
+            found = new if found is None else timing.better(found, new)
+            if found.median >= old.median * (1 - RECHECK_TOLERANCE):
+                break
+        if found is not None:
+            again.append(found)
+    return Peaks(tuple(again))
 
 
-def _replace(path: Path, content: str) -> None:
-    # Two programs may calibrate at once; each puts a whole file in place.
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with suppress(OSError):
-        draft.write_text(content, encoding="utf-8")
-        draft.replace(path)
+def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool) -> list[Step]:
+    """Return what to measure on `threads` threads together; nothing is compiled or allocated yet.
+
+    `kernels` are arithmetic kernels of the workload, under names like "exp.scorer".
+    """
+    return list(_steps(threads, kernels or {}, whole))
 
 
-def _steps(
-    threads: int, pool: ThreadPoolExecutor
-) -> Iterator[tuple[str, Callable[[Effort], Roof]]]:
-    """Give (name, measurement) in order; arrays are made when the step runs."""
+def ladder_bytes(threads: int) -> tuple[int, ...]:
+    """Return the working sets of the ladder: 16 KiB, doubled, to four times the last-level caches in use."""
+    size, number = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
+    end = BEYOND_CACHE * size * min(threads, number)
+    sizes = [SMALLEST_BYTES]
+    while sizes[-1] < end:
+        sizes.append(2 * sizes[-1])
+    return tuple(sizes)
+
+
+def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[Step]:
+    for name in ARITHMETIC:
+        yield _rate(name, threads, lambda name=name: _arithmetic(name))  # type: ignore[misc]
+    for name, work in kernels.items():
+        yield _rate(name, threads, lambda work=work: work)  # type: ignore[misc]
+    sizes = ladder_bytes(threads)
+    some = {*QUICK_TRIAD_BYTES, sizes[-1]}
+    for name in ("read", "triad", "write"):
+        for size in sizes:
+            if name == "read" or whole or (name == "triad" and size in some):
+                key = Key(BANDWIDTH, name, threads=threads, bytes=size)
+                yield Step(key, _bandwidth(name, size, threads))
+    # BLAS after what has threads of its own: its threads go on turning for a while and take a core.
+    yield Step(Key(RATE, "gemm", threads=threads), _gemm(threads))
+    yield Step(Key(RATE, "gemv", threads=threads), _gemv(threads))
+    for name in ("numpy", "numba", "python"):
+        key = Key(OVERHEAD, name, "")
+        yield Step(key, lambda effort, key=key: roof_of(key, 1.0, _call(key.name), effort, 1))  # type: ignore[misc]
+
+
+def _limited(key: Key, amount: float, task: Task, effort: Effort, *, busy: int | None) -> Roof:
+    """Time work that numpy's BLAS spreads over threads by itself; `busy` of them, if that is known."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(key.threads):
+        # Frequency and thread pools settle within a few calls.
+        task(10)
+        return roof_of(key, amount, task, effort, busy)
+
+
+def _gemm(threads: int) -> Callable[[Effort], Roof]:
+    def timed(effort: Effort) -> Roof:
+        rng = np.random.default_rng(0)
+        a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
+        c = np.empty_like(a)
+
+        def task(repeats: int) -> None:
+            for _ in range(repeats):
+                np.matmul(a, b, out=c)
+
+        key = Key(RATE, "gemm", threads=threads)
+        return _limited(key, 2.0 * GEMM_SIZE**3, task, effort, busy=threads)
+
+    return timed
+
+
+def _gemv(threads: int) -> Callable[[Effort], Roof]:
+    def timed(effort: Effort) -> Roof:
+        matrix, vector = (
+            np.ones(shape, np.float32) for shape in ((GEMV_SIZE, GEMV_SIZE), GEMV_SIZE)
+        )
+        out = np.empty_like(vector)
+
+        def task(repeats: int) -> None:
+            for _ in range(repeats):
+                np.matmul(matrix, vector, out=out)
+
+        key = Key(RATE, "gemv", threads=threads)
+        # BLAS decides by the size whether it is worth more than one thread.
+        return _limited(key, 2.0 * GEMV_SIZE**2, task, effort, busy=1 if threads == 1 else None)
+
+    return timed
+
+
+ARITHMETIC: Final = (
+    "fma",
+    "scalar",
+    "exp.numpy",
+    "exp.numba",
+    "exp.vector",
+    "log.numpy",
+    "log.numba",
+    "log.vector",
+)
+
+
+def _arithmetic(name: str) -> Work:
+    """Return the work behind a class of arithmetic; compiles on first use."""
     from profiler.machine import _kernels as kernels
 
-    yield "gemm", lambda effort: _gemm(threads, effort)
-    for name, (count, make) in _arithmetic(kernels).items():
-        yield (
-            name,
-            lambda effort, name=name, count=count, make=make: _roof(  # type: ignore[misc]
-                RATE,
-                name,
-                threads,
-                0,
-                count * threads,
-                _together(make, threads, pool),
-                effort,
-                "op/s",
-            ),
-        )
-    for size in LADDER_BYTES:
-        yield (
-            _read_name(size),
-            lambda effort, size=size: _read(size, threads, pool, effort),  # type: ignore[misc]
-        )
-    for size in TRIAD_BYTES:
-        yield (
-            f"triad of {_size(size)}",
-            lambda effort, size=size: _triad(size, effort),  # type: ignore[misc]
-        )
-    tiny = np.zeros(1, np.float32)
+    size = NUMPY_VECTOR if name.endswith(".numpy") else VECTOR
+    negative = aligned(size)
+    negative[:] = np.linspace(-8.0, 0.0, size)
+    positive = aligned(size)
+    positive[:] = np.linspace(0.1, 5.0, size)
 
-    def numpy_call(repeats: int) -> None:
-        for _ in range(repeats):
-            np.add(tiny, tiny, out=tiny)
-
-    def numba_call(repeats: int) -> None:
-        for _ in range(repeats):
-            kernels.nothing(1)
-
-    def python_call(repeats: int) -> None:
-        for _ in range(repeats):
-            _nothing(1)
-
-    calls: dict[str, Task] = {"numpy": numpy_call, "numba": numba_call, "python": python_call}
-    for name, task in calls.items():
-        yield f"a {name} call", lambda effort, name=name, task=task: _call(name, task, effort)  # type: ignore[misc]
-
-
-def _arithmetic(kernels: Any) -> dict[str, tuple[float, Callable[[], Task]]]:
-    """Return per class the operations of one repeat, and what makes the work of one thread."""
-    arguments = np.linspace(-8.0, 0.0, VECTOR, dtype=np.float32)
-    positive = np.linspace(0.1, 5.0, VECTOR, dtype=np.float32)
-    order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
-
-    def scalar() -> Task:
-        return lambda n: kernels.fma_scalar(arguments, order, n)
-
-    def kernel(function: Any, values: np.ndarray) -> Callable[[], Task]:
+    def over(function: Callable[..., Any], values: np.ndarray) -> Callable[[], Task]:
         def make() -> Task:
-            out = np.empty_like(values)
+            out = aligned(values.size, APART)
             return lambda n: function(values, out, n)
 
         return make
@@ -239,154 +277,103 @@ def _arithmetic(kernels: Any) -> dict[str, tuple[float, Callable[[], Task]]]:
 
         return run
 
-    return {
-        "fma": (2.0 * kernels.HORNER_TERMS * VECTOR, kernel(kernels.fma_vector, positive)),
-        "scalar": (2.0 * VECTOR, scalar),
-        "exp.numpy": (VECTOR, kernel(repeated(np.exp), arguments)),
-        "exp.numba": (VECTOR, kernel(kernels.exp_loop, arguments)),
-        "exp.vector": (VECTOR, kernel(kernels.exp_vector, arguments)),
-        "log.numpy": (VECTOR, kernel(repeated(np.log), positive)),
-        "log.numba": (VECTOR, kernel(kernels.log_loop, positive)),
-        "log.vector": (VECTOR, kernel(kernels.log_vector, positive)),
+    if name == "scalar":
+        order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
+        return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(negative, order, n))
+    if name == "fma":
+        return Work(2.0 * kernels.HORNER_TERMS * VECTOR, over(kernels.fma_vector, positive))
+    functions: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
+        "exp.numpy": (repeated(np.exp), negative),
+        "exp.numba": (kernels.exp_loop, negative),
+        "exp.vector": (kernels.exp_vector, negative),
+        "log.numpy": (repeated(np.log), positive),
+        "log.numba": (kernels.log_loop, positive),
+        "log.vector": (kernels.log_vector, positive),
     }
+    return Work(float(size), over(*functions[name]))
 
 
-def _together(make: Callable[[], Task], threads: int, pool: ThreadPoolExecutor) -> Task:
-    """Return the work of `threads` threads at once, each on arrays of its own."""
-    tasks = [make() for _ in range(threads)]
-    if threads == 1:
-        return tasks[0]
-    return lambda repeats: list(pool.map(lambda task: task(repeats), tasks))
+def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
+    key = Key(RATE, name, threads=threads)
+
+    def timed(effort: Effort) -> Roof:
+        operations, make = work()
+        tasks = [make() for _ in range(threads)]
+        return _together(key, operations * threads, tasks, effort)
+
+    return Step(key, timed)
+
+
+def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
+    """Time passes over a working set of `size` bytes that `threads` threads share."""
+    key = Key(BANDWIDTH, name, threads=threads, bytes=size)
+
+    def timed(effort: Effort) -> Roof:
+        from profiler.machine import _kernels as kernels
+
+        n = size // threads // (12 if name == "triad" else 4)
+
+        def make() -> Task:
+            if name == "triad":
+                a, b, c = (aligned(n, i * APART) for i in range(3))
+                return lambda repeats: kernels.triad(a, b, c, repeats)
+            kernel = {"read": kernels.read, "write": kernels.write}[name]
+            values = aligned(n)
+            return lambda repeats: kernel(values, repeats)
+
+        moved = float(threads * n * (12 if name == "triad" else 4))
+        return _together(key, moved, [make() for _ in range(threads)], effort)
+
+    return timed
+
+
+def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof:
+    """Time several threads at once, each on arrays of its own."""
+    if len(tasks) == 1:
+        return roof_of(key, amount, tasks[0], effort, 1, timing.thread_clock)
+    spent = [0.0]
+
+    def one(task: Task, repeats: int) -> float:
+        start = timing.thread_clock()
+        task(repeats)
+        return timing.thread_clock() - start
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+
+        def together(repeats: int) -> None:
+            spent[0] += sum(pool.map(lambda task: one(task, repeats), tasks))
+
+        # Of these threads alone: BLAS's own go on turning for a while after their last product.
+        return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])
+
+
+def aligned(n: int, offset: int = 0) -> np.ndarray:
+    """Return float32 ones [n] that begin `offset` bytes after a page: how they lie decides what L1 gives."""
+    room = np.ones(n + (PAGE_BYTES + offset) // 4 + 1, np.float32)
+    first = (-room.ctypes.data % PAGE_BYTES + offset) // 4
+    return room[first : first + n]
+
+
+def _call(name: str) -> Task:
+    """Return calls that do next to nothing."""
+    if name == "numba":
+        from profiler.machine import _kernels as kernels
+
+        called: Callable[[int], int] = kernels.nothing
+    else:
+        called = _nothing
+    tiny = np.zeros(1, np.float32)
+
+    def numpy_call(repeats: int) -> None:
+        for _ in range(repeats):
+            np.add(tiny, tiny, out=tiny)
+
+    def call(repeats: int) -> None:
+        for _ in range(repeats):
+            called(1)
+
+    return numpy_call if name == "numpy" else call
 
 
 def _nothing(value: int) -> int:
     return value
-
-
-def _size(size: int) -> str:
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
-
-
-def _read_name(size: int) -> str:
-    return f"reading {_size(size)}"
-
-
-def _times(task: Task, effort: Effort) -> tuple[int, list[float]]:
-    """Return how often the work was repeated within a round, and seconds per round, in rising order.
-
-    Where rounds differ much (another program runs too), more are taken, and the fastest are kept.
-    """
-    task(1)
-    repeats = 1
-    while True:
-        start = time.perf_counter()
-        task(repeats)
-        elapsed = time.perf_counter() - start
-        if elapsed >= REPEAT_SECONDS / 2:
-            break
-        repeats *= max(2, min(1000, int(REPEAT_SECONDS / max(elapsed, 1e-6))))
-    seconds: list[float] = []
-    for attempt in range(ATTEMPTS):
-        for _ in range(effort.rounds):
-            start = time.perf_counter()
-            task(repeats)
-            seconds.append(time.perf_counter() - start)
-        kept = sorted(seconds)[: effort.rounds]
-        steady = kept[len(kept) // 2] <= kept[0] * (1 + STEADY_SPREAD)
-        if (steady and attempt > 0) or time.perf_counter() > effort.until:
-            break
-        if steady and max(seconds) <= kept[0] * (1 + STEADY_SPREAD):
-            break
-    return repeats, kept
-
-
-def _roof(
-    kind: str,
-    name: str,
-    threads: int,
-    size: int,
-    per_repeat: float,
-    task: Task,
-    effort: Effort,
-    unit: str,
-) -> Roof:
-    """Time `task`, whose one repeat does `per_repeat` operations or moves that many bytes."""
-    repeats, seconds = _times(task, effort)
-    amount = per_repeat * repeats
-    return Roof(
-        kind,
-        name,
-        NOMINAL_DTYPE,
-        threads,
-        size,
-        amount / seconds[len(seconds) // 2],
-        amount / seconds[-1],
-        amount / seconds[0],
-        unit,
-    )
-
-
-def _gemm(threads: int, effort: Effort) -> Roof:
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
-    c = np.empty_like(a)
-
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            np.matmul(a, b, out=c)
-
-    # Frequency and thread pools settle within a few calls; more rounds than elsewhere cost little.
-    task(10)
-    return _roof(
-        RATE,
-        "gemm",
-        threads,
-        0,
-        2.0 * GEMM_SIZE**3,
-        task,
-        Effort(4 * effort.rounds, effort.until),
-        "op/s",
-    )
-
-
-def _read(size: int, threads: int, pool: ThreadPoolExecutor, effort: Effort) -> Roof:
-    from profiler.machine import _kernels as kernels
-
-    values = np.ones(size // 4, np.float32)
-    parts = np.array_split(values, threads)
-
-    def task(repeats: int) -> None:
-        if threads == 1:
-            kernels.read(values, repeats)
-        else:
-            list(pool.map(lambda part: kernels.read(part, repeats), parts))
-
-    return _roof(BANDWIDTH, "read", threads, size, float(values.nbytes), task, effort, "B/s")
-
-
-def _triad(size: int, effort: Effort) -> Roof:
-    from profiler.machine import _kernels as kernels
-
-    n = size // 12
-    a, b, c = (np.ones(n, np.float32) for _ in range(3))
-    return _roof(
-        BANDWIDTH, "triad", 1, size, 12.0 * n, lambda r: kernels.triad(a, b, c, r), effort, "B/s"
-    )
-
-
-def _call(name: str, task: Task, effort: Effort) -> Roof:
-    repeats, seconds = _times(task, effort)
-    per_call = [s / repeats * 1e9 for s in seconds]
-    return Roof(
-        OVERHEAD, name, "", 1, 0, per_call[len(per_call) // 2], per_call[0], per_call[-1], "ns"
-    )
-
-
-def _best_of(roofs: list[Roof]) -> list[Roof]:
-    """Return "exp" and "log": the fastest way to take them, for stages that do not name theirs."""
-    best = []
-    for name in ("exp", "log"):
-        roof = max((r for r in roofs if r.name.startswith(f"{name}.")), key=lambda r: r.median)
-        values: dict[str, Any] = {slot: getattr(roof, slot) for slot in Roof.__slots__}
-        best.append(Roof(**{**values, "name": name}))
-    return best

@@ -4,19 +4,28 @@
 that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
 `load_or_measure` keeps them per machine and library build. Plateaus of the bandwidth ladder are labelled
 by size, not by cache name: names are right only where topology is known.
+
+Names: operations are spelled `class[.library][:dtype][@device]`, for example "exp", "exp.numpy",
+"gemm:bfloat16", "gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from profiler.machine.timing import Work
 
 RATE: Final = "rate"
 BANDWIDTH: Final = "bandwidth"
 OVERHEAD: Final = "overhead"
 
 NOMINAL_DTYPE: Final = "float32"
+
+DRIFT_TOLD: Final = 0.05
+"""Roofs that moved by more than this part since they were measured are worth a warning."""
 
 LEAST: Final = 1e-3
 MOST: Final = 1e24
@@ -39,11 +48,20 @@ class Roof:
     low: float
     high: float
     unit: str
+    disturbed: bool = False
+    """Whether other programs had part of the processors all the while; not kept in sessions."""
 
     @property
     def spread(self) -> float:
         """How far the best repeat lay above the median, as a fraction of the median."""
         return max(self.high / self.median - 1.0, 0.0) if self.median > 0 else 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether this can be a figure at all: a roof of zero would explain anything."""
+        sized = self.kind != BANDWIDTH or self.bytes > 0
+        figures = (self.median, self.low, self.high)
+        return sized and self.threads > 0 and all(LEAST < v < MOST for v in figures)
 
 
 @dataclass(frozen=True)
@@ -64,37 +82,47 @@ class Peaks:
     def rate(self, operation: str, threads: int = 1, dtype: str = NOMINAL_DTYPE) -> Roof | None:
         """Return the roof of an operation class (operations/s), or None when it was not measured.
 
-        Of the measured thread counts the largest not above `threads` is taken. A class may name its
-        library ("exp.numba"); where that was not measured, the class itself counts ("exp").
+        `operation` may spell a library, a dtype (which then counts instead of `dtype`) and a device.
+        Of the measured thread counts the largest not above `threads` is taken; of several libraries
+        the fastest, unless one is spelled and was measured. No other dtype ever stands in.
         """
         key = (operation, threads, dtype)
         if key not in self._cache:
-            for name in (operation, operation.partition(".")[0]):
-                fitting = [
-                    r for r in self.roofs if (r.kind, r.name, r.dtype) == (RATE, name, dtype)
-                ]
-                self._cache[key] = _at_threads(fitting, threads)
-                if fitting:
-                    break
-        found: Roof | None = self._cache[key]
-        return found
+            head, _, device = operation.partition("@")
+            head, _, spelled = head.partition(":")
+            by_name: dict[str, list[Roof]] = {}
+            for r in self.roofs:
+                if r.kind == RATE and r.dtype == (spelled or dtype):
+                    by_name.setdefault(r.name, []).append(r)
+            exact = by_name.get(_on(head, device)) if "." in head else None
+            family = head.partition(".")[0]
+            chosen = [exact] if exact else [r for n, r in by_name.items() if _is(n, family, device)]
+            found = [r for r in (_at_threads(roofs, threads) for roofs in chosen) if r]
+            self._cache[key] = max(found, key=lambda r: r.median, default=None)
+        best: Roof | None = self._cache[key]
+        return best
 
-    def ladder(self, name: str = "read", threads: int = 1) -> list[Roof]:
-        """Return the bandwidth roofs (bytes/s) by growing working set."""
-        wanted = (BANDWIDTH, name, NOMINAL_DTYPE)
+    def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
+        """Return the bandwidth roofs (bytes/s) by growing working set.
+
+        `name` is read, write or triad; on a device also a copy as `transfer` names it.
+        """
+        wanted = (BANDWIDTH, _on(name, device), NOMINAL_DTYPE)
         steps = [r for r in self.roofs if (r.kind, r.name, r.dtype) == wanted]
         one = _at_threads(steps, threads)
         return sorted((r for r in steps if one and r.threads == one.threads), key=lambda r: r.bytes)
 
-    def bandwidth(self, working_set_bytes: float, threads: int = 1) -> Roof | None:
-        """Return the read bandwidth for a working set of that size, or None when none was measured.
+    def bandwidth(
+        self, working_set_bytes: float, threads: int = 1, name: str = "read", device: str = ""
+    ) -> Roof | None:
+        """Return the bandwidth for a working set of that size, or None when none was measured.
 
         Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
         set still lies in the faster level. Beyond the ladder's ends the end counts.
         """
-        key = ("ladder", threads)
+        key = ("ladder", threads, name, device)
         if key not in self._cache:
-            rungs = self.ladder("read", threads)
+            rungs = self.ladder(name, threads, device)
             self._cache[key] = ([rung.bytes for rung in rungs], rungs)
         sizes, rungs = self._cache[key]
         if not rungs:
@@ -117,8 +145,18 @@ class Peaks:
             high=between(low.high, high.high),
         )
 
+    def transfer(
+        self, size_bytes: float, *, to_device: bool, pinned: bool, device: str
+    ) -> Roof | None:
+        """Return the bandwidth of one copy of that size between host and `device`, or None."""
+        name = f"{'to' if to_device else 'from'}_device.{'pinned' if pinned else 'pageable'}"
+        return self.bandwidth(size_bytes, 1, name, device)
+
     def overhead_ns(self, name: str = "numpy") -> float | None:
-        """Return the measured cost of one call through a library in ns, or None."""
+        """Return the measured cost of one call in ns, or None.
+
+        `name` is numpy, numba, python or torch; on a device "launch@cuda" or "roundtrip@cuda".
+        """
         return next(
             (r.median for r in self.roofs if (r.kind, r.name) == (OVERHEAD, name)),
             None,
@@ -146,21 +184,29 @@ class Peaks:
     def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "Peaks":
         """Read what `rows` wrote; a later row replaces an earlier one of the same roof.
 
-        Rows that are no sensible figure are left out: a roof of zero would explain anything.
+        Rows that are no sensible figure are left out.
         """
         roofs: dict[tuple[Any, ...], Roof] = {}
         for row in rows:
             values = {key: value for key, value in row.items() if key != "phase"}
             roof = Roof(**values)
-            figures = (roof.median, roof.low, roof.high)
-            sized = roof.kind != BANDWIDTH or roof.bytes > 0
-            if sized and roof.threads > 0 and all(LEAST < v < MOST for v in figures):
+            if roof.sound:
                 roofs[roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes] = roof
         return cls(tuple(roofs.values()))
 
     def merged(self, other: "Peaks") -> "Peaks":
         """Return these roofs with those of `other` added or put in their place."""
         return Peaks.from_rows(self.rows() + other.rows())
+
+
+def _on(name: str, device: str) -> str:
+    return f"{name}@{device}" if device else name
+
+
+def _is(name: str, family: str, device: str) -> bool:
+    """Whether a roof's name is of that class, through any library, on that device."""
+    head, _, where = name.partition("@")
+    return head.partition(".")[0] == family and where == device
 
 
 def _at_threads(roofs: list[Roof], threads: int) -> Roof | None:
@@ -175,12 +221,15 @@ Cancelled = Callable[[], bool]
 
 
 def measure(
-    threads: int = 1, progress: Progress | None = None, cancelled: Cancelled | None = None
+    threads: int = 1,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    kernels: "Mapping[str, Work] | None" = None,
 ) -> Peaks:
-    """Measure the roofs now (under 5 s once the kernels are compiled); see `measuring.measure`."""
+    """Measure now what a run needs (under 5 s once compiled); see `measuring.measure`."""
     from profiler.machine import measuring
 
-    return measuring.measure(threads, progress, cancelled)
+    return measuring.measure(threads, progress, cancelled, kernels)
 
 
 def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
@@ -202,14 +251,66 @@ def drift(before: Peaks, after: Peaks) -> dict[str, float]:
     return changes
 
 
+def sound_drift(stored: Any) -> dict[str, float]:
+    """Return the changes that a session's meta holds under "drift", without what is no number."""
+    if not isinstance(stored, dict):
+        return {}
+    return {
+        str(label): float(change)
+        for label, change in stored.items()
+        if isinstance(change, int | float) and math.isfinite(change)
+    }
+
+
+def drift_text(changes: Mapping[str, float]) -> str:
+    """Return drift as people read it: "gemm −2 %, read 128 MiB +1 %"."""
+    parts = []
+    for label, change in changes.items():
+        name, _, size = label.partition(" ")
+        shown = f"{name} {size_text(int(size))}" if size.isdecimal() else label
+        parts.append(f"{shown} {'−' if change < 0 else '+'}{abs(change):.1%}")
+    return ", ".join(parts)
+
+
+def drift_warning(changes: Mapping[str, float]) -> str | None:
+    """Return a sentence when the machine has changed too much for its roofs to be trusted, else None."""
+    moved = {label: v for label, v in changes.items() if abs(v) > DRIFT_TOLD}
+    if not moved:
+        return None
+    return (
+        f"The machine's peaks moved by more than {DRIFT_TOLD:.0%} since they were measured "
+        f"({drift_text(moved)}), so compute and memory may be off by as much; "
+        "`asrscope calibrate --fresh` measures them again."
+    )
+
+
+def size_text(size: int) -> str:
+    """Return a size as people read it: 16 KiB, 1.5 MiB, 2 GiB."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.3g} {unit}"
+    return f"{size} B"
+
+
 def load_or_measure(
     threads: int = 1,
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
     *,
     fresh: bool = False,
+    kernels: "Mapping[str, Work] | None" = None,
 ) -> Peaks:
-    """Return this machine's roofs, from the cache when machine and libraries are the same as then."""
-    from profiler.machine import measuring
+    """Return this machine's roofs, from the cache when machine and libraries are the same as then.
 
-    return measuring.load_or_measure(threads, progress, cancelled, fresh=fresh)
+    `kernels` are arithmetic kernels of the workload whose rates are roofs as well ("exp.scorer").
+    """
+    from profiler.machine import calibration
+
+    return calibration.load_or_measure(threads, progress, cancelled, fresh=fresh, kernels=kernels)
+
+
+def stored() -> Peaks:
+    """Return what is known of this machine without measuring anything; empty where nothing is kept."""
+    from profiler.machine import calibration
+
+    return calibration.load(calibration.file()).peaks

@@ -1,17 +1,21 @@
 """Load and memory while a run goes on, ten times a second.
 
-A thread of its own reads psutil (some 60 µs a time) and hands the figures to the session. A quantity that
-this system cannot tell is left out from then on; it is never recorded as zero.
+A thread of its own reads psutil (some 60 µs a time) and hands the figures to the session, and another one
+asks the accelerators, which take their time. A quantity that this system cannot tell is left out from then
+on; it is never recorded as zero.
 """
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Protocol
 
 import psutil
 
 from profiler.clock import now_ns
+from profiler.machine import accelerator, energy
+
+Reading = Callable[[], Mapping[str, float]]
 
 INTERVAL_SECONDS: Final = 0.1
 """psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
@@ -27,7 +31,8 @@ class Sink(Protocol):
 class Sampler:
     """Samples this process (or `pid`) and the system until stopped; use as a context manager or start/stop.
 
-    Names carry units; counts of faults and switches are totals since the process began.
+    Names carry units; counts of faults and switches are totals since the process began. `process`: whether
+    to read those; `more`: other things to read, by name; `also`: what else is to be done at each sample.
     """
 
     def __init__(
@@ -37,14 +42,21 @@ class Sampler:
         pid: int | None = None,
         interval_s: float = INTERVAL_SECONDS,
         clock: Callable[[], int] = now_ns,
+        process: bool = True,
+        more: Mapping[str, Reading] | None = None,
+        also: Callable[[], None] | None = None,
     ) -> None:
         self._sink = sink
+        self._also = also
         self._interval_s = interval_s
         self._clock = clock
         self._process = psutil.Process(pid)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._readings: dict[str, Callable[[], Mapping[str, float]]] = {
+        self._readings = (self._of_process() if process else {}) | dict(more or {})
+
+    def _of_process(self) -> dict[str, Reading]:
+        return {
             "cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()},
             "memory": lambda: {"process.rss_bytes": self._process.memory_info().rss},
             "threads": lambda: {"process.threads": self._process.num_threads()},
@@ -100,6 +112,8 @@ class Sampler:
             values = self.read()
             if values:
                 self._sink.sample(self._clock(), values)
+            if self._also is not None:
+                self._also()
 
     def _switches(self) -> dict[str, float]:
         switches = self._process.num_ctx_switches()
@@ -125,3 +139,17 @@ class Sampler:
         if frequency is None or not frequency.max:
             raise NotImplementedError("the clock frequency is not readable")
         return {"system.cpu_mhz": frequency.current}
+
+
+@contextmanager
+def watching(sink: Sink, also: Callable[[], None] | None = None) -> Iterator[None]:
+    """Sample all that this machine tells for as long as the context lasts: load, energy, accelerators.
+
+    `also` is called at each sample of the process.
+    """
+    with ExitStack() as stack:
+        with suppress(accelerator.Unavailable):
+            found = stack.enter_context(accelerator.devices())
+            stack.enter_context(Sampler(sink, process=False, more=found.readings()))
+        stack.enter_context(Sampler(sink, more=energy.readings(), also=also))
+        yield

@@ -2,6 +2,10 @@
 
 import os
 import sqlite3
+from typing import Final
+
+MAX_REASON: Final = 120
+"""Characters of another library's message that are passed on."""
 
 
 class SessionError(OSError):
@@ -19,6 +23,9 @@ def reason(error: BaseException) -> str:
         sqlite3.SQLITE_CANTOPEN: "it cannot be opened there",
         sqlite3.SQLITE_CORRUPT: "its contents are damaged",
         sqlite3.SQLITE_NOTADB: "it is not a session file",
+        sqlite3.SQLITE_INTERRUPT: "its contents are damaged (reading them would not end)",
+        sqlite3.SQLITE_TOOBIG: "its contents are damaged (a value is too large)",
+        sqlite3.SQLITE_NOMEM: "there is not enough memory",
         sqlite3.SQLITE_IOERR: "the disk refused to read or write (full, removed or failing)",
         sqlite3.SQLITE_PERM: "permission is denied",
     }
@@ -26,4 +33,12 @@ def reason(error: BaseException) -> str:
         return known[code]
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno).lower()
-    return str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return plain(str(error)) or type(error).__name__
+
+
+def plain(text: str) -> str:
+    """Return `text` fit for a sentence on a terminal, whatever a hostile file has put into it."""
+    shown = "".join(c if c.isprintable() else " " for c in text[: 2 * MAX_REASON])
+    return shown if len(shown) <= MAX_REASON else shown[:MAX_REASON] + "…"

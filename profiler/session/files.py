@@ -35,6 +35,21 @@ class Header(NamedTuple):
     uses_wal: bool
 
 
+_NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_SUPER_JOURNAL_END: Final = bytes.fromhex("d9d505f920a163d7")
+"""Ends a rollback journal that names another file, which SQLite might delete (file format, section 3)."""
+
+STEPS_BETWEEN_LOOKS: Final = 10_000
+LEAST_STEPS: Final = 500_000
+STEPS_PER_BYTE: Final = 4
+"""SQLite's steps that reading may take: some 10 per row, and no row is shorter than 8 bytes. Only in a
+damaged file, whose tree of pages runs in circles, is there more to do."""
+
+MAX_VALUE_BYTES: Final = 1 << 27
+"""The largest value that SQLite may hand out: the wave form of a week."""
+
+
 def side_files(path: Path) -> tuple[Path, Path]:
     """Return the names of the -wal and -shm files beside a session."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
@@ -50,7 +65,8 @@ def read_header(path: Path) -> Header:
             raise SessionError(f"{path}: this is a pipe or a device, not a session file")
         if (about.st_dev, about.st_ino) in recorded_here:
             return Header(VERSION, True)
-        with path.open("rb") as file:
+        # Should it be exchanged for a pipe just now, opening must not wait for its other end.
+        with open(os.open(path, os.O_RDONLY | _NO_WAITING), "rb") as file:
             head = file.read(HEADER_BYTES)
             size = os.fstat(file.fileno()).st_size
     except SessionError:
@@ -89,6 +105,34 @@ def read_header(path: Path) -> Header:
         )
     # Bytes 18 and 19: 1 for a rollback journal, 2 for a write-ahead log.
     return Header(version, head[18] == 2)
+
+
+def journal_of(path: Path) -> Path:
+    """Return the name of the rollback journal that leaving WAL mode makes for a moment."""
+    return path.with_name(path.name + "-journal")
+
+
+def check_side_files(path: Path) -> None:
+    """Refuse side files that SQLite would follow to somewhere else; SessionError says which."""
+    for side in (*side_files(path), journal_of(path)):
+        try:
+            about = side.lstat()
+        except OSError:
+            continue
+        if not stat.S_ISREG(about.st_mode):
+            raise SessionError(
+                f"{path}: {side.name} beside it is a link or a device, which no recording leaves; "
+                "remove it"
+            )
+    journal = journal_of(path)
+    with contextlib.suppress(FileNotFoundError), journal.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - len(_SUPER_JOURNAL_END), 0))
+        if file.read() == _SUPER_JOURNAL_END and file.tell() > HEADER_BYTES:
+            raise SessionError(
+                f"{path}: {journal.name} beside it names other files, which no recording does; "
+                "remove it"
+            )
 
 
 def owner_alive(path: Path) -> bool | None:
@@ -160,10 +204,29 @@ def connect_read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connect
     uri = path.as_uri() + "?mode=ro" + ("&immutable=1" if immutable else "")
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
+        distrust(connection, path)
         connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA cell_size_check = ON")
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def distrust(connection: sqlite3.Connection, path: Path) -> None:
+    """Limit what the contents of a stranger's file can make SQLite do: no code, no end of work."""
+    steps = LEAST_STEPS + STEPS_PER_BYTE * size_of(path)
+    looks = iter(range(steps // STEPS_BETWEEN_LOOKS))
+    connection.set_progress_handler(lambda: next(looks, None) is None, STEPS_BETWEEN_LOOKS)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a session and its -wal, 0 where there are none."""
+    size = 0
+    for file in (path, side_files(path)[0]):
+        with contextlib.suppress(OSError):
+            size += file.stat().st_size
+    return size

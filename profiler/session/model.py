@@ -48,6 +48,22 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
+class CounterTotal:
+    """What a counter added up to for one stage under one epoch, on one lane.
+
+    `name` is a key of profiler.machine.counters.EVENTS (cycles, page_faults, …), or `counted_ns`: the time
+    between the readings that the others cover. `source` says how: "perf_event" is exact.
+    """
+
+    lane: int
+    stage: int
+    epoch: int
+    name: str
+    value: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Utterance:
     """A stretch of audio and what was recognised in it: frames first_frame … + n_frames, run-global.
 

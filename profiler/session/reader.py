@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,9 +19,9 @@ import numpy as np
 from profiler.machine.peaks import Peaks
 from profiler.session import rows
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import connect_read_only, side_files
+from profiler.session.files import connect_read_only, side_files, size_of
 from profiler.session.grow import Growing
-from profiler.session.model import ConfigEpoch, LaneInfo, Marker, StageInfo, Utterance
+from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.session.owner import alive
 from profiler.session.recover import Located, locate, settle
 from profiler.session.schema import MAX_BLOCK_RECORDS
@@ -34,6 +34,14 @@ OWNER_SECONDS: Final = 1.0
 """Between looks whether the process that records still lives, once nothing new comes."""
 
 SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])
+"""A reading as numpy sees it; `schema.SAMPLE_LAYOUT` as struct does."""
+
+UNHEARD_FRAMES: Final = 1 << 18
+"""Frames (44 minutes) that may be decoded beyond those whose wave form is in the file: what is kept per frame
+weighs more than a span that claims to have decoded thousands, and files may lie."""
+
+SLACK_BYTES: Final = 1 << 16
+"""What a value may weigh in memory beyond its bytes in the file, for all rows of one reading together."""
 
 
 class Session:
@@ -42,8 +50,9 @@ class Session:
     `path`, `meta` (key → JSON value), `state` ("recording", "closed", "stopped", "failed", "crashed"),
     `notes` (what the reader had to do to open it), `spans` (dtype SPAN, in order of arrival within each
     lane), `stages` and `lanes` by id, `configs`, `costs` by (stage, epoch), `markers`, `utterances`,
-    `sample_names`, `clock` ((mono_ns, wall_ns) pairs), `calibration`. `generation` grows when something
-    already read has changed its meaning (a cost law or a roof), so that derived arrays start again.
+    `sample_names`, `counters` by (lane, stage, epoch, name), `clock` ((mono_ns, wall_ns) pairs),
+    `calibration`. `generation` grows when something already read has changed its meaning (a cost law or
+    a roof), so that derived arrays start again.
     """
 
     def __init__(self, located: Located) -> None:
@@ -56,6 +65,7 @@ class Session:
         self.configs: list[ConfigEpoch] = []
         self.costs: dict[tuple[int, int], Cost] = {}
         self.clock: list[tuple[int, int]] = []
+        self.counters: dict[tuple[int, int, int, str], CounterTotal] = {}
         self.calibration = Peaks()
         self.recheck = Peaks()
         self.generation = 0
@@ -65,15 +75,18 @@ class Session:
         self._markers: dict[int, Marker] = {}
         self._utterances: dict[int, Utterance] = {}
         self._samples: dict[str, Growing] = {}
-        self._sample_names: dict[int, str] = {}
+        self._samples_seen: dict[int, int] = {}
+        self._room = 0
+        self._decoded = 0
+        self._heard = 0
         self._meta_text: dict[str, str] = {}
         self._calibration_rows: list[dict[str, Any]] = []
         self._last = {
             "cost": 0,
             "config": 0,
-            "sample": 0,
             "clock": 0,
             "calibration": 0,
+            "counter": 0,
             "revision": 0,
         }
         self._signature: tuple[int, ...] | None = None
@@ -198,7 +211,7 @@ class Session:
             if code == sqlite3.SQLITE_CANTOPEN and self._meta_text and not self._retrying:
                 return self._read_again()
             raise self._damaged(error) from error
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
             raise self._damaged(error) from error
         except rows.Damaged as error:
             raise SessionError(f"{self.path}: the session is damaged: {error}") from error
@@ -220,12 +233,16 @@ class Session:
     def _read_all(self, db: sqlite3.Connection) -> bool:
         if not self._meta_text:
             rows.check_tables(db)
+        self._room = size_of(self._located.read_from) + SLACK_BYTES
         news = self._read_meta(db)
         news |= self._read_registers(db)
         news |= self._read_calibration(db)
         news |= self._read_spans(db)
         news |= self._read_samples(db)
         news |= self._read_changed(db)
+        news |= self._read_counters(db)
+        if self._decoded > self._heard + UNHEARD_FRAMES:
+            raise rows.Damaged("its spans decode more frames than its utterances have")
         if self._located.state is not None:
             self.state = self._located.state
         else:
@@ -233,7 +250,7 @@ class Session:
         return news
 
     def _read_meta(self, db: sqlite3.Connection) -> bool:
-        text = rows.texts(db.execute("SELECT key, value FROM meta"), "meta")
+        text = rows.texts(self._get(db, "SELECT key, value FROM meta"), "meta")
         if text == self._meta_text:
             return False
         for key, value in text.items():
@@ -244,13 +261,14 @@ class Session:
 
     def _read_registers(self, db: sqlite3.Connection) -> bool:
         news = False
-        for row in db.execute("SELECT * FROM stage WHERE id>=? ORDER BY id", (len(self.stages),)):
+        found = self._get(db, "SELECT * FROM stage WHERE id>=? ORDER BY id", len(self.stages))
+        for row in found:
             stage = rows.stage(row)
             if stage.id != len(self.stages):
                 raise rows.Damaged("the stages are not numbered without a gap")
             self.stages[stage.id] = stage
             news = True
-        for row in db.execute("SELECT * FROM lane"):
+        for row in self._get(db, "SELECT * FROM lane"):
             lane = rows.lane(row)
             news |= self.lanes.get(lane.id) != lane
             self.lanes[lane.id] = lane
@@ -263,20 +281,32 @@ class Session:
                 self.generation += 1
             self.costs[key] = cost
             news = True
-        for row in db.execute(
-            "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>?", (self._last["clock"],)
-        ):
+        clock = "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>? ORDER BY rowid"
+        for row in self._get(db, clock, self._last["clock"]):
             self._last["clock"] = row[0]
             self.clock.append((rows.integer(row[1], "clock"), rows.integer(row[2], "clock")))
         return news
 
     def _later(self, db: sqlite3.Connection, table: str, columns: str) -> list[tuple[Any, ...]]:
-        found = db.execute(
-            f"SELECT id, {columns} FROM {table} WHERE id>? ORDER BY id", (self._last[table],)
-        ).fetchall()
+        query = f"SELECT id, {columns} FROM {table} WHERE id>? ORDER BY id"
+        found = list(self._get(db, query, self._last[table]))
         if found:
             self._last[table] = found[-1][0]
         return [row[1:] for row in found]
+
+    def _get(self, db: sqlite3.Connection, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+        """Give the rows of `query`, as long as they do not weigh more than the file itself.
+
+        In a damaged file many rows can share one long value; a few kilobytes would then fill the memory.
+        """
+        for row in db.execute(query, values):
+            self._room -= sum(len(value) for value in row if isinstance(value, bytes | str))
+            if self._room < 0:
+                # A live file has grown meanwhile.
+                self._room += size_of(self._located.read_from)
+                if self._room < 0:
+                    raise rows.Damaged("it holds more than fits into the file")
+            yield row
 
     def _read_calibration(self, db: sqlite3.Connection) -> bool:
         found = self._later(db, "calibration", ", ".join(rows.CALIBRATION))
@@ -298,67 +328,79 @@ class Session:
             claimed = sum(lane.recorded for lane in self.lanes.values())
             self._spans.reserve(min(max(claimed, 0), size // RECORD_BYTES))
         highest_stage = max(self.stages, default=-1)
-        # Blocks come lane by lane; within a lane in order, with no gap and no record twice.
+        moves = np.array([stage.group == "decode" for stage in self.stages.values()], bool)
         for lane in self.lanes:
             seen = self._seen.get(lane, 0)
-            for end, size, data in db.execute(
-                "SELECT end_record, length(data), data FROM block WHERE lane=? AND end_record>? "
-                "ORDER BY end_record",
-                (lane, seen),
-            ):
-                count = size // RECORD_BYTES
-                if (
-                    not isinstance(data, bytes)
-                    or not isinstance(end, int)
-                    or size % RECORD_BYTES
-                    or not 0 < count <= MAX_BLOCK_RECORDS
-                    or not 0 <= end - count <= seen
-                ):
-                    raise rows.Damaged(f"a block of spans of lane {lane} has an impossible length")
-                records = np.frombuffer(data, SPAN)[seen - (end - count) :]
+            for data, end in self._blocks(db, "block", "lane", lane, seen, RECORD_BYTES):
+                records = np.frombuffer(data, SPAN)
                 rows.check_spans(records, lane, highest_stage)
                 self._spans.extend(records)
-                seen = end
+                self._decoded += int(records["frames"].sum(where=moves[records["stage"]]))
+                self._seen[lane] = seen = end
             if seen != self.lanes[lane].recorded:
                 raise rows.Damaged(f"blocks of spans of lane {lane} are missing")
-            self._seen[lane] = seen
         return len(self._spans) > before
 
+    def _blocks(
+        self,
+        db: sqlite3.Connection,
+        table: str,
+        column: str,
+        owner: int,
+        seen: int,
+        record_bytes: int,
+    ) -> Iterator[tuple[memoryview, int]]:
+        """Give what is new of the blocks of `owner`: (records, count after them), no record twice."""
+        query = (
+            f"SELECT end_record, data FROM {table} WHERE {column}=? AND end_record>? "
+            "ORDER BY end_record"
+        )
+        for end, data in self._get(db, query, owner, seen):
+            if not isinstance(end, int) or not isinstance(data, bytes):
+                raise rows.Damaged(f"a {table} of {column} {owner} is of no known kind")
+            count, rest = divmod(len(data), record_bytes)
+            begin = end - count
+            if rest or count > MAX_BLOCK_RECORDS or not 0 <= begin <= seen < end:
+                raise rows.Damaged(f"a {table} of {column} {owner} has an impossible length")
+            yield memoryview(data)[(seen - begin) * record_bytes :], end
+            seen = end
+
     def _read_samples(self, db: sqlite3.Connection) -> bool:
-        found = self._later(db, "sample", "name, t_ns, value")
-        if not found:
-            return False
-        if any(row[0] not in self._sample_names for row in found):
-            for number, name in db.execute("SELECT id, name FROM sample_name"):
-                self._sample_names[number] = rows.text(name, "sample_name")
-        fresh: dict[str, list[tuple[int, float]]] = {}
-        for number, t_ns, value in found:
-            name = self._sample_names.get(number)
-            if name is None:
-                raise rows.Damaged("a sample belongs to no name")
-            fresh.setdefault(name, []).append(
-                (rows.integer(t_ns, "sample"), rows.real(value, "sample"))
-            )
-        for name, pairs in fresh.items():
-            self._samples.setdefault(name, Growing(SAMPLE)).extend(np.array(pairs, SAMPLE))
-        return True
+        news = False
+        for number, name in self._get(db, "SELECT id, name FROM sample_name"):
+            kept = self._samples.setdefault(rows.text(name, "sample_name"), Growing(SAMPLE))
+            seen = self._samples_seen.get(number, 0)
+            for data, end in self._blocks(db, "sample", "name", number, seen, SAMPLE.itemsize):
+                kept.extend(np.frombuffer(data, SAMPLE))
+                self._samples_seen[number] = end
+                news = True
+        return news
+
+    def _read_counters(self, db: sqlite3.Connection) -> bool:
+        last = self._last["counter"]
+        for row in self._get(db, "SELECT * FROM counter WHERE revision>?", last):
+            revision, total = rows.counter(row)
+            self._last["counter"] = max(self._last["counter"], revision)
+            self.counters[total.lane, total.stage, total.epoch, total.name] = total
+        return self._last["counter"] > last
 
     def _read_changed(self, db: sqlite3.Connection) -> bool:
         last = self._last["revision"]
         news = False
-        for row in db.execute(f"SELECT {rows.MARKER} FROM marker WHERE revision>?", (last,)):
+        for row in self._get(db, f"SELECT {rows.MARKER} FROM marker WHERE revision>?", last):
             revision, marker = rows.marker(row)
             self._last["revision"] = max(self._last["revision"], revision)
             self._markers[marker.id] = marker
             news = True
-        for row in db.execute(f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", (last,)):
+        for row in self._get(db, f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", last):
             known: Mapping[int, Utterance] = self._utterances
             number = rows.integer(row[1], "utterance")
             if number in known:
                 peaks = known[number].peaks
             else:
-                found = db.execute("SELECT data FROM peaks WHERE utterance=?", (number,)).fetchone()
-                peaks = rows.peaks(found)
+                wave = self._get(db, "SELECT data FROM peaks WHERE utterance=?", number)
+                peaks = rows.peaks(next(wave, None))
+                self._heard += len(peaks)
             revision, utterance = rows.utterance(row, peaks)
             self._last["revision"] = max(self._last["revision"], revision)
             self._utterances[utterance.id] = utterance

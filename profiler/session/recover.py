@@ -19,7 +19,14 @@ import msgspec
 
 from profiler.session import rows, schema
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import connect_read_only, read_header, side_files
+from profiler.session.files import (
+    check_side_files,
+    connect_read_only,
+    distrust,
+    journal_of,
+    read_header,
+    side_files,
+)
 from profiler.session.owner import alive
 
 FOLD_SECONDS: Final = 1.0
@@ -53,6 +60,10 @@ def locate(path: Path) -> Located:
     located = Located(path, path)
     try:
         if header.version < schema.VERSION:
+            # Before anything is copied: a file without a way forward may be of any size.
+            if header.version not in schema.MIGRATIONS:
+                raise _no_way(path, header.version, "no migration leads on from it")
+            check_side_files(path)
             _copy(located)
             _fold(located.read_from)
             _migrate(located, header.version)
@@ -64,7 +75,7 @@ def locate(path: Path) -> Located:
     except rows.Damaged as error:
         located.release()
         raise SessionError(f"{path}: the session is damaged: {error}") from error
-    except (sqlite3.Error, OSError, ValueError) as error:
+    except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
         located.release()
         raise SessionError(f"{path}: the session cannot be read: {reason(error)}") from error
     return located
@@ -74,11 +85,12 @@ def settle(located: Located) -> None:
     """Decide how to read `located`, folding in what a dead writer left."""
     path = located.read_from
     located.immutable, located.state = False, None
+    check_side_files(path)
     wal = side_files(path)[0]
     uses_wal = read_header(path).uses_wal
-    if not uses_wal or not wal.exists():
-        # Without a -wal nobody is writing; then SQLite must not ask for one either.
-        located.immutable = uses_wal
+    if not (journal_of(path).exists() or (uses_wal and wal.exists())):
+        # Nobody is writing; then SQLite must not ask for a -wal, nor take a stray one for its own.
+        located.immutable = True
         state, _ = _peek(path, immutable=True)
         if state == "recording":
             located.state = "crashed"
@@ -98,10 +110,11 @@ def settle(located: Located) -> None:
     if living:
         return
     try:
-        _fold(path)
-        located.notes.append(
-            "The recording broke off; what had been stored until then has been recovered."
-        )
+        if _fold(path) == "crashed":
+            located.notes.append(
+                "The recording broke off; what had been stored until then has been recovered."
+            )
+        located.immutable = True
     except sqlite3.OperationalError as error:
         if _code(error) in _HELD:
             # Whoever holds it is the writer (on another machine) or a reader that folds just now.
@@ -132,28 +145,43 @@ def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
     raise rows.Damaged("meta holds no state")
 
 
-def _fold(path: Path) -> None:
-    """Fold the -wal into the file and mark the session as crashed; SQLite's errors go up."""
+def _fold(path: Path) -> str:
+    """Fold the -wal into the file, mark a session that was being recorded as crashed; return its state.
+
+    SQLite's errors go up. A program killed in here leaves what the next opening can fold in.
+    """
+    deadline = time.monotonic() + FOLD_SECONDS
+    while True:
+        try:
+            return _fold_once(path)
+        except sqlite3.OperationalError as error:
+            if _code(error) not in _HELD or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _fold_once(path: Path) -> str:
     with contextlib.closing(
-        sqlite3.connect(path.as_uri() + "?mode=rw", uri=True, isolation_level=None, timeout=1.0)
+        sqlite3.connect(path.as_uri() + "?mode=rw", uri=True, isolation_level=None, timeout=0.05)
     ) as connection:
-        connection.execute("PRAGMA trusted_schema = OFF")
+        # Nobody else may be in the file, least of all a writer whose life cannot be seen from here.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        distrust(connection, path)
+        state = ""
         if connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
             # Writing may run triggers: none may be there.
             rows.check_tables(connection)
-        deadline = time.monotonic() + FOLD_SECONDS
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = DELETE")
-                break
-            except sqlite3.OperationalError as error:
-                if _code(error) not in _HELD or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
-        if connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
+            # Still in the -wal: leaving WAL mode makes it lasting together with everything else.
             connection.execute(
                 "UPDATE meta SET value='\"crashed\"' WHERE key='state' AND value='\"recording\"'"
             )
+            found = connection.execute("SELECT value FROM meta WHERE key='state'").fetchone()
+            state = str(rows.json(found[0], "meta")) if found else ""
+        connection.execute("PRAGMA journal_mode = DELETE")
+    # The dead writer's shared memory means nothing any more; an exclusive lock makes SQLite ignore it.
+    with contextlib.suppress(OSError):
+        side_files(path)[1].unlink(missing_ok=True)
+    return state
 
 
 def _copy(located: Located) -> None:
@@ -161,26 +189,33 @@ def _copy(located: Located) -> None:
     located.private = Path(tempfile.mkdtemp(prefix="asrscope-"))
     copy = located.private / "session.asrs"
     shutil.copyfile(located.path, copy)
-    wal = side_files(located.path)[0]
-    if wal.exists():
-        shutil.copyfile(wal, side_files(copy)[0])
+    for source, target in (
+        (side_files(located.path)[0], side_files(copy)[0]),
+        (journal_of(located.path), journal_of(copy)),
+    ):
+        if source.exists():
+            shutil.copyfile(source, target)
     located.read_from = copy
 
 
 def _migrate(located: Located, version: int) -> None:
     with contextlib.closing(sqlite3.connect(located.read_from, isolation_level=None)) as connection:
-        connection.execute("PRAGMA trusted_schema = OFF")
+        distrust(connection, located.read_from)
         _refuse_code(connection)
         try:
             schema.migrate(connection, version)
         except ValueError as error:
-            raise SessionError(
-                f"{located.path}: the session has format version {version}, which this program "
-                f"(version {schema.VERSION}) cannot convert: {error}"
-            ) from error
+            raise _no_way(located.path, version, str(error)) from error
     located.notes.append(
         f"The session was recorded in format version {version} and is shown converted; "
         "the file itself is unchanged."
+    )
+
+
+def _no_way(path: Path, version: int, why: str) -> SessionError:
+    return SessionError(
+        f"{path}: the session has format version {version}, which this program "
+        f"(version {schema.VERSION}) cannot convert: {why}"
     )
 
 

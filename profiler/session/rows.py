@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from profiler.session import schema
-from profiler.session.model import ConfigEpoch, LaneInfo, Marker, StageInfo, Utterance
+from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 
 MARKER: Final = "revision, id, kind, text, t_ns, asked_frame, applied_frame, epoch, key, value"
@@ -26,6 +26,9 @@ MAX_DURATION_NS: Final = 1 << 43
 """2.4 hours; no single span is so long, and sums of such spans still fit 64 bits."""
 
 MAX_START_NS: Final = 1 << 62
+
+MAX_JSON: Final = 1 << 24
+"""Characters; the words of three days. Decoded, JSON may weigh 20 times as much."""
 
 _PAIRS: Final = 2
 
@@ -89,6 +92,8 @@ def texts(rows: Iterable[tuple[object, object]], what: str) -> dict[str, str]:
 
 def json(value: object, what: str) -> Any:
     """Decode JSON text."""
+    if len(text(value, what)) > MAX_JSON:
+        raise Damaged(f"{what} holds more than {MAX_JSON >> 20} MB of JSON")
     try:
         return msgspec.json.decode(text(value, what))
     except (msgspec.DecodeError, RecursionError) as error:
@@ -177,6 +182,21 @@ def calibration(row: tuple[Any, ...]) -> dict[str, Any]:
         "high": real(high, "calibration"),
         "unit": text(unit, "calibration"),
     }
+
+
+def counter(row: tuple[Any, ...]) -> tuple[int, CounterTotal]:
+    """Check a row of `counter`: (revision, total)."""
+    lane, stage, epoch, name, value, source, revision = row
+    if integer(value, "counter") < 0:
+        raise Damaged("counter holds a total below 0")
+    return integer(revision, "counter"), CounterTotal(
+        count(lane, "counter"),
+        count(stage, "counter"),
+        count(epoch, "counter"),
+        text(name, "counter"),
+        value,
+        text(source, "counter"),
+    )
 
 
 def check_spans(records: np.ndarray, lane_id: int, highest_stage: int) -> None:

@@ -16,13 +16,17 @@ VERSION: Final = 1
 """The schema written here, in SQLite's user_version field (byte 60 of the file)."""
 
 BLOCK_RECORDS: Final = 1000
-"""Spans per block of a closed session: a good middle between loading speed and reading a part."""
+"""Small blocks of one owner are merged once they hold so many records: few enough to write twice, many
+enough to load fast. Merged blocks hold no fewer, but for the last one of a closed session."""
 
 BLOCK_SECONDS: Final = 0.05
 """While recording, a block is what came within this time, so that a crash loses little."""
 
 MAX_BLOCK_RECORDS: Final = 1 << 16
 """No writer makes longer blocks; a file that claims one is damaged."""
+
+SAMPLE_LAYOUT: Final = "<qd"
+"""One reading: t_ns and value, packed."""
 
 STATES: Final = ("recording", "closed", "stopped", "failed", "crashed")
 
@@ -58,9 +62,10 @@ TABLES: Final[dict[str, str]] = {
         "end_record INTEGER NOT NULL, data BLOB NOT NULL) STRICT"
     ),
     "sample_name": "CREATE TABLE sample_name(id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT",
+    # data: records (int64 t_ns, float64 value) of one quantity; blocks as those of spans
     "sample": (
-        "CREATE TABLE sample(id INTEGER PRIMARY KEY, name INTEGER NOT NULL, t_ns INTEGER NOT NULL, "
-        "value REAL NOT NULL) STRICT"
+        "CREATE TABLE sample(id INTEGER PRIMARY KEY, name INTEGER NOT NULL, "
+        "end_record INTEGER NOT NULL, data BLOB NOT NULL) STRICT"
     ),
     # value: JSON; revision: grows with every change of any marker or utterance
     "marker": (
@@ -78,6 +83,13 @@ TABLES: Final[dict[str, str]] = {
     ),
     # data: int8 [n, 2], lowest and highest sample per frame, -127…127
     "peaks": "CREATE TABLE peaks(utterance INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
+    # what counters (hardware, kernel) added up to for a stage under an epoch, on one lane; revision grows
+    # with every change. Absent counters have no row. source: how it was counted
+    "counter": (
+        "CREATE TABLE counter(lane INTEGER NOT NULL, stage INTEGER NOT NULL, epoch INTEGER NOT NULL, "
+        "name TEXT NOT NULL, value INTEGER NOT NULL, source TEXT NOT NULL, "
+        "revision INTEGER NOT NULL, PRIMARY KEY(lane, stage, epoch, name)) STRICT"
+    ),
     # one measured roof of the machine; phase: start, or end where measured again; kind: rate, bandwidth or overhead
     "calibration": (
         "CREATE TABLE calibration(id INTEGER PRIMARY KEY, phase TEXT NOT NULL, kind TEXT NOT NULL, "
@@ -102,7 +114,9 @@ CALIBRATION: Final = (
 
 INDEXES: Final[dict[str, str]] = {
     "block_by_record": "CREATE INDEX block_by_record ON block(lane, end_record)",
+    "sample_by_record": "CREATE INDEX sample_by_record ON sample(name, end_record)",
     "marker_by_revision": "CREATE INDEX marker_by_revision ON marker(revision)",
+    "counter_by_revision": "CREATE INDEX counter_by_revision ON counter(revision)",
     "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
 }
 

@@ -10,6 +10,7 @@ import itertools
 import os
 import queue
 import sqlite3
+import sys
 import threading
 import time
 import uuid
@@ -22,12 +23,15 @@ import numpy as np
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import schema
-from profiler.session.compact import compact, give_back
+from profiler.session.blocks import give_back
+from profiler.session.checkpoint import Checkpointer
 from profiler.session.encode import text, to_column, to_json
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, recorded_here, side_files
+from profiler.session.model import CounterTotal
 from profiler.session.owner import identity
-from profiler.spans import RECORD_BYTES, Recorder, measure_ns_per_span
+from profiler.session.tables import REVISION, Tables, Word
+from profiler.spans import Recorder, measure_ns_per_span
 
 FLUSH_SECONDS: Final = 0.8 * schema.BLOCK_SECONDS
 """The rest of the 50 ms is left for the commit (31 µs median, 10 ms at worst)."""
@@ -44,8 +48,11 @@ PRESENCE_SECONDS: Final = 1.0
 RELEASE_SECONDS: Final = 3.0
 """How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
 
-Word = tuple[str, int, int]
-Command = tuple[str, Sequence[Any]]
+SWITCH_SECONDS: Final = 0.001
+"""While recording, a busy Python thread hands over the interpreter lock after this time (Python's own 5 ms
+would, at two waits per SQL statement, make a round longer than what a crash may lose)."""
+
+Command = tuple[Callable[..., None], Sequence[Any]]
 
 
 class SessionWriter:
@@ -72,19 +79,17 @@ class SessionWriter:
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._marker_ids = itertools.count(1)
         self._utterance_ids = itertools.count(1)
-        self._revision = itertools.count(1)
-        self._sample_names: dict[str, int] = {}
-        self._stages_written = 0
-        self._costs_written = 0
-        self._lanes_written: dict[int, tuple[int, int]] = {}
-        self._records: dict[int, int] = {}
-        self._last_clock = self._last_presence = time.monotonic()
+        self._last_clock = self._last_presence = self._last_round = self.monotonic()
         self._wake = threading.Event()
         self._final_state = ""
         self._connection = self._create(meta, replace)
+        self._tables = Tables(self._connection, recorder)
         stat = os.stat(self.path)
         self._file_key = (stat.st_dev, stat.st_ino)
         recorded_here.add(self._file_key)
+        self._checkpointer = Checkpointer(self.path)
+        self._switch_seconds = sys.getswitchinterval()
+        sys.setswitchinterval(min(self._switch_seconds, SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
         self._thread.start()
 
@@ -112,7 +117,7 @@ class SessionWriter:
             "VALUES(?,?,?,?,?,?,?,?)",
             (
                 marker,
-                next(self._revision),
+                REVISION,
                 kind,
                 text,
                 self.recorder.clock(),
@@ -127,7 +132,7 @@ class SessionWriter:
         """Say from which frame and under which epoch the marked option took effect."""
         self._say(
             "UPDATE marker SET revision=?, applied_frame=?, epoch=? WHERE id=?",
-            (next(self._revision), applied_frame, epoch, marker),
+            (REVISION, applied_frame, epoch, marker),
         )
 
     def utterance(
@@ -149,7 +154,7 @@ class SessionWriter:
             "reference, words, epochs, done) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0)",
             (
                 utterance,
-                next(self._revision),
+                REVISION,
                 name,
                 os.fspath(path),
                 int(first_frame),
@@ -162,11 +167,12 @@ class SessionWriter:
         return utterance
 
     def utterance_partial(self, utterance: int, hypothesis: str, words: Iterable[Word]) -> None:
-        """Store the words so far: (word, first_frame, n_frames), frames run-global."""
-        self._say(
-            "UPDATE utterance SET revision=?, hypothesis=?, words=? WHERE id=?",
-            (next(self._revision), hypothesis, to_json(list(words)), utterance),
-        )
+        """Store the words so far: (word, first_frame, n_frames), frames run-global.
+
+        Of partial words that come faster than they can be stored (see PARTIAL_BYTES_PER_SECOND) the
+        latest are kept.
+        """
+        self._commands.put((self._tables.keep_partial, (utterance, hypothesis, list(words))))
 
     def utterance_done(
         self,
@@ -179,11 +185,12 @@ class SessionWriter:
         reference_words: int | None,
     ) -> None:
         """Store the final words of an utterance, its decode-lane time and the epochs it ran under."""
+        self._commands.put((self._tables.drop_partial, (utterance,)))
         self._say(
             "UPDATE utterance SET revision=?, hypothesis=?, words=?, wall_ns=?, epochs=?, errors=?, "
             "reference_words=?, done=1 WHERE id=?",
             (
-                next(self._revision),
+                REVISION,
                 hypothesis,
                 to_json(list(words)),
                 int(wall_ns),
@@ -199,7 +206,7 @@ class SessionWriter:
         for name, value in values.items():
             # NaN is the one number that differs from itself.
             if value is not None and value == value:  # noqa: PLR0124
-                self._commands.put(("sample", (name, int(t_ns), float(value))))
+                self._commands.put((self._tables.keep_sample, (name, int(t_ns), float(value))))
 
     def calibration(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Store measured roofs as `Peaks.rows()` gives them."""
@@ -210,12 +217,16 @@ class SessionWriter:
                 [row[column] for column in schema.CALIBRATION],
             )
 
+    def counters(self, totals: Iterable[CounterTotal]) -> None:
+        """Store what counters have added up to so far; a later total replaces an earlier one."""
+        self._commands.put((self._tables.write_counters, (list(totals),)))
+
     def meta(self, key: str, value: object) -> None:
         """Store or replace one JSON value of the session's description."""
         self._say("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, to_json(value)))
 
     def close(self, state: str = "closed") -> None:
-        """Write what is left, compact, and leave one portable file; closing twice is harmless."""
+        """Write what is left and leave one portable file; closing twice is harmless."""
         if state not in ("closed", "stopped", "failed"):
             raise ValueError(f"a session ends closed, stopped or failed, not {state!r}")
         self._final_state = self._final_state or state
@@ -231,7 +242,8 @@ class SessionWriter:
     # -- the thread -----------------------------------------------------------------------------
 
     def _say(self, statement: str, values: Sequence[Any]) -> None:
-        self._commands.put((statement, [to_column(value) for value in values]))
+        columns = [value if value is REVISION else to_column(value) for value in values]
+        self._commands.put((self._tables.execute, (statement, columns)))
 
     def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
         description = {
@@ -259,6 +271,7 @@ class SessionWriter:
                     "shared memory that SQLite's WAL needs); record to a local disk"
                 )
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute("BEGIN IMMEDIATE")
             schema.create(connection)
             connection.executemany("INSERT INTO meta VALUES(?,?)", rows)
@@ -277,19 +290,29 @@ class SessionWriter:
             ) from error
         return connection
 
+    def monotonic(self) -> float:
+        """The clock of rounds and rates, in seconds."""
+        return time.monotonic()
+
     def _run(self) -> None:
-        due = time.monotonic()
         while not self._final_state:
-            # Counted from the last round's beginning: against a busy Python thread every call of SQLite
-            # waits up to 5 ms for the interpreter lock, and a round may take half of its time.
-            due = max(due + FLUSH_SECONDS, time.monotonic() + LEAST_WAIT_SECONDS)
-            self._wake.wait(due - time.monotonic())
-            due = time.monotonic()
+            self._wait()
             self._guarded(self._flush)
         self._guarded(self._flush)
+        self._checkpointer.stop()
         self._guarded(self._finish)
         self._connection.close()
         recorded_here.discard(self._file_key)
+        sys.setswitchinterval(self._switch_seconds)
+
+    def _wait(self) -> None:
+        """Wait until the next round is due, or somebody closes."""
+        # Counted from the last round's beginning: against a busy Python thread every call of SQLite
+        # waits up to 5 ms for the interpreter lock, and a round may take half of its time.
+        now = time.monotonic()
+        due = max(self._last_round + FLUSH_SECONDS, now + LEAST_WAIT_SECONDS)
+        self._wake.wait(due - now)
+        self._last_round = time.monotonic()
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Run a step of the thread; the first failure is kept, and the lanes are emptied anyway."""
@@ -323,7 +346,7 @@ class SessionWriter:
             pass
 
     def _flush(self) -> None:
-        now = time.monotonic()
+        now = self.monotonic()
         if now - self._last_presence >= PRESENCE_SECONDS:
             self._last_presence = now
             self._check_presence()
@@ -332,74 +355,18 @@ class SessionWriter:
         lanes = [(lane, lane.waiting) for lane in list(self.recorder.lanes)]
         waiting = self._commands.qsize()
         pair_due = now - self._last_clock >= CLOCK_SECONDS
-        news = (
-            waiting
-            or pair_due
-            or len(self.recorder.stages) > self._stages_written
-            or len(self.recorder.costs) > self._costs_written
-            or any(
-                count or self._lanes_written.get(lane.id, (-1, -1))[1] != lane.dropped
-                for lane, count in lanes
-            )
-        )
-        if not news:
+        if not (waiting or pair_due or self._tables.has_news(lanes, now)):
             return
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         for _ in range(waiting):
-            statement, values = self._commands.get_nowait()
-            if statement == "sample":
-                self._write_sample(*values)
-            else:
-                execute(statement, values)
-        self._write_registers()
-        for lane, count in lanes:
-            self._write_spans(lane, count)
+            write, arguments = self._commands.get_nowait()
+            write(*arguments)
+        self._tables.write(lanes, now)
         if pair_due:
             self._last_clock = now
             execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
         execute("COMMIT")
-
-    def _write_registers(self) -> None:
-        for stage in self.recorder.stages[self._stages_written :]:
-            self._connection.execute(
-                "INSERT INTO stage VALUES(?,?,?,?)",
-                (stage.id, text(stage.name), stage.group, to_json(stage.work)),
-            )
-            self._stages_written += 1
-        for stage_id, epoch, cost in self.recorder.costs[self._costs_written :]:
-            self._connection.execute(
-                "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)",
-                (stage_id, epoch, to_json(cost.as_dict())),
-            )
-            self._costs_written += 1
-
-    def _write_spans(self, lane: Any, count: int) -> None:
-        execute = self._connection.execute
-        end = self._records.get(lane.id, 0)
-        if count > 0:
-            # One block however many they are: each statement may cost a wait for the interpreter lock.
-            data = lane.take(min(count, schema.MAX_BLOCK_RECORDS))
-            end += len(data) // RECORD_BYTES
-            execute("INSERT INTO block(lane, end_record, data) VALUES(?,?,?)", (lane.id, end, data))
-        self._records[lane.id] = end
-        counts = (end, lane.dropped)
-        if self._lanes_written.get(lane.id) != counts:
-            execute(
-                "INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)",
-                (lane.id, text(lane.name), text(lane.kind), int(lane.decode), *counts),
-            )
-            self._lanes_written[lane.id] = counts
-
-    def _write_sample(self, name: str, t_ns: int, value: float) -> None:
-        number = self._sample_names.get(name)
-        if number is None:
-            number = len(self._sample_names)
-            self._connection.execute("INSERT INTO sample_name VALUES(?,?)", (number, text(name)))
-            self._sample_names[name] = number
-        self._connection.execute(
-            "INSERT INTO sample(name, t_ns, value) VALUES(?,?,?)", (number, t_ns, value)
-        )
 
     def _check_presence(self) -> None:
         try:
@@ -415,9 +382,9 @@ class SessionWriter:
 
     def _finish(self) -> None:
         self._check_presence()
-        compact(self._connection)
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
+        self._tables.seal()
         execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
         execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
         execute("COMMIT")

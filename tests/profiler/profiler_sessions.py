@@ -16,7 +16,7 @@ import numpy as np
 
 from profiler.clock import FakeClock
 from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
-from profiler.session.model import ConfigEpoch, LaneInfo
+from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Cost, Linear, Recorder, Stage
 
@@ -99,6 +99,10 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
             lane.put(emit, begin, clock.advance(2_000 + block), frame + i, 1, 50 + i, 200, 30)
         lane.put(decode, tile, clock.advance(1_000), frame, FRAMES_PER_BLOCK)
         lane.put(idle, clock(), clock.advance(3_000), frame, 0)
+        faults = CounterTotal(
+            lane.id, gaussians, lane.epoch, "page_faults", block + 1, "perf_event"
+        )
+        writer.counters([faults])
         writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
     writer.utterance_done(
         utterance, "hello word", [("hello", 2, 10), ("word", 15, 20)], clock() - start, [0, 1], 1, 2

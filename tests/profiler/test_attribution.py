@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiler_sessions import PEAKS, roof, spans_of
 
-from profiler.analysis.attribution import Evidence, judge, split, times
+from profiler.analysis.attribution import Evidence, Roofs, judge, roofs, split
 from profiler.machine.peaks import BANDWIDTH, RATE, Peaks
 from profiler.spans import SPAN, Cost, Linear
 
@@ -23,41 +23,61 @@ def cost(
     return Cost({"gemm": Linear(gemm), "exp": Linear(exp)}, Linear(low), Linear(high), size)
 
 
+def times(law: Cost, peaks: Peaks = PEAKS) -> Roofs:
+    """The roofs of a law whose fixed part alone counts."""
+    return roofs(law, peaks)
+
+
 def evidence(duration: int, law: Cost, calls: int = 1, peaks: Peaks = PEAKS) -> Evidence:
-    spans = np.repeat(one(duration), calls)
-    t = times(spans, law, peaks)
+    t = roofs(law, peaks)
+    counts = (calls, 16.0 * calls, (0.0, 0.0, 0.0))
     return Evidence(
         float(duration * calls),
         calls,
         16.0 * calls,
-        t.arithmetic.sum(),
-        t.traffic_min.sum(),
-        t.traffic_max.sum(),
-        t.least.sum(),
-        law.bytes_min.of(spans).sum(),
+        t.arithmetic.total(*counts),
+        t.traffic_min.total(*counts),
+        t.traffic_max.total(*counts),
+        max(t.least_arithmetic.total(*counts), t.least_traffic.total(*counts)),
+        law.bytes_min.total(*counts),
+        law.bytes_max.total(*counts),
         peaks.overhead_ns("numpy"),
         t.complete,
+        law.working_set_bytes,
+        "arcs",
+        1000.0 * calls,
+        law.scattered,
     )
 
 
 def test_operations_of_each_class_use_their_own_roof() -> None:
-    t = times(one(1), cost(gemm=1e6, exp=1e3), PEAKS)
-    assert t.arithmetic[0] == pytest.approx(1e6 / 100 + 1e3 / 1)
+    assert times(cost(gemm=1e6, exp=1e3)).arithmetic.fixed == pytest.approx(1e6 / 100 + 1e3 / 1)
 
 
 def test_traffic_uses_the_plateau_of_the_working_set() -> None:
-    assert times(one(1), cost(low=1e6, size=1 << 20), PEAKS).traffic_min[0] == pytest.approx(
-        1e6 / 100
-    )
-    assert times(one(1), cost(low=1e6, size=1 << 26), PEAKS).traffic_min[0] == pytest.approx(
-        1e6 / 25
-    )
-    assert times(one(1), cost(low=1e6, size=1 << 30), PEAKS).traffic_min[0] == pytest.approx(
-        1e6 / 25
-    )
+    def traffic(size: int) -> float:
+        return times(cost(low=1e6, size=size)).traffic_min.fixed
+
+    assert traffic(1 << 20) == pytest.approx(1e6 / 100)
+    assert traffic(1 << 26) == traffic(1 << 30) == pytest.approx(1e6 / 25)
     # Half-way on the logarithm of the size the time per byte is the mean of the two.
-    middle = times(one(1), cost(low=1e6, size=1 << 23), PEAKS).traffic_min[0]
-    assert middle == pytest.approx(1e6 * (1 / 100 + 1 / 25) / 2)
+    assert traffic(1 << 23) == pytest.approx(1e6 * (1 / 100 + 1 / 25) / 2)
+
+
+@given(st.tuples(*[st.integers(0, 10**6)] * 5))
+def test_roofs_are_the_law_divided_by_the_peaks(counts: tuple[int, ...]) -> None:
+    frames, w0, w1, w2, fixed = counts
+    law = Cost(
+        {"gemm": Linear(fixed, 2.0, (3.0, 0.0, 1.0)), "exp": Linear(0.0, 0.0, (0.0, 5.0, 0.0))},
+        Linear(fixed, 1.0, (1.0, 1.0, 1.0)),
+        working_set_bytes=1.0,
+    )
+    spans = spans_of([(0, 1, 0, 0, frames, w0, w1, w2)])
+    at = roofs(law, PEAKS)
+    gemm, exp = (law.operations[name].of(spans)[0] for name in ("gemm", "exp"))
+    assert at.arithmetic.of(spans)[0] == pytest.approx(gemm / 100 + exp)
+    assert at.least_arithmetic.of(spans)[0] == pytest.approx((gemm / 100 + exp) / 1.1)
+    assert at.traffic_min.of(spans)[0] == pytest.approx(law.bytes_min.of(spans)[0] / 100)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +150,7 @@ def test_verdicts(duration: int, law: Cost, calls: int, verdict: str, grade: str
 def test_the_sentence_is_plain() -> None:
     judged = judge(evidence(900_000, cost(gemm=30e6, low=27e6, high=27e6, size=1 << 27)))
     assert judged.sentence == (
-        "Reads 27 MB per block at 30 GB/s; arithmetic alone would take 300 µs of the 900 µs; "
+        "Moves 27 MB per block at 30 GB/s; arithmetic alone would take 300 µs of the 900 µs; "
         "those bytes take 1.08 ms at this machine's bandwidth."
     )
 
@@ -143,15 +163,27 @@ def test_above_the_roof_within_its_spread_is_no_defect() -> None:
 
 
 def test_what_is_not_known_is_said_and_not_zero() -> None:
-    unknown = judge(Evidence(5_000.0, 5, 5, None, None, None, None, None, None, True))
+    unknown = judge(Evidence(5_000.0, 5, 5))
     assert (unknown.verdict, unknown.evidence) == (None, "–")
     assert unknown.sentence == "Takes 1 µs per frame; what it computes is not modelled."
-    unmeasured = judge(Evidence(5_000.0, 5, 80, None, None, None, None, 100.0, None, True))
+    reasoned = judge(Evidence(5_000.0, 5, 5, reason="a library reads the file"))
+    assert reasoned.sentence == "Takes 1 µs per frame; a library reads the file."
+    unmeasured = judge(Evidence(5_000.0, 5, 80, bytes_min=100.0))
     assert "peaks were not measured" in unmeasured.sentence
-    assert judge(Evidence(0.0, 0, 0, None, None, None, None, None, None, True)).verdict is None
+    assert judge(Evidence(0.0, 0, 0)).verdict is None
 
 
-def test_threads_pick_the_largest_measured_count_not_above() -> None:
+def test_scattered_data_is_named_as_what_no_roof_counts() -> None:
+    law = Cost({"gemm": Linear(1e4)}, Linear(1e5), Linear(1e5), 1e6, scattered=True)
+    judged = judge(evidence(20_000, law))
+    assert judged.verdict == "unexplained"
+    assert "each of its arcs takes 20 ns: its data lie scattered over 1 MB" in judged.sentence
+    assert "latency" in judged.sentence
+    plain = judge(evidence(20_000, Cost({"gemm": Linear(1e4)}, Linear(1e5), Linear(1e5), 1e6)))
+    assert "latency" not in plain.sentence
+
+
+def test_the_law_says_how_many_threads_share_the_work() -> None:
     peaks = Peaks(
         (
             *PEAKS.roofs,
@@ -159,16 +191,28 @@ def test_threads_pick_the_largest_measured_count_not_above() -> None:
             roof(BANDWIDTH, "read", 50e9, 1 << 26, 4),
         )
     )
-    law = cost(gemm=1e6)
-    assert times(one(1), law, peaks, 1).arithmetic[0] == pytest.approx(1e4)
-    assert times(one(1), law, peaks, 3).arithmetic[0] == pytest.approx(1e4)
-    assert times(one(1), law, peaks, 8).arithmetic[0] == pytest.approx(2.5e3)
-    assert times(one(1), cost(low=1e6, size=1e9), peaks, 4).traffic_min[0] == pytest.approx(2e4)
+
+    def gemm(threads: int) -> float:
+        return times(Cost({"gemm": Linear(1e6)}, threads=threads), peaks).arithmetic.fixed
+
+    assert gemm(1) == gemm(3) == pytest.approx(1e4)
+    assert gemm(8) == pytest.approx(2.5e3)
+    law = Cost({}, Linear(1e6), Linear(1e6), 1e9, threads=4)
+    assert times(law, peaks).traffic_min.fixed == pytest.approx(2e4)
 
 
 def test_a_class_names_its_library_and_falls_back() -> None:
     peaks = Peaks((*PEAKS.roofs, roof(RATE, "exp.numba", 0.25e9)))
     for name, wanted in (("exp.numba", 4e3), ("exp.numpy", 1e3), ("exp", 1e3)):
-        assert times(one(1), Cost({name: Linear(1e3)}), peaks).arithmetic[0] == pytest.approx(
-            wanted
-        )
+        got = times(Cost({name: Linear(1e3)}), peaks).arithmetic.fixed
+        assert got == pytest.approx(wanted)
+
+
+def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
+    law = Cost({"gemm": Linear(1.0)}, threads=3, scattered=True, unmodelled="because")
+    assert Cost.from_dict(law.as_dict()) == law
+    old = {k: v for k, v in law.as_dict().items() if k not in {"threads", "scattered"}}
+    assert Cost.from_dict(old).threads == 1
+    for threads in (0, -1, 1 << 20, "2", 1.5):
+        with pytest.raises(ValueError, match="threads of a cost"):
+            Cost.from_dict({**law.as_dict(), "threads": threads})

@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, spans_of
 
 from profiler.analysis.breakdown import breakdown
-from profiler.export import chrome_trace, speedscope, table
+from profiler.export import _nesting, chrome_trace, speedscope, table
 from profiler.export._nesting import in_order
 from profiler.session.reader import Session
 
@@ -90,6 +91,73 @@ def balanced(profile: dict[str, Any]) -> dict[int, int]:
     return spent
 
 
+SCHEMA = json.loads(
+    (Path(__file__).parents[1] / "data" / "speedscope" / "file-format-schema.json").read_text()
+)
+KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "number": (int, float)}
+
+
+def fault(value: Any, rule: dict[str, Any]) -> str | None:
+    """Say what in `value` breaks a rule of JSON schema draft 7, as far as speedscope's schema uses it."""
+    known = {"$ref", "$schema", "definitions", "title", "anyOf", "enum", "const", "type"}
+    assert set(rule) <= known | {"required", "properties", "items", "default"}, rule
+    if "$ref" in rule:
+        return fault(value, SCHEMA["definitions"][rule["$ref"].removeprefix("#/definitions/")])
+    if "anyOf" in rule:
+        faults = [fault(value, choice) for choice in rule["anyOf"]]
+        return None if None in faults else f"{value!r:.80}: {faults}"
+    if value not in rule.get("enum", [value]) or value != rule.get("const", value):
+        return f"{value!r:.80} is not as it must be"
+    if "type" in rule and (isinstance(value, bool) or not isinstance(value, KINDS[rule["type"]])):
+        return f"{value!r:.80} is no {rule['type']}"
+    if isinstance(value, dict):
+        if missing := [name for name in rule.get("required", ()) if name not in value]:
+            return f"{missing} are missing"
+        inside = [(value[k], r) for k, r in rule.get("properties", {}).items() if k in value]
+    else:
+        inside = [(item, rule["items"]) for item in value] if "items" in rule else []
+    return next((found for item, r in inside if (found := fault(item, r))), None)
+
+
+@pytest.mark.parametrize("unit", [None, "parsecs"])
+def test_speedscope_files_keep_to_speedscopes_own_schema(
+    unit: str | None, small: Path, tmp_path: Path
+) -> None:
+    with Session.open(small) as session:
+        speedscope.write(session, tmp_path / "s.speedscope.json")
+    tree = json.loads((tmp_path / "s.speedscope.json").read_text())
+    assert len(tree["profiles"][0]["events"]) > BLOCKS
+    if unit:
+        tree["profiles"][0]["unit"] = unit
+    assert (fault(tree, SCHEMA) is not None) == bool(unit)
+
+
+COMMON: dict[str, Any] = {"ph": str, "name": str, "pid": int, "tid": int}
+PHASES: dict[str, dict[str, Any]] = {
+    "M": {"args": dict},
+    "X": {"cat": str, "ts": float, "dur": float, "args": dict},
+    "C": {"ts": float, "args": dict},
+    "i": {"cat": str, "ts": float, "s": str},
+}
+
+
+def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome: Any) -> None:
+    assert set(chrome) == {"displayTimeUnit", "otherData", "traceEvents"}
+    assert chrome["displayTimeUnit"] in ("ms", "ns")
+    for event in chrome["traceEvents"]:
+        fields = COMMON | PHASES[event["ph"]]
+        assert set(event) == set(fields)
+        for name, kind in fields.items():
+            assert isinstance(event[name], (int, float) if kind is float else kind), (name, event)
+        assert event.get("ts", 0) >= 0 or event["ph"] != "X"
+        assert event.get("dur", 0) >= 0
+        assert event.get("s", "p") in "gpt"
+        if event["ph"] == "C":
+            assert all(isinstance(value, int | float) for value in event["args"].values())
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name", "thread_sort_index")
+
+
 def test_speedscope_opens_and_closes_balance(small: Path, tmp_path: Path) -> None:
     with Session.open(small) as session:
         speedscope.write(session, tmp_path / "s.speedscope.json")
@@ -108,15 +176,21 @@ def test_speedscope_opens_and_closes_balance(small: Path, tmp_path: Path) -> Non
             assert spent[stage.name] == mine["duration_ns"].sum()
 
 
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20))
-def test_spans_that_overlap_without_nesting_are_made_to_nest(pairs: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
+def test_spans_that_overlap_without_nesting_are_made_to_nest(
+    pairs: list[tuple[int, int]], piece: int
+) -> None:
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
     before = spans.copy()
-    ordered = in_order(spans)
+    with patch.object(_nesting, "PIECE", piece):
+        pieces = list(in_order(spans))
+    ordered = np.concatenate([spans[:0], *pieces])
     assert np.array_equal(spans, before)
+    assert all(len(p) == piece for p in pieces[:-1])
     assert sorted(ordered["start_ns"].tolist()) == ordered["start_ns"].tolist()
     assert (ordered["duration_ns"] >= 0).all()
-    events = list(speedscope._events(ordered, 0, {0: 0}))
+    writer = speedscope._Events(0, {0: 0})
+    events = [event for p in pieces for event in writer.of(p)] + list(writer.rest())
     profile = {"startValue": 0, "endValue": 100, "events": [json.loads(e) for e in events]}
     balanced(profile)
 

@@ -6,7 +6,6 @@ import itertools
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -14,7 +13,7 @@ import pytest
 from profiler_sessions import PEAKS, roof
 
 from profiler.errors import Cancelled
-from profiler.machine import measuring, peaks
+from profiler.machine import measuring, peaks, timing
 from profiler.machine.describe import describe
 from profiler.machine.peaks import BANDWIDTH, RATE, Peaks
 from profiler.machine.sampler import Sampler
@@ -22,13 +21,10 @@ from profiler.machine.sampler import Sampler
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A calibration of a tenth of a second: fewer rungs, shorter repeats."""
-    monkeypatch.setattr(measuring, "LADDER_BYTES", (1 << 14, 1 << 16, 1 << 22))
-    monkeypatch.setattr(measuring, "TRIAD_BYTES", (24 << 10,))
-    monkeypatch.setattr(measuring, "REPEAT_SECONDS", 0.0005)
-    monkeypatch.setattr(measuring, "ROUNDS", 3)
-    # However busy the machine is: whether it was steady is the matter of a test of its own.
-    monkeypatch.setattr(measuring, "STEADY_SPREAD", float("inf"))
+    """A calibration of a tenth of a second: fewer rungs, shorter rounds, however busy the machine is."""
+    monkeypatch.setattr(measuring, "ladder_bytes", lambda _: (1 << 14, 1 << 16, 1 << 22))
+    monkeypatch.setattr(timing, "REPEAT_SECONDS", 0.0005)
+    monkeypatch.setattr(timing, "QUICK_SECONDS", 0.0)
     monkeypatch.setattr(measuring, "GEMM_SIZE", 128)
 
 
@@ -38,6 +34,7 @@ def test_measured_roofs_are_complete_and_plausible() -> None:
     found = peaks.measure(1, lambda what, fraction: steps.append((what, fraction)))
     for name in (
         "gemm",
+        "gemv",
         "fma",
         "scalar",
         "exp",
@@ -101,80 +98,114 @@ def test_calibration_can_be_cancelled_at_any_step() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_roofs_are_cached_per_machine_and_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    first = peaks.load_or_measure(1)
-    measured: list[str] = []
-    assert peaks.load_or_measure(1, lambda what, _: measured.append(what)) == first
-    assert not measured
-    (kept,) = (tmp_path / "peaks").iterdir()
-    for spoiled in ("", "{", "[]", '{"roofs": [{}]}', '{"roofs": []}'):
-        kept.write_text(spoiled)
-        measured.clear()
-        assert peaks.load_or_measure(1, lambda what, _: measured.append(what))
-        assert measured
-        assert json.loads(kept.read_text())["roofs"]
-    measured.clear()
-    peaks.load_or_measure(1, lambda what, _: measured.append(what), fresh=True)
-    assert measured
-    monkeypatch.setattr(measuring, "METHOD", 99)
-    peaks.load_or_measure(1)
-    assert len(list((tmp_path / "peaks").iterdir())) == 2
-
-
-def test_roofs_of_a_busy_machine_are_not_kept_for_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    now = [1e9]
-    monkeypatch.setattr(measuring.time, "time", lambda: now[0])
-    taken = []
-
-    def measure(spread: float) -> None:
-        def fake(*_: object) -> Peaks:
-            taken.append(spread)
-            read = roof(BANDWIDTH, "read", 1e9, 1 << 20, spread=0.05)
-            return Peaks((roof(RATE, "gemm", 1e9, spread=spread), read))
-
-        monkeypatch.setattr(measuring, "measure", fake)
-
-    measure(0.9)
-    for wait in (0.0, measuring.BUSY_SECONDS / 2, measuring.BUSY_SECONDS, 0.0):
-        now[0] += wait
-        assert peaks.load_or_measure(1)
-    assert taken == [0.9, 0.9]
-    measure(0.01)
-    for wait in (2 * measuring.BUSY_SECONDS, 1e9, 1e9):
-        now[0] += wait
-        assert peaks.load_or_measure(1)
-    assert taken == [0.9, 0.9, 0.01]
-
-
-def test_the_median_is_of_rounds_that_no_other_program_disturbed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [0.0]
-    # Of each nine rounds six are three times as slow.
-    pace = itertools.cycle([3, 3, 1, 3, 3, 1, 3, 3, 1])
-    monkeypatch.setattr(measuring.time, "perf_counter", lambda: clock[0])
-
-    def task(repeats: int) -> None:
-        clock[0] += repeats * 0.001 * next(pace)
-
-    repeats, seconds = measuring._times(task, measuring.Effort(9, 1e9))
-    assert len(seconds) == 9
-    assert seconds[len(seconds) // 2] / repeats == pytest.approx(0.001)
-
-
-@pytest.mark.usefixtures("quick")
 def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
     before = peaks.measure(1)
     after = peaks.recheck(before)
     changes = peaks.drift(before, after)
     assert set(changes) == {"gemm", f"read {1 << 22}"}
     assert peaks.drift(PEAKS, Peaks((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
+
+
+def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([0.5e9, 0.99e9])
+
+    def gemm(threads: int) -> object:
+        return lambda effort: roof(RATE, "gemm", next(readings), threads=threads)
+
+    monkeypatch.setattr(measuring, "_gemm", gemm)
+    before = Peaks((roof(RATE, "gemm", 1e9),))
+    assert peaks.drift(before, peaks.recheck(before)) == {"gemm": pytest.approx(-0.01)}
+    assert not peaks.recheck(Peaks())
+
+
+def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
+    changes = {"gemm": -0.02, "read 134217728": 0.049}
+    assert peaks.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
+    assert peaks.drift_warning(changes) is None
+    warning = peaks.drift_warning({"gemm": -0.02, "read 134217728": -0.12})
+    assert warning is not None
+    assert "read 128 MiB −12.0%" in warning
+    assert "gemm" not in warning
+    assert peaks.sound_drift({"gemm": -0.1, "x": "y", "z": float("nan")}) == {"gemm": -0.1}
+    assert peaks.sound_drift([1]) == {}
+
+
+def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(measuring, "last_level_caches", lambda: (30 << 20, 2))
+    one, two, four = (measuring.ladder_bytes(n) for n in (1, 2, 4))
+    assert one[0] == 16 << 10
+    assert all(b == 2 * a for a, b in itertools.pairwise(four))
+    assert (one[-1], two[-1], four[-1]) == (128 << 20, 256 << 20, 256 << 20)
+    monkeypatch.setattr(measuring, "last_level_caches", lambda: None)
+    assert measuring.ladder_bytes(1)[-1] == 4 * measuring.ASSUMED_CACHE_BYTES
+
+
+def test_the_whole_plan_holds_the_quick_one_and_every_rung(quick: None) -> None:
+    few = {step.key for step in measuring.plan(2, whole=False)}
+    whole = {step.key for step in measuring.plan(2, whole=True)}
+    assert few < whole
+    for name in ("read", "write", "triad"):
+        assert {k.bytes for k in whole if k.name == name} == {1 << 14, 1 << 16, 1 << 22}
+    assert {k.threads for k in whole if k.kind != "overhead"} == {2}
+
+
+def test_streams_begin_apart_within_a_page() -> None:
+    first, second, third = (measuring.aligned(100, i * measuring.APART) for i in range(3))
+    assert [a.ctypes.data % 4096 for a in (first, second, third)] == [0, 1344, 2688]
+    assert all(a.size == 100 and a.dtype == np.float32 for a in (first, second, third))
+
+
+def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none() -> None:
+    def typed(name: str, dtype: str, rate: float, threads: int = 1) -> peaks.Roof:
+        return peaks.Roof(RATE, name, dtype, threads, 0, rate, rate, rate, "op/s")
+
+    table = Peaks(
+        (
+            typed("gemm", "float32", 100.0),
+            typed("gemm.torch", "float32", 90.0),
+            typed("gemm", "float32", 180.0, 2),
+            typed("gemm.torch", "float32", 200.0, 2),
+            typed("gemm.torch", "bfloat16", 220.0),
+            typed("gemm.torch@cuda", "float32", 6e4),
+            typed("exp.numpy", "float32", 2.0),
+            typed("exp.vector", "float32", 6.0),
+        )
+    )
+
+    def rate(operation: str, threads: int = 1, **how: str) -> float | None:
+        found = table.rate(operation, threads, **how)
+        return found.median if found else None
+
+    assert (rate("gemm"), rate("gemm", 2), rate("gemm", 64)) == (100.0, 200.0, 200.0)
+    assert (rate("gemm.torch"), rate("gemm.mkl")) == (90.0, 100.0)
+    assert rate("gemm:bfloat16") == rate("gemm", dtype="bfloat16") == 220.0
+    assert rate("gemm.torch:bfloat16", 2) == 220.0
+    assert (rate("gemm@cuda"), rate("gemm:bfloat16@cuda"), rate("gemm@mps")) == (6e4, None, None)
+    assert rate("gemm:float16") is None
+    assert (rate("exp"), rate("exp.numpy"), rate("ex")) == (6.0, 2.0, None)
+
+
+def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory() -> None:
+    steps = [
+        roof(BANDWIDTH, f"to_device.{memory}@cuda", rate, size)
+        for memory, rates in (("pinned", (1e9, 2e10)), ("pageable", (1e9, 5e9)))
+        for size, rate in zip((1 << 12, 1 << 24), rates, strict=True)
+    ]
+    table = Peaks(tuple(steps))
+
+    def copy(size: int, to_device: bool = True, pinned: bool = True) -> float | None:
+        found = table.transfer(size, to_device=to_device, pinned=pinned, device="cuda")
+        return found.median if found else None
+
+    assert (copy(1), copy(1 << 12), copy(1 << 30)) == (1e9, 1e9, 2e10)
+    assert copy(1 << 30, pinned=False) == 5e9
+    between = copy(1 << 18)
+    assert between is not None
+    assert 1e9 < between < 2e10
+    assert copy(1 << 18, to_device=False) is None
+    assert table.bandwidth(1e6) is None
 
 
 def test_peaks_survive_storage_and_leave_out_nonsense() -> None:

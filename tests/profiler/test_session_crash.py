@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 from profiler_sessions import BLOCKS, record
 
-from profiler.session.files import side_files
+from profiler.session.files import journal_of, side_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -321,3 +323,151 @@ def test_any_error_of_the_writing_thread_is_kept_not_lost(tmp_path: Path) -> Non
     assert "recording has stopped" in str(writer.failed)
     writer.close()
     assert np.frombuffer(recorder.lane("x").take()).size == 0
+
+
+# -- the moments of folding and leaving WAL mode ---------------------------------------------------
+
+
+def hot_journal(path: Path) -> Path:
+    """Give a closed session the rollback journal of a program killed in the middle of a change."""
+    side = path.with_name("other.asrs")
+    shutil.copyfile(path, side)
+    connection = sqlite3.connect(side, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE meta SET value='\"dreaming\"' WHERE key='state'")
+    # More pages than the cache holds: the change is in the file before it is committed.
+    connection.execute("UPDATE block SET data=zeroblob(42000)")
+    journal = journal_of(side)
+    path.write_bytes(side.read_bytes())
+    journal_of(path).write_bytes(journal.read_bytes())
+    connection.execute("ROLLBACK")
+    connection.close()
+    side.unlink()
+    return journal_of(path)
+
+
+def test_a_change_cut_short_by_a_kill_is_taken_back(small: Path) -> None:
+    before = small.read_bytes()
+    journal = hot_journal(small)
+    assert small.read_bytes() != before
+    assert journal.stat().st_size > 512
+    with Session.open(small) as session:
+        assert session.state == "closed"
+        assert session.notes == []
+        assert len(session.spans) == 1 + BLOCKS * 7
+    assert not journal.exists()
+    assert small.read_bytes() == before
+
+
+def test_a_journal_that_names_another_file_touches_none(small: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("")
+    name = os.fsencode(victim)
+    journal = hot_journal(small)
+    record = struct.pack(">I", 0) + name + struct.pack(">II", len(name), sum(name))
+    journal.write_bytes(journal.read_bytes() + record + bytes.fromhex("d9d505f920a163d7"))
+    with pytest.raises(OSError, match="names other files") as caught:
+        Session.open(small)
+    assert "\n" not in str(caught.value)
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_side_files_that_lead_elsewhere_are_refused(
+    suffix: str, small: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("years of work")
+    side = small.with_name(small.name + suffix)
+    side.symlink_to(victim)
+    with pytest.raises(OSError, match="a link or a device"):
+        Session.open(small)
+    assert victim.read_text() == "years of work"
+    side.unlink()
+    os.mkfifo(side)
+    with pytest.raises(OSError, match="a link or a device"):
+        Session.open(small)
+
+
+def test_a_wal_of_another_session_beside_a_closed_one_is_not_taken_in(
+    small: Path, tmp_path: Path
+) -> None:
+    writer = record(tmp_path / "live.asrs")
+    wait_until_written(writer)
+    shutil.copyfile(side_files(writer.path)[0], side_files(small)[0])
+    writer.close()
+    with Session.open(small) as session:
+        assert session.state == "closed"
+        assert len(session.spans) == 1 + BLOCKS * 7
+
+
+def wait_until_written(writer: SessionWriter) -> None:
+    end = time.monotonic() + 20
+    with Session.open(writer.path) as session:
+        while len(session.spans) < writer.recorder.lanes[0].recorded:
+            assert time.monotonic() < end
+            session.refresh()
+            time.sleep(0.01)
+
+
+def test_a_session_that_somebody_still_holds_is_never_marked_as_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As from another machine or container, where the writer's process cannot be seen.
+    monkeypatch.setattr("profiler.session.recover.alive", lambda owner: None)
+    monkeypatch.setattr("profiler.session.recover.FOLD_SECONDS", 0.1)
+    writer = record(tmp_path / "live.asrs")
+    with Session.open(writer.path) as session:
+        assert session.state == "recording"
+    writer.close()
+    with Session.open(writer.path) as session:
+        assert session.state == "closed"
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+from profiler.session import recover
+from profiler.session.reader import Session
+steps = int(sys.argv[2])
+connect = sqlite3.connect
+def connected(*arguments, **more):
+    connection = connect(*arguments, **more)
+    def step(statement):
+        global steps
+        steps -= 1
+        if not steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+    connection.set_trace_callback(step)
+    return connection
+sqlite3.connect = connected
+recover.sqlite3.connect = connected
+Session.open(sys.argv[1]).close()
+print("opened")
+"""
+
+
+@pytest.mark.usefixtures("dead_writer")
+def test_kill_9_while_folding_loses_nothing(tmp_path: Path) -> None:
+    copy = crashed_copy(tmp_path)
+    connection = sqlite3.connect(copy, isolation_level=None)
+    connection.execute("""UPDATE meta SET value='{"pid":1,"boot":""}' WHERE key='writer'""")
+    kept = [copy.read_bytes(), side_files(copy)[0].read_bytes()]
+    connection.close()
+    killed = 0
+    for step in range(1, 60, 4):
+        copy.write_bytes(kept[0])
+        side_files(copy)[0].write_bytes(kept[1])
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, copy, str(step)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        killed += done.returncode == -signal.SIGKILL
+        with Session.open(copy) as session:
+            assert session.state == "crashed"
+            assert len(session.spans) == 1 + BLOCKS * 7
+        if "opened" in done.stdout:
+            break
+    assert killed > 2

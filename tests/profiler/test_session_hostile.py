@@ -161,7 +161,8 @@ LIES = {
     "words": "UPDATE utterance SET words='[[1,2,3]]'",
     "frames": "UPDATE utterance SET n_frames=-5",
     "peaks": "UPDATE peaks SET data=x'010203'",
-    "sample name": "UPDATE sample SET name=99",
+    "sample of no whole records": "UPDATE sample SET data=x'00'",
+    "samples out of order": "UPDATE sample SET end_record=99",
     "marker value": "UPDATE marker SET value='nope'",
 }
 
@@ -185,7 +186,8 @@ ODDITIES = {
     "no configs": "DELETE FROM config",
     "no clock": "DELETE FROM clock",
     "no recorder": "UPDATE meta SET value='[]' WHERE key='recorder'",
-    "infinite sample": "UPDATE sample SET value = 1e999",
+    "infinite sample": f"UPDATE sample SET data = x'{'00' * 14 + 'f07f'}', end_record = 1",
+    "sample of no name": "DELETE FROM sample_name",
     "no decode lane": "UPDATE lane SET decode = 0",
     "everything is a tile": "UPDATE stage SET grp = 'decode'",
     "nothing is a tile": "UPDATE stage SET grp = 'search'",

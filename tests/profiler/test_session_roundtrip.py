@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, PEAKS, record
 
 from profiler.session import schema
+from profiler.session.blocks import Blocks
 from profiler.session.files import read_header, side_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -131,61 +132,81 @@ def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path: Path) -> None:
     assert rows["state"] == '"recording"'
 
 
-def test_a_live_reader_sees_spans_once_and_in_order_through_compaction(tmp_path: Path) -> None:
+def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Path) -> None:
     recorder = Recorder()
     writer = SessionWriter(tmp_path / "live.asrs", recorder, {})
     stage = recorder.stage("s", "search")
     lanes = [recorder.lane("a"), recorder.lane("b")]
     session = Session.open(writer.path)
     views = []
-    for i in range(40):
+    per_round, rounds = 300, 12
+    for i in range(rounds):
         for lane in lanes:
-            for j in range(7):
-                lane.put(stage, i * 7 + j, i * 7 + j + 1)
-        if i % 8 == 0:
-            wait_for(lambda: not any(lane.waiting for lane in lanes))
+            for j in range(per_round):
+                lane.put(stage, i * per_round + j, i * per_round + j + 1)
+        wait_for(lambda: not any(lane.waiting for lane in lanes))
+        if i % 3:
             session.refresh()
             views.append((session.spans, session.spans.copy()))
-    blocks = sqlite3.connect(writer.path).execute("SELECT count(*) FROM block")
-    before = blocks.fetchone()[0]
-    blocks.connection.close()
     writer.close()
     assert session.refresh() is True
     assert session.state == "closed"
     for lane in lanes:
         mine = session.spans[session.spans["lane"] == lane.id]
-        assert mine["start_ns"].tolist() == list(range(280))
+        assert mine["start_ns"].tolist() == list(range(rounds * per_round))
     for view, copy in views:
         assert np.array_equal(view, copy)
     connection = sqlite3.connect(writer.path)
-    assert connection.execute("SELECT count(*) FROM block").fetchone()[0] == 2 < before
+    assert connection.execute("SELECT count(*) FROM block").fetchone()[0] < rounds
     connection.close()
 
 
 @pytest.mark.parametrize("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
-def test_compaction_fills_blocks_and_keeps_order(choice: list[int], tmp_path: Path) -> None:
+def test_small_blocks_are_merged_as_they_come_and_keep_order(
+    choice: list[int], tmp_path: Path
+) -> None:
     connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     schema.create(connection)
+    blocks = Blocks("block", "lane", SPAN.itemsize)
     rng = np.random.default_rng(0)
-    end = 0
-    while end < 6500:
-        size = int(rng.choice(choice))
-        data = np.zeros(size, SPAN)
-        data["start_ns"] = np.arange(end, end + size)
-        end += size
-        connection.execute(
-            "INSERT INTO block(lane, end_record, data) VALUES(3,?,?)", (end, data.tobytes())
-        )
-    from profiler.session import compact
-
-    compact.compact(connection)
-    rows = connection.execute("SELECT end_record, data FROM block ORDER BY end_record").fetchall()
-    sizes = [len(data) // SPAN.itemsize for _, data in rows]
-    assert sizes[:-1] == [schema.BLOCK_RECORDS] * (len(sizes) - 1)
-    assert [row[0] for row in rows] == np.cumsum(sizes).tolist()
-    joined = np.frombuffer(b"".join(data for _, data in rows), SPAN)
-    assert joined["start_ns"].tolist() == list(range(end))
+    ends = {3: 0, 4: 0}
+    rows = "SELECT end_record, data FROM block WHERE lane=? ORDER BY end_record"
+    while ends[3] < 6500:
+        news = {}
+        for lane, end in list(ends.items()):
+            size = int(rng.choice(choice))
+            data = np.zeros(size, SPAN)
+            data["start_ns"] = np.arange(end, end + size)
+            ends[lane] = end + size
+            news[lane] = data.tobytes()
+        blocks.append(connection, news)
+        for lane, end in ends.items():
+            stored = connection.execute(rows, (lane,)).fetchall()
+            small = [len(data) for _, data in stored if len(data) < 1000 * SPAN.itemsize]
+            assert sum(small) < 1000 * SPAN.itemsize
+            assert stored[-1][0] == blocks.end(lane) == end
+    blocks.seal(connection)
+    for lane, end in ends.items():
+        stored = connection.execute(rows, (lane,)).fetchall()
+        sizes = [len(data) // SPAN.itemsize for _, data in stored]
+        assert min(sizes[:-1], default=1000) >= 1000
+        assert [row[0] for row in stored] == np.cumsum(sizes).tolist()
+        joined = np.frombuffer(b"".join(data for _, data in stored), SPAN)
+        assert joined["start_ns"].tolist() == list(range(end))
     connection.close()
+
+
+def test_a_block_is_as_long_as_readers_take(tmp_path: Path) -> None:
+    recorder = Recorder()
+    writer = SessionWriter(tmp_path / "s.asrs", recorder, {})
+    stage, lane = recorder.stage("s", "search"), recorder.lane("a")
+    for count in (schema.BLOCK_RECORDS - 1, schema.MAX_BLOCK_RECORDS):
+        for i in range(count):
+            lane.put(stage, i, i + 1)
+        wait_for(lambda: not lane.waiting)
+    writer.close()
+    with Session.open(writer.path) as session:
+        assert len(session.spans) == lane.recorded > schema.MAX_BLOCK_RECORDS
 
 
 def test_the_room_of_small_blocks_is_given_back(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipelines.scoring import kernels
-from pipelines.scoring.gmm import FLOAT, Gmm
+from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes
 from pipelines.scoring.kernels import STREAMS
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
@@ -66,7 +66,7 @@ class Strategy:
         traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
         return Cost(
             operations={
-                "exp": Linear(per_work=(1.0, 0.0, 0.0)),
+                "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
                 "fma": Linear(per_work=(2.0, 0.0, 0.0)),
             },
             bytes_min=traffic,
@@ -95,5 +95,5 @@ class Strategy:
             },
             bytes_min=Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
-            working_set_bytes=float(p.weights.nbytes),
+            working_set_bytes=block_bytes(p, frames),
         )

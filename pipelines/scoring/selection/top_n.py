@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipelines.scoring import kernels
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm
+from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
 from pipelines.scoring.kernels import LANES, STREAMS
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
@@ -93,7 +93,7 @@ class Strategy:
     def _exp_cost(self, frames: int) -> Cost:
         """An exponential per density kept, in place."""
         return Cost(
-            operations={"exp": Linear(per_work=(1.0, 0.0, 0.0))},
+            operations={"exp.scorer": Linear(per_work=(1.0, 0.0, 0.0))},
             bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
             bytes_max=Linear(
                 per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
@@ -119,5 +119,5 @@ class Strategy:
             },
             bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),
             bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
-            working_set_bytes=float(p.weights.nbytes),
+            working_set_bytes=block_bytes(p, frames),
         )

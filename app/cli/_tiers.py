@@ -1,0 +1,178 @@
+"""The tiers of evidence that this machine offers: each source of figures, whether it is here, or why not.
+
+A tier that is absent leaves its figures blank; nothing else stops working. Grades are those of the reports:
+A counted by hardware or kernel, B time measured, D estimated; none where the tier is no evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+COUNTED, MEASURED = "A", "B"
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A source of figures. `reason` says how it works, or in one sentence why it does not."""
+
+    name: str
+    available: bool
+    grade: str | None
+    reason: str
+
+
+RunApart = Callable[[str], tuple[bool, str]]
+
+
+def evidence(run_apart: RunApart) -> Iterator[Tier]:
+    """Try every source of figures. `run_apart` runs Python code in a process of its own: (worked, output)."""
+    yield from spans()
+    yield from counters()
+    yield from samples()
+    yield from devices(run_apart)
+    yield from peaks()
+
+
+def spans() -> Iterator[Tier]:
+    """Recording from Python and from compiled kernels, and the clock behind both."""
+    from profiler.spans import measure_ns_per_span
+
+    clock = time.get_clock_info("perf_counter")
+    cost = measure_ns_per_span()
+    finest = _finest_step_ns()
+    yield Tier(
+        "time spans",
+        True,
+        MEASURED,
+        f"{clock.implementation}, steps of {finest} ns; a span costs {cost['ns_per_span']:.0f} ns",
+    )
+    from profiler import kernel_spans
+
+    has_clock = kernel_spans.HAS_CLOCK
+    how = (
+        "compiled kernels read the same clock"
+        if has_clock
+        else "kernels read a clock on Linux alone"
+    )
+    yield Tier("time spans in kernels", has_clock, MEASURED if has_clock else None, how)
+
+
+def counters() -> Iterator[Tier]:
+    """Each event of perf_event_open, and what a reading of those that are here costs."""
+    from profiler.counting import added_cost_ns
+    from profiler.machine.counters import Group, read_cost_ns
+
+    with Group() as group:
+        cost, added = read_cost_ns(group), added_cost_ns(group)
+        for found in group.availability:
+            grade = COUNTED if found.available else None
+            yield Tier(f"counter: {found.event.title}", found.available, grade, found.reason)
+    if cost is not None:
+        how = (
+            f"a reading costs {cost:.0f} ns, and counting adds {added:.0f} ns to every span; "
+            "`--set counters=true` turns it on"
+        )
+        yield Tier("counters per stage", True, COUNTED, how)
+    else:
+        yield Tier("counters per stage", False, None, "no counter can be read here")
+
+
+def samples() -> Iterator[Tier]:
+    """What is sampled ten times a second beside a run."""
+    import psutil
+
+    from profiler.machine import accelerator, energy
+    from profiler.machine.sampler import Sampler
+
+    class Nowhere:
+        def sample(self, *_: object) -> None:
+            pass
+
+    names = set(Sampler(Nowhere()).read())
+    for title, sample, otherwise in (
+        ("sampled: CPU load", "process.cpu_percent", "psutil cannot read it on this system"),
+        ("sampled: memory", "process.rss_bytes", "psutil cannot read it on this system"),
+        ("sampled: page faults", "process.faults_minor", "this system does not tell them"),
+        (
+            "sampled: context switches",
+            "process.switches_voluntary",
+            "this system does not tell them",
+        ),
+        ("sampled: CPU frequency", "system.cpu_mhz", _no_frequency(psutil.LINUX)),
+    ):
+        here = sample in names
+        reason = "sampled ten times a second" if here else otherwise
+        yield Tier(title, here, COUNTED if here else None, reason)
+    here, reason = energy.probe()
+    yield Tier("sampled: energy (RAPL)", here, COUNTED if here else None, reason)
+    here, reason = accelerator.probe()
+    yield Tier("sampled: NVIDIA device (NVML)", here, COUNTED if here else None, reason)
+
+
+def devices(run_apart: RunApart) -> Iterator[Tier]:
+    """What torch can compute on, and whether a device's time can be told."""
+    works, output = run_apart(
+        "import json; from dataclasses import asdict; from pipelines import device\n"
+        "print(json.dumps([asdict(found) for found in device.availability()]))"
+    )
+    if not works:
+        yield Tier("accelerator", False, None, f"torch does not start: {output}")
+        return
+    found = json.loads(output)
+    others = [row for row in found if row["name"] != "cpu"]
+    usable = [row["name"] for row in others if row["available"]]
+    for row in others:
+        grade = MEASURED if row["available"] else None
+        yield Tier(f"accelerator: {row['name']}", row["available"], grade, row["reason"])
+    yield Tier(
+        "device time",
+        bool(usable),
+        MEASURED if usable else None,
+        f"pairs of events on {', '.join(usable)}"
+        if usable
+        else "there is no device to take it from",
+    )
+
+
+def peaks() -> Iterator[Tier]:
+    """The machine's roofs as kept from the last calibration, and how old they are."""
+    from profiler.machine import calibration, tiers
+
+    known = calibration.load(calibration.file())
+    at = known.measured_at
+    if at is None:
+        reason = "not measured yet: the first run does it, or `asrscope calibrate`"
+        yield Tier("peaks", False, None, reason)
+    else:
+        reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
+        yield Tier("peaks", True, MEASURED, reason)
+    for tier in tiers.peak_tiers(known):
+        yield Tier(tier.name, tier.available, MEASURED if tier.available else None, tier.detail)
+
+
+def _no_frequency(linux: bool) -> str:
+    if linux:
+        return "the kernel shows no clock frequency that varies (no cpufreq; most virtual machines)"
+    return "this system does not tell it"
+
+
+def _finest_step_ns() -> int:
+    """The smallest step between two readings of the clock that differ."""
+    steps = []
+    before = time.perf_counter_ns()
+    for _ in range(2000):
+        now = time.perf_counter_ns()
+        if now > before:
+            steps.append(now - before)
+        before = now
+    return min(steps, default=0)
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} seconds"

@@ -1,0 +1,182 @@
+"""Measure what this machine can compute and move at best: the roofs that sessions are judged by.
+
+    asrscope calibrate
+    asrscope calibrate --png ladder.png --theme light
+    asrscope calibrate --fresh --threads 1 --json
+
+Takes about a minute the first time; later only what is missing or was disturbed is measured again.
+Use the machine for nothing else meanwhile. Ctrl+C stops and keeps what was known before.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from app.cli import _output
+from profiler.errors import BadInput
+
+if TYPE_CHECKING:
+    from profiler.machine.calibration import Calibration
+    from profiler.machine.peaks import Roof
+
+DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")
+"""In the order of the table."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _output.json_flag(parser)
+    parser.add_argument("--png", metavar="F", help="draw the ladder and the rates as a PNG")
+    parser.add_argument("--theme", choices=("light", "dark"), default="dark")
+    parser.add_argument(
+        "--threads", metavar="N", type=int, help="up to N threads (default: all usable cores)"
+    )
+    parser.add_argument("--fresh", action="store_true", help="measure everything again")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print, draw."""
+    from profiler.machine.describe import usable_cores
+
+    cores = usable_cores() or 1
+    if arguments.threads is not None and not 1 <= arguments.threads <= cores:
+        raise BadInput(
+            f"--threads wants 1 to {cores} on this machine, and not {arguments.threads}."
+        )
+    if arguments.png and not arguments.png.lower().endswith(".png"):
+        raise BadInput(f"--png wants a file that ends in .png, and not {arguments.png!r}.")
+    from pipelines.scoring import roofs
+    from profiler.machine import calibration
+
+    progress = _output.Progress()
+    try:
+        known = calibration.calibrate(
+            arguments.threads, progress, fresh=arguments.fresh, kernels=roofs.KERNELS
+        )
+    finally:
+        progress.done()
+    tree = as_json(known)
+    if arguments.png:
+        from app.calibration_picture import calibration_picture
+
+        calibration_picture(tree, arguments.png, theme=arguments.theme)
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(as_text(known))
+        if arguments.png:
+            print(f"\n{arguments.png}")
+    return 0
+
+
+def as_json(known: Calibration) -> dict[str, Any]:
+    """The JSON object of `calibrate`."""
+    from profiler.machine.describe import describe
+
+    rows = known.as_dict()["roofs"]
+    return {
+        "schema": 1,
+        "machine": describe(),
+        "roofs": rows,
+        "measured_at": known.measured_at,
+        "unavailable": [missing._asdict() for missing in known.missing],
+    }
+
+
+def as_text(known: Calibration) -> str:
+    """The table for a person: rates, calls, ladders with their plateaus, what is missing and why."""
+    from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE
+    from profiler.machine.timing import is_steady
+
+    roofs = list(known.roofs.values())
+    lines = [f"{'rate':30} {'threads':>7} {'sustained':>16} {'best':>10} {'spread':>7}"]
+    for roof in _of(roofs, RATE):
+        lines.append(
+            f"{_title(roof):30} {roof.threads:7} {roof.median / 1e9:10.4g} Gop/s "
+            f"{roof.high / 1e9:10.4g} {_spread(roof)}"
+        )
+    lines += ["", f"{'one call':30} {'':7} {'median':>16} {'least':>10}"]
+    for roof in _of(roofs, OVERHEAD):
+        lines.append(f"{roof.name:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
+    ladders = sorted({(r.name, r.threads) for r in _of(roofs, BANDWIDTH)}, key=_order)
+    for name, threads in ladders:
+        rungs = known.peaks.ladder(*_place(name, threads))
+        lines += ["", *_ladder(name, threads, rungs)]
+    if known.missing:
+        lines += ["", "not available:"]
+        lines += [f"  {missing.name}: {missing.reason}" for missing in known.missing]
+    if known.measured_at is not None:
+        when = datetime.fromtimestamp(known.measured_at).astimezone()
+        lines += ["", f"Measured {when:%Y-%m-%d %H:%M}; kept for this machine and these libraries."]
+    shaky = sum(not is_steady(roof) for roof in roofs if roof.kind != OVERHEAD)
+    if shaky:
+        lines.append(
+            f"* {shaky} figures were disturbed by other programs; `asrscope calibrate` takes them again "
+            "from ten minutes on."
+        )
+    return "\n".join(lines)
+
+
+def _of(roofs: Iterable[Roof], kind: str) -> list[Roof]:
+    found = [roof for roof in roofs if roof.kind == kind]
+    families = {r.name.partition(".")[0]: i for i, r in reversed(list(enumerate(found)))}
+    return sorted(
+        found,
+        key=lambda r: (
+            families[r.name.partition(".")[0]],
+            DTYPES.index(r.dtype) if r.dtype in DTYPES else len(DTYPES),
+            r.name,
+            r.threads,
+        ),
+    )
+
+
+def _title(roof: Roof) -> str:
+    head, _, device = roof.name.partition("@")
+    family, _, library = head.partition(".")
+    parts = [family.upper() if family in ("gemm", "gemv") else family]
+    if family == "gemm":
+        parts.append(roof.dtype)
+    if library:
+        parts.append(f"({library})")
+    if device:
+        parts.append(f"on {device}")
+    return " ".join(parts)
+
+
+def _order(ladder: tuple[str, int]) -> tuple[int, str, int]:
+    names = ("read", "write", "triad")
+    return (names.index(ladder[0]) if ladder[0] in names else len(names), *ladder)
+
+
+def _place(name: str, threads: int) -> tuple[str, int, str]:
+    head, _, device = name.partition("@")
+    return head, threads, device
+
+
+def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
+    from profiler.machine.ladder import plateaus
+    from profiler.machine.peaks import size_text
+
+    count = f"{threads} thread{'s' if threads > 1 else ''}"
+    flat = plateaus(rungs)
+    lines = [f"{name}, {count}: {'working set':>14} {'sustained':>13} {'best':>8} {'spread':>7}"]
+    for rung in rungs:
+        inside = next((p for p in flat if p.first_bytes <= rung.bytes <= p.last_bytes), None)
+        mark = f"  {inside.rate / 1e9:.3g} GB/s over {inside.label}" if inside else ""
+        # Said once, beside the plateau's first rung.
+        mark = mark if inside and rung.bytes == inside.first_bytes else ""
+        lines.append(
+            f"{'':{len(name) + len(count) + 3}} {size_text(rung.bytes):>14} {rung.median / 1e9:8.4g} GB/s "
+            f"{rung.high / 1e9:8.4g} {_spread(rung)}{mark}"
+        )
+    return lines
+
+
+def _spread(roof: Roof) -> str:
+    from profiler.machine.timing import is_steady
+
+    return f"{roof.spread:6.1%}{' ' if is_steady(roof) else '*'}"

@@ -1,0 +1,164 @@
+"""Compare two sessions, or the two arms of an A/B session, stage by stage.
+
+    asrscope compare before.asrs after.asrs
+    asrscope compare ab.asrs
+    asrscope compare ab.asrs --json
+
+A ratio is time of B / time of A, with its 95 % interval. Verdicts: A faster, B faster, no difference
+(the interval lies within 0.98…1.02) or undecided; over the stages they are adjusted for being many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+from app.cli import _output
+
+if TYPE_CHECKING:
+    from profiler.analysis.compare import Comparison, StageRatio
+    from profiler.session.reader import Session
+
+FLOOR_FILE = "aa-floor.json"
+"""In the cache folder: how far apart one configuration came out from itself on this machine, as measured
+by `asrscope bench ab_validation`."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("a", metavar="A", help="a session file (.asrs); alone, an A/B session")
+    parser.add_argument("b", metavar="B", nargs="?", help="the session to compare it with")
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison."""
+    from profiler.session.reader import Session
+
+    with ExitStack() as stack:
+        a = stack.enter_context(closing(Session.open(arguments.a)))
+        b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
+        found = report(a, b)
+    if arguments.json:
+        _output.print_json(found)
+    else:
+        print(as_text(found))
+    return 0
+
+
+def report(a: Session, b: Session | None = None) -> dict[str, Any]:
+    """The JSON object of `compare`."""
+    from profiler.analysis.compare import compare
+
+    compared = compare(a, b, measured_floor(a))
+    return {
+        "schema": 1,
+        "a": str(a.path),
+        "b": str(compared.b.session.path),
+        "warnings": list(compared.warnings),
+        "overall": {
+            **_row(compared.overall),
+            "rtf_a": compared.overall.a_s / compared.audio_s,
+            "rtf_b": compared.overall.b_s / compared.audio_s,
+            "total_ratio": compared.total_ratio,
+        },
+        "stages": [_row(stage) | {"group": stage.group} for stage in compared.stages],
+        "only_a": dict(compared.only_a),
+        "only_b": dict(compared.only_b),
+        "wer": {"a": compared.errors_a.rate, "b": compared.errors_b.rate},
+        "wer_errors": {"a": compared.errors_a.errors, "b": compared.errors_b.errors},
+        "wer_words": {"a": compared.errors_a.words, "b": compared.errors_b.words},
+        "floor": compared.floor,
+        "interleaved": compared.interleaved,
+        "repeats": compared.repeats,
+        "warm_up": {"a": compared.warm_up[0], "b": compared.warm_up[1]},
+        "audio_s": compared.audio_s,
+        "utterances": {
+            "matched": len(compared.matched),
+            "only_a": list(compared.unmatched_a),
+            "only_b": list(compared.unmatched_b),
+        },
+        "differences": _differences(compared),
+    }
+
+
+def _row(row: StageRatio) -> dict[str, Any]:
+    ratio = row.ratio
+    return {
+        "name": row.name,
+        "ratio": ratio.ratio,
+        "ci95": None if ratio.low is None else [ratio.low, ratio.high],
+        "p": ratio.p,
+        "p_adjusted": row.p_adjusted,
+        "verdict": row.verdict,
+        "a_s": row.a_s,
+        "b_s": row.b_s,
+    }
+
+
+def _differences(compared: Comparison) -> dict[str, list[Any]]:
+    """The settings in which the arms differ: key → [in A, in B]."""
+    from pipelines.config import flatten
+
+    a, b = (dict(flatten(arm.config)) for arm in (compared.a, compared.b))
+    return {key: [a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)}
+
+
+def measured_floor(session: Session) -> float | None:
+    """The A/A floor that the validation measured, when it was on the machine of this session."""
+    from profiler.paths import cache_dir
+
+    try:
+        stored = json.loads((cache_dir() / FLOOR_FILE).read_text(encoding="utf-8"))
+        machine = session.meta.get("machine")
+        same = isinstance(machine, dict) and all(
+            stored["machine"][key] == machine.get(key) for key in ("host", "cpu")
+        )
+        return float(stored["floor"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The comparison as a page for a person."""
+    overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
+    alternated = "alternated" if tree["interleaved"] else "one after the other"
+    one = tree["a"] == tree["b"]
+    lines = [f"A/B of {tree['a']}" if one else f"A: {tree['a']}\nB: {tree['b']}"]
+    for key, (a, b) in tree["differences"].items():
+        lines.append(f"  {key}: {_value(a)} in A, {_value(b)} in B")
+    if not tree["differences"]:
+        lines.append("  both have the same settings")
+    lines += [
+        f"{matched} utterances, {tree['audio_s']:.1f} s of audio, {tree['repeats']} repeats {alternated}",
+        "",
+        f"{overall['verdict']}: B takes {_ratio(overall)} of A's time "
+        f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f})",
+    ]
+    if tree["floor"] is not None:
+        lines.append(f"one configuration against itself comes out within ±{tree['floor']:.1%} here")
+    if wer["a"] is not None and wer["b"] is not None:
+        lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B")
+    lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
+    for row in tree["stages"]:
+        p = "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.4f}"
+        lines.append(
+            f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {_ratio(row):26} {p:>8}  {row['verdict']}"
+        )
+    for side in "ab":
+        for name, seconds in tree[f"only_{side}"].items():
+            lines.append(f"{name:22} {seconds:.3f} s, only in {side.upper()}")
+    lines += [f"note: {warning}" for warning in tree["warnings"]]
+    return "\n".join(lines)
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    if row["ci95"] is None:
+        return f"{row['ratio']:.3f} (no interval)"
+    return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"
+
+
+def _value(value: Any) -> str:
+    return "unknown" if value is None else _output.plain(value)

@@ -1,0 +1,114 @@
+"""Rerun a stage of a session with something changed, and say whether its verdict survives.
+
+    asrscope confirm run.asrs score.mixture
+    asrscope confirm run.asrs search.emit --json
+
+A verdict predicts what a change should do: a memory-bound stage takes less time per frame when more frames
+share a block, a compute-bound one does not, an overhead-bound one takes half when there are half as many
+calls. What exists of block ×2 and ×½, another thread, a shorter data type and a smaller model is run on
+some seconds of the session's audio, interleaved with the unchanged configuration, on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from app.cli import _again, _output
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
+    parser.add_argument("stage", metavar="STAGE", help="a stage, as `asrscope show` names it")
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Rerun the stage and report."""
+    from profiler.analysis.breakdown import breakdown
+    from profiler.errors import BadInput
+    from profiler.session.reader import Session
+
+    with closing(Session.open(arguments.session)) as session:
+        again = _again.prepare(session)
+        parts = breakdown(session, again.first_frame, again.last_frame)
+        paths, path = [u.path for u in session.utterances], session.path
+    row = next((row for row in parts.stages if row.name == arguments.stage), None)
+    if row is None:
+        names = ", ".join(row.name for row in parts.stages)
+        raise BadInput(f"There is no stage {arguments.stage!r} in {path}; it has {names}.")
+    from pipelines import perturb, rerun
+    from profiler.analysis.perturbation import conclude
+
+    with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
+        stretch = rerun.audio_of(paths, Path(folder))
+        threads = again.config.threads
+        wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
+        peaks = _again.peaks(wanted, progress, cancelled)
+        found = perturb.confirm(again.config, row, stretch, peaks, progress, cancelled)
+    survives, why = conclude(row.verdict, found.perturbations)
+    now = found.unchanged
+    tree: dict[str, Any] = {
+        "schema": 1,
+        "session": str(path),
+        "stage": row.name,
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "sentence": row.sentence,
+        "verdict_now": now.verdict if now else None,
+        "sentence_now": now.sentence if now else None,
+        "survives": survives,
+        "why": why,
+        "audio_s": stretch.audio_s,
+        "audio": stretch.note,
+        "rounds": found.rounds,
+        "notes": again.notes,
+        "perturbations": [p.as_dict() for p in found.perturbations],
+    }
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(as_text(tree))
+    return 0
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The report as a page for a person."""
+    lines = [
+        f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
+        f"  in the session: {tree['sentence']}",
+    ]
+    if tree["sentence_now"]:
+        lines.append(f"  run again:      {tree['sentence_now']} ({tree['verdict_now']})")
+    if tree["rounds"]:
+        lines.append(f"  {tree['rounds']} rounds, interleaved, of {tree['audio']}.")
+    lines += [
+        *(f"  {note}" for note in tree["notes"]),
+        "",
+        f"{'change':14} {'':24} {'predicted':>9} {'measured':>9}  {'95 %':15} agrees",
+    ]
+    for p in tree["perturbations"]:
+        if p["unavailable"]:
+            lines.append(f"{p['name']:14} unavailable: {p['unavailable']}")
+            continue
+        interval = "–" if p["ci95"] is None else "{:.3f}…{:.3f}".format(*p["ci95"])
+        agrees = {True: "yes", False: "no", None: "–"}[p["agrees"]]
+        lines.append(
+            f"{p['name']:14} {p['change'] or '':24} {_number(p['predicted']):>9} "
+            f"{_number(p['measured_ratio']):>9}  {interval:15} {agrees}: {p['why']}"
+        )
+    verdict = {
+        True: "survives",
+        False: "does not survive",
+        None: "is neither confirmed nor refuted",
+    }
+    lines += ["", f"The verdict {verdict[tree['survives']]}."]
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

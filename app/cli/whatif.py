@@ -1,0 +1,209 @@
+"""Predict what a session would cost if a stage were faster or a setting other, and check it.
+
+    asrscope whatif run.asrs --scale scoring=0                 scoring free
+    asrscope whatif run.asrs --scale search=0.5                search twice as fast
+    asrscope whatif run.asrs --scale transfer=0                host-device copies removed
+    asrscope whatif run.asrs --scale memory=0.25               memory traffic of scoring four times as fast
+    asrscope whatif run.asrs --set block=64 --check            batch 64, predicted and run
+    asrscope whatif run.asrs --set gmm.selection.enabled=true --set frames.skip=2 --check --json
+
+FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
+it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory, unexplained).
+--set predicts from cost laws and measured peaks where there is a model, and says so where there is none.
+--check decodes some seconds of the session's audio with the settings changed and unchanged, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.cli import _again, _output
+from pipelines import config as settings
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
+    from profiler.analysis.whatif import Prediction
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
+    parser.add_argument(
+        "--scale",
+        metavar="STAGE=FACTOR",
+        action="append",
+        default=[],
+        help="multiply the time of a stage, group or part of scoring; may be given again",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="key=value",
+        action="append",
+        default=[],
+        help="change a setting; may be given again",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="run what --set changes, and show it beside"
+    )
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Predict, perhaps check, and report."""
+    from profiler.analysis import whatif
+    from profiler.analysis.breakdown import breakdown
+    from profiler.errors import BadInput
+    from profiler.session.reader import Session
+
+    if not arguments.scale and not arguments.set:
+        raise BadInput("Give --scale STAGE=FACTOR or --set key=value, or there is nothing to ask.")
+    if arguments.check and not arguments.set:
+        raise BadInput(
+            "--check runs what --set changes; a stage that is only scaled cannot be run."
+        )
+    factors = [whatif.parse_factor(text) for text in arguments.scale]
+    assignments = dict(settings.parse_assignment(text) for text in arguments.set)
+    with closing(Session.open(arguments.session)) as session:
+        again = _again.prepare(session)
+        parts = breakdown(session, again.first_frame, again.last_frame)
+        prediction = whatif.unchanged(parts)
+        calibration = session.calibration
+        paths, path = [u.path for u in session.utterances], session.path
+    whatif.scaled(prediction, factors)  # a wrong name is found before anything slow
+    new = settings.assign(again.config, assignments)
+    tree: dict[str, Any] = {"schema": 1, "session": str(path), "check": None}
+    without: list[str] = []
+    with _again.interruptible() as (progress, cancelled):
+        if assignments:
+            from pipelines import predict
+
+            prediction, without = predict.changed(prediction, again.config, new, calibration)
+        of_settings = prediction
+        prediction = whatif.scaled(prediction, factors)
+        tree |= _report(prediction, without, again.notes)
+        if arguments.check:
+            with tempfile.TemporaryDirectory() as folder:
+                tree["check"] = _check(
+                    again.config,
+                    new,
+                    paths,
+                    Path(folder),
+                    of_settings,
+                    without,
+                    progress,
+                    cancelled,
+                )
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(as_text(tree))
+    return 0
+
+
+def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dict[str, Any]:
+    known = not without
+    return {
+        "audio_s": prediction.audio_s,
+        "wall_s": prediction.wall_ns / 1e9,
+        "rtf": prediction.rtf,
+        "predicted_wall_s": prediction.predicted_ns / 1e9 if known else None,
+        "predicted_rtf": prediction.predicted_rtf if known else None,
+        "assumptions": [*notes, *prediction.assumptions, *without],
+        "stages": [
+            {
+                "name": line.name,
+                "group": line.group,
+                "time_s": line.time_ns / 1e9,
+                "predicted_s": line.predicted_ns / 1e9 if known else None,
+                "factor": line.factor if known else None,
+            }
+            for line in prediction.lines
+        ],
+    }
+
+
+def _check(
+    before: Config,
+    after: Config,
+    paths: list[str],
+    folder: Path,
+    prediction: Prediction,
+    without: list[str],
+    progress: _output.Progress,
+    cancelled: Any,
+) -> dict[str, Any]:
+    """Decode by both configurations in turns; ratios are changed / unchanged."""
+    from pipelines import rerun
+
+    stretch = rerun.audio_of(paths, folder)
+    peaks = _again.peaks([before.threads], progress, cancelled)
+    arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
+    rounds = rerun.interleave(arms, stretch, peaks, progress, cancelled)
+    unchanged, changed = arms
+    measured = rerun.ratio(unchanged.wall_ns, changed.wall_ns)
+    factors = {line.name: line.factor for line in prediction.lines}
+    predicted = None if without else prediction.predicted_ns / prediction.wall_ns
+    stages = []
+    for name in sorted(unchanged.stage_ns.keys() & changed.stage_ns.keys()):
+        ratio = rerun.ratio(unchanged.stage_ns[name], changed.stage_ns[name])
+        if ratio is not None:
+            wanted = None if without else factors.get(name)
+            stages.append({"name": name, "predicted": wanted, **_measured(ratio)})
+    times = [arm.wall_ns.sum() / 1e9 / rounds / stretch.audio_s for arm in arms]
+    return {
+        "audio": stretch.note,
+        "audio_s": stretch.audio_s,
+        "rounds": rounds,
+        "rtf": times[0],
+        "changed_rtf": times[1],
+        "predicted_ratio": predicted,
+        **_measured(measured),
+        "difference": measured.ratio / predicted - 1.0 if measured and predicted else None,
+        "stages": stages,
+    }
+
+
+def _measured(ratio: Any) -> dict[str, Any]:
+    if ratio is None:
+        return {"ratio": None, "ci95": None}
+    known = ratio.low is not None and ratio.high is not None
+    return {"ratio": ratio.ratio, "ci95": [ratio.low, ratio.high] if known else None}
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The report as a page for a person."""
+    lines = [f"RTF {_number(tree['rtf'])} → {_number(tree['predicted_rtf'])} predicted", ""]
+    lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
+    for row in tree["stages"]:
+        predicted = "–" if row["predicted_s"] is None else f"{row['predicted_s']:8.3f} s"
+        lines.append(
+            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {_number(row['factor'], '.2f'):>7}"
+        )
+    lines += ["", *(f"- {sentence}" for sentence in tree["assumptions"])]
+    check = tree["check"]
+    if check:
+        interval = " ({:.3f} to {:.3f})".format(*check["ci95"]) if check["ci95"] else ""
+        lines += [
+            "",
+            f"Checked on {check['audio']}, {check['rounds']} rounds in turns:",
+            f"time changed / unchanged: predicted {_number(check['predicted_ratio'])}, measured "
+            f"{_number(check['ratio'])}{interval}; the outcome is "
+            f"{_number(check['difference'], '+.1%')} beside the prediction.",
+            f"RTF here and now {_number(check['rtf'])} → {_number(check['changed_rtf'])}",
+            "",
+            f"{'stage':28} {'predicted':>10} {'measured':>10}",
+        ]
+        for row in check["stages"]:
+            lines.append(
+                f"{row['name']:28} {_number(row['predicted'], '.2f'):>10} "
+                f"{_number(row['ratio'], '.2f'):>10}"
+            )
+    return "\n".join(lines)
+
+
+def _number(value: float | None, form: str = ".4f") -> str:
+    return "–" if value is None else format(value, form)

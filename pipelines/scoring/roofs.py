@@ -1,0 +1,50 @@
+"""The scorer's own vector exp and log as roofs of the machine, at their best: on data within the first cache.
+
+Handed to `profiler.machine.peaks.load_or_measure`, which knows no workload. With them no scoring stage can
+run above the "exp" or "log" that it is judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.vector import LANES, exp_shifted, log_shifted
+from profiler.machine.timing import Task, Work
+
+SIZE = 2048
+"""Floats a pass: two arrays of 8 KiB."""
+
+
+@njit(nogil=True, cache=True)
+def _exp(source: Any, target: Any, repeats: int) -> None:
+    for _ in range(repeats):
+        exp_shifted(source.ctypes.data, target.ctypes.data, source.size // LANES, np.float32(0))
+
+
+@njit(nogil=True, cache=True)
+def _log(source: Any, target: Any, repeats: int) -> None:
+    for _ in range(repeats):
+        log_shifted(source.ctypes.data, target.ctypes.data, source.size // LANES, np.float32(0))
+
+
+def _over(function: Callable[..., None], first: float, last: float) -> Callable[[], Task]:
+    def make() -> Task:
+        source = np.linspace(first, last, SIZE, dtype=np.float32)
+        target = np.empty_like(source)
+        return lambda repeats: function(source, target, repeats)
+
+    return make
+
+
+KERNELS: Mapping[str, Work] = MappingProxyType(
+    {
+        "exp.scorer": Work(float(SIZE), _over(_exp, -8.0, 0.0)),
+        "log.scorer": Work(float(SIZE), _over(_log, 0.1, 5.0)),
+    }
+)
+"""Name of the roof → work."""

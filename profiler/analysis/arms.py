@@ -1,0 +1,187 @@
+"""The arms of a comparison: which utterances count, and their times by stage, repeat and cell.
+
+A cell is a short stretch of one utterance, so that the same work stands beside the same work, and a burst of
+something else spoils one cell of one repeat and not the whole. Times are those of the decode lane, tiled
+as in the breakdown.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from profiler.analysis.statistics import LEAST_REPEATS, undisturbed, warm_up
+from profiler.analysis.tiles import group_codes, tile
+from profiler.errors import BadInput
+from profiler.session.model import Utterance
+from profiler.session.reader import Session
+
+CELL_FRAMES: Final = 16
+"""A block of the default size. On a loaded machine cells of 64 frames scattered nearly twice as much: the
+shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
+
+MOST_CELLS: Final = 800
+"""More cells than these are not resampled in reasonable time; cells then become longer."""
+
+OVERHEAD: Final = "overhead"
+
+Key = tuple[str, int]
+"""An utterance: its name, and which of the files of that name (0 for the first)."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side: where it was recorded and the utterances that count, every utterance once per repeat."""
+
+    name: str
+    session: Session
+    utterances: tuple[Utterance, ...]
+    epoch: int | None = None
+    """The configuration epoch of an interleaved arm; None for a whole session."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration that the arm ran with, the last where there were several."""
+        trees = [c.tree for c in self.session.configs if self.epoch in (None, c.epoch)]
+        return trees[-1] if trees else {}
+
+
+def arms_of(session: Session) -> tuple[Arm, Arm]:
+    """Return the two arms of an interleaved session, warm-up left out; BadInput when it has none."""
+    about = session.meta.get("ab")
+    if not isinstance(about, dict):
+        raise BadInput(
+            f"{session.path} holds one configuration and no A/B; give a second session to compare it with."
+        )
+    start = about.get("measured_from")
+    counted = [
+        u
+        for u in session.utterances
+        if u.done and isinstance(start, int) and u.first_frame >= start
+    ]
+    a, b = (
+        Arm(name, session, tuple(u for u in counted if u.epochs == (epoch,)), epoch)
+        for epoch, name in enumerate("AB")
+    )
+    if not a.utterances or not b.utterances:
+        raise BadInput(
+            f"{session.path} ended before both arms had decoded anything after the warm-up."
+        )
+    return a, b
+
+
+def whole(session: Session, name: str) -> Arm:
+    """Return a session as one arm; BadInput when nothing was decoded to its end."""
+    utterances = tuple(u for u in session.utterances if u.done)
+    if not utterances:
+        raise BadInput(f"{session.path} holds no utterance that was decoded to its end.")
+    return Arm(name, session, utterances)
+
+
+class FrameSums:
+    """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch."""
+
+    def __init__(self, session: Session) -> None:
+        codes = group_codes(session.stages)
+        spans = session.spans
+        end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
+        self._end = end
+        self.wall = np.zeros(end + 1)
+        self.stages: dict[str, np.ndarray] = {}
+        leaves_sum = np.zeros(end + 1)
+        for lane in session.lanes.values():
+            if not lane.decode:
+                continue
+            tiled = tile(spans[spans["lane"] == lane.id], codes)
+            self.wall += self._running(tiled.tiles)
+            for number in np.unique(tiled.leaves["stage"]):
+                of_stage = self._running(tiled.leaves[tiled.leaves["stage"] == number])
+                leaves_sum += of_stage
+                name = session.stages[int(number)].name
+                self.stages[name] = (
+                    self.stages[name] + of_stage if name in self.stages else of_stage
+                )
+        self.stages[OVERHEAD] = self.wall - leaves_sum
+
+    def _running(self, spans: np.ndarray) -> np.ndarray:
+        """Return the time before each frame 0…end, float64 [end + 1] in ns; spans spread over their frames."""
+        first = np.minimum(spans["first_frame"].astype(np.int64), self._end)
+        frames = np.maximum(spans["frames"], 1).astype(np.int64)
+        last = np.minimum(first + frames, self._end)
+        each = spans["duration_ns"] / frames
+        steps = np.bincount(first, each, self._end + 1) - np.bincount(last, each, self._end + 1)
+        return np.concatenate([[0.0], np.cumsum(np.cumsum(steps[: self._end]))])
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of one arm in ns by stage, float64 [repeats, cells]; together they are the wall time.
+
+    Overhead is known by utterance only, being what leaves do not cover of tiles that are cut otherwise.
+    """
+
+    stages: dict[str, np.ndarray]
+    by_utterance: np.ndarray
+    """Wall time, float64 [repeats, utterances]."""
+
+    @property
+    def repeats(self) -> int:
+        """How often everything was decoded."""
+        return len(self.by_utterance)
+
+    @property
+    def total(self) -> float:
+        """Wall time of one repeat in the mean."""
+        return float(self.by_utterance.sum() / self.repeats)
+
+    def last(self, repeats: int) -> "Times":
+        """The last `repeats` of them."""
+        begin = self.repeats - repeats
+        return Times({k: v[begin:] for k, v in self.stages.items()}, self.by_utterance[begin:])
+
+    def warm_up(self) -> int:
+        """How many of the first repeats are warm-up, leaving enough for an interval."""
+        relative = self.by_utterance / np.maximum(undisturbed(self.by_utterance), 1.0)
+        cut = math.ceil(warm_up(relative.ravel()) / relative.shape[1])
+        return min(cut, max(self.repeats - LEAST_REPEATS, 0))
+
+
+def by_key(utterances: Iterable[Utterance]) -> dict[Key, list[Utterance]]:
+    """Return the utterances by file, each once per repeat, in order."""
+    by_path: dict[tuple[str, str], list[Utterance]] = {}
+    for utterance in utterances:
+        by_path.setdefault((utterance.name, utterance.path), []).append(utterance)
+    names: dict[str, int] = {}
+    found = {}
+    for (name, _), repeats in by_path.items():
+        found[name, names.get(name, 0)] = repeats
+        names[name] = names.get(name, 0) + 1
+    return found
+
+
+def lay_out(sums: FrameSums, utterances: list[list[Utterance]], frames: Iterable[int]) -> Times:
+    """Lay out the times of `utterances` (by file, then repeat) of `frames` frames each.
+
+    A last repeat that was not decoded to its end is left out.
+    """
+    lengths = list(frames)
+    step = max(CELL_FRAMES, math.ceil(sum(lengths) / MOST_CELLS))
+    repeats = min(len(u) for u in utterances)
+    begin, end = [], []
+    which: list[int] = []
+    for number, (found, length) in enumerate(zip(utterances, lengths, strict=True)):
+        # A rest shorter than half a cell joins the one before.
+        edges = np.append(np.arange(0, max(length - step // 2, 1), step), length)
+        first = np.array([u.first_frame for u in found[:repeats]])[:, None]
+        begin.append(first + edges[:-1])
+        end.append(first + edges[1:])
+        which += [number] * (len(edges) - 1)
+    low, high = np.concatenate(begin, axis=1), np.concatenate(end, axis=1)
+    stages = {name: running[high] - running[low] for name, running in sums.stages.items()}
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    overhead = np.add.reduceat(stages[OVERHEAD], starts, axis=1)
+    stages[OVERHEAD] = np.maximum(overhead, 0.0)
+    wall = np.add.reduceat(sums.wall[high] - sums.wall[low], starts, axis=1)
+    return Times({name: times for name, times in stages.items() if (times > 0).any()}, wall)

@@ -1,0 +1,346 @@
+"""Two arms compared: two sessions, or the two configurations interleaved in one.
+
+`arms` lays their times out by repeat and cell, `statistics` makes ratios and intervals of them, and here they
+become verdicts, with everything beside that a person should know before trusting them.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from profiler.analysis.arms import (
+    OVERHEAD,
+    Arm,
+    FrameSums,
+    Key,
+    Times,
+    arms_of,
+    by_key,
+    lay_out,
+    whole,
+)
+from profiler.analysis.breakdown import FRAME_SECONDS
+from profiler.analysis.statistics import (
+    LEAST_REPEATS,
+    Pair,
+    Ratio,
+    alternated,
+    apart,
+    holm,
+    student_quantile,
+)
+from profiler.errors import BadInput
+from profiler.session.model import Utterance
+from profiler.session.reader import Session
+
+A_FASTER: Final = "A faster"
+B_FASTER: Final = "B faster"
+NO_DIFFERENCE: Final = "no difference"
+UNDECIDED: Final = "undecided"
+
+EQUAL: Final = (0.98, 1.02)
+"""An interval within these ratios is no difference that matters."""
+
+LEVEL: Final = 0.05
+"""Of false findings: for the overall ratio, and for all stages together (adjusted)."""
+
+CALIBRATION_APART: Final = 0.05
+"""A roof that differs by more between two sessions says that the machine was not the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageRatio:
+    """How a stage, or everything ("overall"), compares. `a_s`, `b_s`: seconds per repeat."""
+
+    name: str
+    group: str
+    a_s: float
+    b_s: float
+    ratio: Ratio
+    p_adjusted: float | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """Word errors of an arm; `rate` is None where nothing is known of what was said."""
+
+    errors: int
+    words: int
+
+    @property
+    def rate(self) -> float | None:
+        """Errors per word of the reference."""
+        return self.errors / self.words if self.words else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome. `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
+
+    `repeats`: those that count, of each side; `warm_up`: first repeats of each that were left out as such.
+    `total_ratio`: of the plain sums of times, bursts and all. `floor`: half-width of the interval that one arm
+    against itself would get.
+    """
+
+    a: Arm
+    b: Arm
+    interleaved: bool
+    overall: StageRatio
+    stages: tuple[StageRatio, ...]
+    only_a: Mapping[str, float]
+    only_b: Mapping[str, float]
+    errors_a: ErrorCount
+    errors_b: ErrorCount
+    repeats: int
+    warm_up: tuple[int, int]
+    matched: tuple[Key, ...]
+    unmatched_a: tuple[str, ...]
+    unmatched_b: tuple[str, ...]
+    audio_s: float
+    total_ratio: float
+    floor: float | None
+    warnings: tuple[str, ...] = field(default=())
+
+
+def compare(a: Session, b: Session | None = None, floor: float | None = None) -> Comparison:
+    """Compare two sessions, or the arms of the interleaved session `a`.
+
+    `floor`: the machine's own A/A floor (half-width, as a fraction) where it was measured; otherwise
+    it is estimated from repeats within the arms. BadInput (one sentence) when there is nothing to compare.
+    """
+    if b is None:
+        return compare_arms(*arms_of(a), floor=floor)
+    return compare_arms(whole(a, "A"), whole(b, "B"), floor=floor)
+
+
+def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
+    """Compare two arms; arms of one session are taken as interleaved."""
+    interleaved = a.session is b.session
+    found_a, found_b = by_key(a.utterances), by_key(b.utterances)
+    matched = [
+        key
+        for key in found_a
+        if key in found_b and found_a[key][0].n_frames == found_b[key][0].n_frames
+    ]
+    if not matched:
+        raise BadInput(
+            f"{a.session.path} and {b.session.path} share no utterance of one name and length, "
+            "so there is nothing to compare."
+        )
+    frames = {key: found_a[key][0].n_frames for key in matched}
+    sums = {id(s): FrameSums(s) for s in (a.session, b.session)}
+    times_a = lay_out(sums[id(a.session)], [found_a[key] for key in matched], frames.values())
+    times_b = lay_out(sums[id(b.session)], [found_b[key] for key in matched], frames.values())
+    dropped = (0, 0)
+    if not interleaved:
+        dropped = (times_a.warm_up(), times_b.warm_up())
+    repeats = min(times_a.repeats - dropped[0], times_b.repeats - dropped[1])
+    times_a, times_b = times_a.last(repeats), times_b.last(repeats)
+    nothing = np.zeros((repeats, 1))
+    draw = alternated if interleaved else apart
+    pairs = {
+        name: draw(times_a.stages.get(name, nothing), times_b.stages.get(name, nothing))
+        for name in times_a.stages | times_b.stages
+    }
+    everything = total(pairs.values())
+    whole_ratio = everything.ratio()
+    if whole_ratio is None:
+        raise BadInput(f"{a.session.path} and {b.session.path} hold no decoding time to compare.")
+    tested = {name: ratio for name, pair in pairs.items() if (ratio := pair.ratio())}
+    adjusted = holm([ratio.p for ratio in tested.values()])
+    groups = {
+        stage.name: stage.group for s in (b.session, a.session) for stage in s.stages.values()
+    }
+
+    def row(name: str, pair: Pair, ratio: Ratio, p_adjusted: float | None) -> StageRatio:
+        return StageRatio(
+            name,
+            groups.get(name, OVERHEAD),
+            pair.a / 1e9,
+            pair.b / 1e9,
+            ratio,
+            p_adjusted,
+            verdict(ratio, p_adjusted),
+        )
+
+    stages = tuple(
+        row(name, pairs[name], ratio, p)
+        for (name, ratio), p in zip(tested.items(), adjusted, strict=True)
+    )
+    overall = row("overall", everything, whole_ratio, whole_ratio.p)
+    unmatched_a = tuple(key[0] for key in found_a if key not in frames)
+    unmatched_b = tuple(key[0] for key in found_b if key not in frames)
+    return Comparison(
+        a,
+        b,
+        interleaved,
+        overall,
+        stages,
+        {name: pair.a / 1e9 for name, pair in pairs.items() if pair.a > 0 >= pair.b},
+        {name: pair.b / 1e9 for name, pair in pairs.items() if pair.b > 0 >= pair.a},
+        _errors(found_a, matched),
+        _errors(found_b, matched),
+        repeats,
+        dropped,
+        tuple(matched),
+        unmatched_a,
+        unmatched_b,
+        sum(frames.values()) * FRAME_SECONDS,
+        times_b.total / times_a.total,
+        floor if floor is not None else floor_within(times_a, times_b),
+        tuple(_warnings(a, b, repeats, len(matched), (unmatched_a, unmatched_b))),
+    )
+
+
+def verdict(ratio: Ratio, p_adjusted: float | None) -> str:
+    """Say which arm is faster, going by interval and adjusted p."""
+    if ratio.low is None or ratio.high is None or p_adjusted is None:
+        return UNDECIDED
+    if EQUAL[0] <= ratio.low and ratio.high <= EQUAL[1]:
+        return NO_DIFFERENCE
+    if p_adjusted < LEVEL:
+        return A_FASTER if ratio.ratio > 1 else B_FASTER
+    return UNDECIDED
+
+
+def total(pairs: Iterable[Pair]) -> Pair:
+    """Return the sum over stages."""
+    first, *others = pairs
+    return sum(others, first)
+
+
+def floor_within(*arms: Times) -> float | None:
+    """Return the A/A floor as a fraction, from repeats of one arm taken as two; None for too few.
+
+    Every other repeat plays B: what is then found between them is noise, and the larger half-width of
+    the arms' intervals, brought to as many pairs as there are repeats, is the floor.
+    """
+    halves = []
+    for times in arms:
+        pairs = times.repeats // 2
+        if pairs < LEAST_REPEATS:
+            return None
+        first, second = [], []
+        for number in range(pairs):
+            # Swapped every other time, as the arms themselves are.
+            one, other = 2 * number + number % 2, 2 * number + 1 - number % 2
+            first.append(one)
+            second.append(other)
+        ratio = total(alternated(t[first], t[second]) for t in times.stages.values()).ratio()
+        if ratio is None or ratio.low is None or ratio.high is None:
+            return None
+        fewer = student_quantile(0.975, pairs - 1) / student_quantile(0.975, times.repeats - 1)
+        halves.append(math.log(ratio.high / ratio.low) / 2 / fewer / math.sqrt(2))
+    return math.expm1(max(halves))
+
+
+def _errors(found: Mapping[Key, list[Utterance]], matched: Iterable[Key]) -> ErrorCount:
+    """Count the word errors of one decode of each utterance that was matched."""
+    last = [found[key][-1] for key in matched]
+    known = [u for u in last if u.errors is not None and u.reference_words]
+    return ErrorCount(sum(u.errors or 0 for u in known), sum(u.reference_words or 0 for u in known))
+
+
+# -- what speaks against it -----------------------------------------------------------------------
+
+
+def _warnings(
+    a: Arm,
+    b: Arm,
+    repeats: int,
+    matched: int,
+    unmatched: tuple[tuple[str, ...], tuple[str, ...]],
+) -> Iterable[str]:
+    if repeats < LEAST_REPEATS:
+        yield (
+            f"Too few repeats for an interval ({repeats}; {LEAST_REPEATS} are the least, 10 are good): one "
+            "run per arm cannot know the noise between runs, so nothing is decided."
+        )
+    for name, missing in zip("AB", unmatched, strict=True):
+        if missing:
+            shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
+            yield (
+                f"The audio differs: {matched} utterances match by name and length and are compared; "
+                f"{len(missing)} only in {name} ({shown}) are not."
+            )
+    for name, arm in (("A", a), ("B", b)):
+        dropped = sum(lane.dropped for lane in arm.session.lanes.values())
+        if dropped:
+            yield f"{dropped} spans of {name} were dropped by the recorder; its stages miss their time."
+        if arm.session is b.session and name == "A":
+            break
+    if a.session is not b.session:
+        if repeats >= LEAST_REPEATS:
+            yield (
+                "The arms were recorded one after the other: the intervals know the noise within each "
+                "session, not between them; `asrscope ab` interleaves."
+            )
+        yield from _differences(a, b)
+
+
+def _differences(a: Arm, b: Arm) -> Iterable[str]:
+    """What differs between two sessions beside what was meant to."""
+    machine_a, machine_b = (_table(arm.session.meta.get("machine")) for arm in (a, b))
+    for key, title in (
+        ("host", "host"),
+        ("cpu", "CPU"),
+        ("cores", "number of cores"),
+        ("memory_bytes", "memory"),
+        ("governor", "frequency governor"),
+        ("os", "operating system"),
+        ("python", "Python"),
+        ("blas", "linear-algebra library"),
+    ):
+        yield from _unequal(title, machine_a.get(key), machine_b.get(key))
+    versions = [_table(arm.session.meta.get("versions")) for arm in (a, b)]
+    for name in sorted({*versions[0], *versions[1]}):
+        yield from _unequal(f"build of {name}", versions[0].get(name), versions[1].get(name))
+    for key, title in (("asrscope_version", "build of asrscope"), ("preset", "preset")):
+        yield from _unequal(title, a.session.meta.get(key), b.session.meta.get(key))
+    yield from _unequal("number of threads", a.config.get("threads"), b.config.get("threads"))
+    for name, arm in (("A", a), ("B", b)):
+        epochs = {c.epoch for c in arm.session.configs}
+        if len(epochs) > 1:
+            yield f"{name} was decoded under {len(epochs)} configurations; they are taken together."
+    yield from _calibration(a.session, b.session)
+
+
+def _unequal(title: str, a: Any, b: Any) -> Iterable[str]:
+    if a != b:
+        yield f"The {title} differs: {_plain(a)} in A, {_plain(b)} in B."
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, dict):
+        return " ".join(f"{k} {_plain(v)}" for k, v in value.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(item) for item in value)
+    return str(value)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _calibration(a: Session, b: Session) -> Iterable[str]:
+    roofs = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r.median for r in a.calibration.roofs}
+    apart = []
+    for roof in b.calibration.roofs:
+        known = roofs.get((roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes))
+        if known and abs(roof.median / known - 1) > CALIBRATION_APART:
+            size = f" of {roof.bytes >> 10} KiB" if roof.bytes else ""
+            apart.append(
+                (abs(math.log(roof.median / known)), f"{roof.name}{size}", roof.median / known)
+            )
+    if apart:
+        _, name, factor = max(apart)
+        yield (
+            f"The calibration differs by more than {CALIBRATION_APART:.0%} in {len(apart)} roofs, most in "
+            f"{name} (B {factor:.2f} × A): the machine was not in the same state."
+        )

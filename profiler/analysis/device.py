@@ -1,0 +1,93 @@
+"""What a session tells of its devices: the copies with their rates, and work that lay under the host's.
+
+Device lanes show each stream's own time; on the decode lane the waits for it are stages that end in ".wait"
+(see `profiler.device_time`). What no wait was charged for is hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.analysis.tiles import LEAF_GROUPS
+from profiler.device_time import DEVICE, TRANSFER_WORK, WAIT
+from profiler.session.reader import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """The copies of one stage on one stream. Times in ns; `unwaited_ns`: the part nobody waited for."""
+
+    stage: str
+    lane: str
+    copies: int
+    bytes: int
+    pinned_bytes: int
+    time_ns: int
+    unwaited_ns: int
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Achieved rate, or None where no time was measured."""
+        return self.bytes / self.time_ns * 1e9 if self.time_ns else None
+
+    @property
+    def overlapped(self) -> float | None:
+        """Which part of the time lay under other work (0…1), or None where no time was measured."""
+        return self.unwaited_ns / self.time_ns if self.time_ns else None
+
+
+def transfers(session: Session) -> list[Transfers]:
+    """Return the copies that a session holds, by stage and device lane."""
+    found = []
+    for lane in _device_lanes(session):
+        spans = session.spans[session.spans["lane"] == lane]
+        for stage in np.unique(spans["stage"]):
+            known = session.stages[int(stage)]
+            if known.group != "transfer" or known.work != TRANSFER_WORK:
+                continue
+            mine = spans[spans["stage"] == stage]
+            size, pinned, unwaited = (int(mine[f"work{i}"].sum(dtype=np.int64)) for i in range(3))
+            time_ns = int(mine["duration_ns"].sum())
+            row = Transfers(
+                known.name,
+                session.lanes[lane].name,
+                len(mine),
+                size,
+                pinned,
+                time_ns,
+                unwaited,
+            )
+            found.append(row)
+    return found
+
+
+def hidden_ns(session: Session, first: int = 0, last: int | None = None) -> float | None:
+    """Return the device time that no wait was charged for, of spans that begin in frames first … last − 1.
+
+    None in a session without device lanes.
+    """
+    lanes = _device_lanes(session)
+    if not lanes:
+        return None
+    spans = session.spans
+    inside = spans["first_frame"] >= first
+    if last is not None:
+        inside &= spans["first_frame"] < last
+    names = {stage.name for stage in session.stages.values()}
+    leaves, waits = [], []
+    for number, stage in session.stages.items():
+        if stage.group in LEAF_GROUPS:
+            leaves.append(number)
+            if stage.name.endswith(WAIT) and stage.name.removesuffix(WAIT) in names:
+                waits.append(number)
+    on_device = np.isin(spans["lane"], lanes)
+    worked = inside & on_device & np.isin(spans["stage"], leaves)
+    charged = inside & ~on_device & np.isin(spans["stage"], waits)
+    duration = spans["duration_ns"]
+    return float(max(int(duration[worked].sum()) - int(duration[charged].sum()), 0))
+
+
+def _device_lanes(session: Session) -> list[int]:
+    return [lane.id for lane in session.lanes.values() if lane.kind == DEVICE]

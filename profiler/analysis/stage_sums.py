@@ -1,0 +1,189 @@
+"""Sums over a session's spans by lane, stage and epoch, kept up with a live session.
+
+Spans of one kind are summed up CHUNK at a time. A stretch of frames takes the chunks that lie within it
+as they are and looks at single spans only on its edges, so that the answer for a selection takes about as
+long in an hour of recording as in a minute. Nothing depends on the order of the frames: where chunks
+overlap the edge much, more spans are looked at.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from profiler.analysis import attribution
+from profiler.analysis.tiles import LEAF_GROUPS, group_codes, pick, tile
+from profiler.session.reader import Session
+from profiler.spans import GROUPS, WORK_COUNTS
+
+CHUNK: Final = 256
+"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
+
+STRETCH: Final = 1 << 16
+"""Spans taken in at once: bounds the temporary arrays to some megabytes."""
+
+# By code of the group; the last entry is for stages without one.
+_IS_OUTSIDE: Final = np.array([g in ("overhead", "idle", "setup") for g in (*GROUPS, "")])
+_IS_SHOWN: Final = _IS_OUTSIDE | np.array([g in LEAF_GROUPS for g in (*GROUPS, "")])
+
+
+class Sums(NamedTuple):
+    """Sums over spans, those on the edge of a stretch by the part that lies in it; times in ns."""
+
+    time: float
+    calls: float
+    frames: float
+    work: tuple[float, float, float]
+    compute: float
+    memory: float
+
+
+_COLUMNS: Final = len(Sums._fields) - 1 + WORK_COUNTS
+
+
+class StageSums:
+    """The sums of one session; `update` takes in what it has read since, `within` answers."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._reset()
+
+    def _reset(self) -> None:
+        self._consumed = 0
+        self._kinds: dict[tuple[int, int, int], _Kind] = {}
+        self._waiting: dict[int, np.ndarray] = {}
+
+    def update(self, session: Session) -> None:
+        """Take in the spans read since the last call; start again when a law or roof was replaced."""
+        if session.generation != self._generation:
+            self._reset()
+            self._generation = session.generation
+        spans, codes = session.spans, group_codes(session.stages)
+        while self._consumed < len(spans):
+            end = min(self._consumed + STRETCH, len(spans))
+            fresh = np.arange(self._consumed, end, dtype=np.uint32)
+            lane_of = spans["lane"][self._consumed : end]
+            self._consumed = end
+            for lane in session.lanes.values():
+                mine = fresh[lane_of == lane.id]
+                if lane.decode:
+                    mine = self._on_decode_lane(lane.id, mine, spans, codes)
+                else:
+                    mine = mine[_IS_SHOWN[codes[spans["stage"][mine]]]]
+                self._sort_in(session, lane.id, mine)
+
+    def _on_decode_lane(
+        self, lane: int, fresh: np.ndarray, spans: np.ndarray, codes: np.ndarray
+    ) -> np.ndarray:
+        """Return the positions that count by now: a leaf counts when its tile has come."""
+        waiting = self._waiting.get(lane)
+        mine = fresh if waiting is None else np.concatenate([waiting, fresh])
+        tiled = tile(pick(spans, mine), codes)
+        self._waiting[lane] = mine[tiled.used :]
+        outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
+        return np.concatenate([mine[tiled.leaf_positions], outside])
+
+    def _sort_in(self, session: Session, lane: int, positions: np.ndarray) -> None:
+        spans = session.spans
+        key = spans["stage"][positions].astype(np.uint32) << 16 | spans["epoch"][positions]
+        for value in np.unique(key):
+            stage, epoch = int(value) >> 16, int(value) & 0xFFFF
+            kind = self._kinds.get((lane, stage, epoch))
+            if kind is None:
+                kind = self._kinds[lane, stage, epoch] = _Kind(stage, epoch)
+            kind.add(session, positions[key == value])
+
+    def within(
+        self, session: Session, first: int | None, last: int | None
+    ) -> Iterator[tuple[int, int, int, Sums]]:
+        """Give (lane, stage, epoch, sums) of the frames first … last − 1; of all spans when both are None."""
+        for (lane, stage, epoch), kind in self._kinds.items():
+            sums = kind.within(session, first, last)
+            if sums.calls > 0:
+                yield lane, stage, epoch, sums
+
+
+class _Kind:
+    """The spans of one lane, stage and epoch: their positions, and a row of sums for each full chunk."""
+
+    def __init__(self, stage: int, epoch: int) -> None:
+        self._stage, self._epoch = stage, epoch
+        self._positions = np.empty(CHUNK, np.uint32)
+        self._n = 0
+        self._chunks = 0
+        self._sums = np.empty((1, _COLUMNS))
+        self._first = np.empty(1, np.int64)
+        self._end = np.empty(1, np.int64)
+
+    def add(self, session: Session, positions: np.ndarray) -> None:
+        """Append spans, and sum up every chunk that is full now."""
+        n = self._n + len(positions)
+        if n > len(self._positions):
+            self._positions = _grown(self._positions, n)
+        self._positions[self._n : n] = positions
+        self._n = n
+        full = n // CHUNK
+        if full > self._chunks:
+            chosen = self._positions[self._chunks * CHUNK : full * CHUNK]
+            spans = pick(session.spans, chosen)
+            if full > len(self._sums):
+                self._sums = _grown(self._sums, full)
+                self._first, self._end = _grown(self._first, full), _grown(self._end, full)
+            new = slice(self._chunks, full)
+            amounts = self._amounts(session, spans)
+            self._sums[new] = amounts.reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
+            begin, end = _reach(spans)
+            self._first[new] = begin.reshape(-1, CHUNK).min(axis=1)
+            self._end[new] = end.reshape(-1, CHUNK).max(axis=1)
+            self._chunks = full
+
+    def within(self, session: Session, first: int | None, last: int | None) -> Sums:
+        """Sum up the frames first … last − 1."""
+        chunks = slice(0, self._chunks)
+        rest = self._positions[self._chunks * CHUNK : self._n]
+        if first is None or last is None:
+            total = self._sums[chunks].sum(axis=0)
+            total += self._amounts(session, pick(session.spans, rest)).sum(axis=1)
+        else:
+            begin, end = self._first[chunks], self._end[chunks]
+            inside = (begin >= first) & (end <= last)
+            edge = ~inside & (end > first) & (begin < last)
+            total = self._sums[chunks][inside].sum(axis=0)
+            at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
+            edges = np.concatenate([self._positions[at.ravel()], rest])
+            spans = pick(session.spans, edges)
+            total += self._amounts(session, spans) @ _part(spans, first, last)
+        time, calls, frames, w0, w1, w2, compute, memory = (float(v) for v in total)
+        return Sums(time, calls, frames, (w0, w1, w2), compute, memory)
+
+    def _amounts(self, session: Session, spans: np.ndarray) -> np.ndarray:
+        """What each span adds to the sums, float64 [columns, n]."""
+        amounts = np.empty((_COLUMNS, len(spans)))
+        amounts[0] = spans["duration_ns"]
+        amounts[1] = 1.0
+        amounts[2] = spans["frames"]
+        for i in range(WORK_COUNTS):
+            amounts[3 + i] = spans[f"work{i}"]
+        cost = session.costs.get((self._stage, self._epoch))
+        amounts[6], amounts[7] = attribution.split(spans, cost, session.calibration)
+        return amounts
+
+
+def _reach(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First frame and the one after the last, int64 [n]; a span that names no frames takes one."""
+    begin = spans["first_frame"].astype(np.int64)
+    return begin, begin + np.maximum(spans["frames"], 1)
+
+
+def _part(spans: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Which part of each span lies in the frames [first, last), float64 [n] of 0…1."""
+    begin, end = _reach(spans)
+    inside = np.minimum(end, last) - np.maximum(begin, first)
+    part: np.ndarray = np.clip(inside, 0, None) / (end - begin)
+    return part
+
+
+def _grown(values: np.ndarray, need: int) -> np.ndarray:
+    larger = np.empty((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
+    larger[: len(values)] = values
+    return larger

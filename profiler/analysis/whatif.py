@@ -1,0 +1,208 @@
+"""What would a run cost if a stage were faster, or a setting other? Amdahl's law on a session's own figures.
+
+`scaled` multiplies the time of stages and leaves the rest as it is (Amdahl 1967: what is not touched limits
+what can be won). `changed` predicts other settings: the cost laws say what each stage would compute and
+move, the machine's roofs how long that takes at best, and the session how far from its best a stage runs;
+a stage is taken to keep that distance. What is assumed is said in words with every prediction.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from profiler.analysis.breakdown import Breakdown, StageRow
+from profiler.errors import BadInput
+from profiler.spans import GROUPS
+
+OVERHEAD: Final = "overhead"
+PARTS: Final = ("compute", "memory", "unexplained")
+"""What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
+
+WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One stage (or the time between stages, "overhead") and what it would take; times in ns."""
+
+    name: str
+    group: str
+    time_ns: float
+    predicted_ns: float
+    parts: Mapping[str, float]
+    """Share of compute, memory and unexplained in the stage's time; empty where it is not split."""
+
+    @property
+    def factor(self) -> float | None:
+        """Predicted time / time, None for a stage that did not run."""
+        return self.predicted_ns / self.time_ns if self.time_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The stages of the decode lane, which add up to the wall time, and what was assumed, in sentences."""
+
+    audio_s: float
+    lines: tuple[Line, ...]
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def wall_ns(self) -> float:
+        """Wall time of the session, ns."""
+        return sum(line.time_ns for line in self.lines)
+
+    @property
+    def predicted_ns(self) -> float:
+        """Wall time that is predicted, ns."""
+        return sum(line.predicted_ns for line in self.lines)
+
+    @property
+    def rtf(self) -> float | None:
+        """Real-time factor of the session, None without audio."""
+        return self.wall_ns / 1e9 / self.audio_s if self.audio_s else None
+
+    @property
+    def predicted_rtf(self) -> float | None:
+        """Real-time factor that is predicted, None without audio."""
+        return self.predicted_ns / 1e9 / self.audio_s if self.audio_s else None
+
+
+def unchanged(parts: Breakdown) -> Prediction:
+    """Return the session as it was, to start from."""
+    lines = []
+    for row in parts.stages:
+        if row.share is not None and row.group != OVERHEAD:
+            split: dict[str, float] = {}
+            if row.group == "scoring" and row.time_ns:
+                # Without a law or a roof a stage's whole time is unexplained, as in the categories.
+                compute, memory = row.compute_ns or 0.0, row.memory_ns or 0.0
+                rest = row.time_ns - compute - memory
+                split = dict(
+                    zip(PARTS, (t / row.time_ns for t in (compute, memory, rest)), strict=True)
+                )
+            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split))
+    between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
+    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
+    return Prediction(parts.audio_s, tuple(lines))
+
+
+def parse_factor(text: str) -> tuple[str, float]:
+    """Read STAGE=FACTOR; BadInput with one sentence when it is anything else."""
+    name, equals, value = text.partition("=")
+    try:
+        factor = float(value)
+    except ValueError:
+        factor = math.nan
+    if not equals or not name.strip() or not (0.0 <= factor < math.inf):
+        raise BadInput(
+            f"--scale wants STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), "
+            f"and not {text!r}."
+        )
+    return name.strip(), factor
+
+
+def names(prediction: Prediction) -> list[str]:
+    """Return what a factor may be given for: stages, groups, and the parts of scoring."""
+    return [line.name for line in prediction.lines if line.name != OVERHEAD] + [*WHOLE, *PARTS]
+
+
+def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Prediction:
+    """Return the prediction with the time of stages, groups or parts multiplied, one after the other.
+
+    BadInput with one sentence when a name is neither. A group that took no time is no mistake: nothing changes.
+    """
+    lines, assumptions = list(prediction.lines), list(prediction.assumptions)
+    for name, factor in factors:
+        if name not in names(prediction):
+            known = ", ".join(names(prediction))
+            raise BadInput(f"There is no stage or group {name!r} in the session; it has {known}.")
+        touched = 0.0
+        for i, line in enumerate(lines):
+            share = line.parts.get(name, 0.0) if name in PARTS else float(name in _called(line))
+            touched += share * line.predicted_ns
+            after = line.predicted_ns * (1.0 - share * (1.0 - factor))
+            lines[i] = dataclasses.replace(line, predicted_ns=after)
+        assumptions.append(_scale_sentence(name, factor, touched))
+    return Prediction(prediction.audio_s, tuple(lines), tuple(assumptions))
+
+
+def _called(line: Line) -> tuple[str, str]:
+    return line.name, line.group
+
+
+def _scale_sentence(name: str, factor: float, touched: float) -> str:
+    what = {0.0: "is free", 1.0: "takes what it took"}.get(factor, f"takes {factor:g} of its time")
+    kind = "part of the scoring time" if name in PARTS else "group" if name in GROUPS else "stage"
+    if not touched:
+        return (
+            f"The {kind} {name} took no time in this session, so a factor for it changes nothing."
+        )
+    return f"The {kind} {name} {what}; every other stage takes what it took (Amdahl's law)."
+
+
+def changed(
+    prediction: Prediction, before: Sequence[StageRow], after: Sequence[StageRow], group: str
+) -> Prediction:
+    """Return the prediction with the stages of `group` as other settings would have them.
+
+    `before`, `after`: rows of the same number of frames under the old and the new settings, of which only
+    what follows from counts and laws is used, not the times.
+    """
+    old = {row.name: _at_best(row) for row in before if row.group == group}
+    new = {row.name: _at_best(row) for row in after if row.group == group}
+    lines = [line for line in prediction.lines if line.group != group]
+    mine = {line.name: line for line in prediction.lines if line.group == group}
+    known = [name for name in mine if old.get(name)]
+    best = sum(old[name] for name in known)
+    taken = sum(mine[name].predicted_ns for name in known)
+    found = []
+    for name in [*mine, *(name for name in new if name not in mine)]:
+        line = mine.get(name, Line(name, group, 0.0, 0.0, {}))
+        if name not in new and name not in old:
+            # Without counts in either there is nothing to go by: it stays.
+            found.append(line)
+            continue
+        if old.get(name):
+            time = line.predicted_ns * new.get(name, 0.0) / old[name]
+        elif best:
+            time = taken * new.get(name, 0.0) / best
+        else:
+            time = 0.0
+        if name not in new:
+            time = 0.0
+        found.append(dataclasses.replace(line, predicted_ns=time))
+    at = next((i for i, line in enumerate(prediction.lines) if line.group == group), len(lines))
+    newcomers = ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns)
+    assumptions = [
+        *prediction.assumptions,
+        f"Each stage of {group} keeps its distance from what the machine's roofs allow for its arithmetic "
+        "and traffic together, counted by its cost law; all other stages take what they took.",
+    ]
+    if newcomers:
+        assumptions.append(
+            f"The session has no figures of {newcomers}; they are taken to be as far from their "
+            f"roofs as the stages of {group} are together."
+        )
+    return Prediction(prediction.audio_s, (*lines[:at], *found, *lines[at:]), tuple(assumptions))
+
+
+def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
+    """Return the prediction with the stages of `group` shared out otherwise over threads."""
+    lines = tuple(
+        dataclasses.replace(line, predicted_ns=line.predicted_ns * factor)
+        if line.group == group
+        else line
+        for line in prediction.lines
+    )
+    sentence = f"The work of {group} is shared out evenly over its threads, and nothing waits."
+    return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
+
+
+def _at_best(row: StageRow) -> float:
+    """ns that arithmetic and the traffic of the kernel's tiling take, one after the other.
+
+    Kernels of this kind overlap the two little: the sum predicts better than the larger of both.
+    """
+    return (row.arithmetic_ns or 0.0) + (row.traffic_max_ns or 0.0)

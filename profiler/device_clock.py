@@ -1,0 +1,125 @@
+"""A device's clock and the host's: pairs of readings, and the map between the two.
+
+A device tells time by events on its streams, from an origin and at a rate of its own. While it is idle an
+event can be bracketed by two readings of the host's clock; such pairs, taken again and again, give offset
+and drift.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+PAIR_ROUNDS: Final = 5
+"""Readings per clock pair, of which the one with the narrowest bracket counts."""
+
+LEAST_BASE_NS: Final = 100_000_000
+"""Over a shorter time than that, the rate of two clocks is told worse than by calling it 1."""
+
+
+class DeviceClock(Protocol):
+    """A device's events. Times have any origin and need not run at the host's rate.
+
+    `synchronous`: work given to a stream is done when the call returns (a CPU in the device's place).
+    """
+
+    synchronous: bool
+
+    def record(self, stream: int) -> Any:
+        """Enqueue an event behind all that was given to `stream`; returns at once."""
+
+    def done(self, event: Any) -> bool:
+        """Whether the event has happened."""
+
+    def wait(self, event: Any) -> None:
+        """Block the host until the event has happened."""
+
+    def time_ns(self, event: Any) -> int:
+        """When the event happened, on the device's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockPair:
+    """The same moment on both clocks, known to within ± `uncertainty_ns` of the host's."""
+
+    host_ns: int
+    device_ns: int
+    uncertainty_ns: int
+
+
+def measure_pair(
+    device: DeviceClock, host: Callable[[], int], stream: int = 0, rounds: int = PAIR_ROUNDS
+) -> ClockPair:
+    """Read both clocks at once, as nearly as it goes; the stream must be idle."""
+    best: ClockPair | None = None
+    for _ in range(rounds):
+        before = host()
+        event = device.record(stream)
+        device.wait(event)
+        after = host()
+        uncertainty = (after - before + 1) // 2
+        if best is None or uncertainty < best.uncertainty_ns:
+            best = ClockPair((before + after) // 2, device.time_ns(event), uncertainty)
+    assert best is not None
+    return best
+
+
+class ClockMap:
+    """Device time to host time: linear between clock pairs, by the long-run rate beyond them."""
+
+    def __init__(self) -> None:
+        self.pairs: list[ClockPair] = []
+        self._device: list[int] = []
+
+    def add(self, pair: ClockPair) -> None:
+        """Add a later pair; one that does not lie after the last on both clocks is ignored."""
+        if self.pairs:
+            last = self.pairs[-1]
+            if pair.device_ns <= last.device_ns or pair.host_ns <= last.host_ns:
+                return
+        self.pairs.append(pair)
+        self._device.append(pair.device_ns)
+
+    @property
+    def rate(self) -> float:
+        """Host nanoseconds per device nanosecond, 1.0 until it can be told."""
+        if len(self.pairs) < 2:
+            return 1.0
+        first, last = self.pairs[0], self.pairs[-1]
+        if last.device_ns - first.device_ns < LEAST_BASE_NS:
+            return 1.0
+        return (last.host_ns - first.host_ns) / (last.device_ns - first.device_ns)
+
+    @property
+    def drift_ppm(self) -> float:
+        """By how many parts per million the device's clock is slow against the host's."""
+        return (self.rate - 1.0) * 1e6
+
+    @property
+    def uncertainty_ns(self) -> int:
+        """The widest bracket of all pairs; ValueError before the first."""
+        return max(pair.uncertainty_ns for pair in self._known())
+
+    def to_host(self, device_ns: int) -> int:
+        """Return the host's time of a device time; ValueError before the first pair."""
+        pairs = self._known()
+        after = bisect_right(self._device, device_ns)
+        if 0 < after < len(pairs):
+            low, high = pairs[after - 1], pairs[after]
+            rate = (high.host_ns - low.host_ns) / (high.device_ns - low.device_ns)
+        else:
+            low, rate = pairs[max(after - 1, 0)], self.rate
+        return low.host_ns + round((device_ns - low.device_ns) * rate)
+
+    def forget_before(self, device_ns: int) -> None:
+        """Let go of pairs that no later time needs; the first stays, for the rate."""
+        keep = max(bisect_right(self._device, device_ns) - 1, 1)
+        if keep > 1:
+            del self.pairs[1:keep], self._device[1:keep]
+
+    def _known(self) -> list[ClockPair]:
+        if not self.pairs:
+            raise ValueError("no clock pair has been measured, so no device time can be mapped")
+        return self.pairs

@@ -1,0 +1,146 @@
+"""What NVIDIA's management library (NVML) tells about its devices, through the package nvidia-ml-py.
+
+Load, memory, power, temperature, clock and PCIe traffic of each device. These describe the device over
+some tens of milliseconds, whoever uses it: they are context, never the time of a stage. Reading the PCIe
+counters takes NVML 20 ms per direction, so a device has a sampler thread of its own. What a device does
+not tell is left out from then on.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+PACKAGE: Final = "pynvml"
+"""The module that nvidia-ml-py installs."""
+
+KILO: Final = 1000
+"""NVML says "KB/s" without saying which; read as 1000, the traffic is understated by 2 % at worst."""
+
+Reading = Callable[[], Mapping[str, float]]
+
+
+class Unavailable(Exception):
+    """There is nothing to ask, and the sentence says why."""
+
+
+def probe() -> tuple[bool, str]:
+    """Return whether a device can be asked here, and which or why not in one sentence."""
+    try:
+        with devices() as found:
+            return True, ", ".join(found.names)
+    except Unavailable as reason:
+        return False, str(reason)
+
+
+@contextmanager
+def devices(library: Any = None) -> "Iterator[Devices]":
+    """Open NVML for as long as the context lasts; Unavailable with one sentence where it cannot be.
+
+    `library`: the module to ask (tests bring their own).
+    """
+    nvml = _library() if library is None else library
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        raise Unavailable(_sentence(nvml, error)) from error
+    try:
+        try:
+            found = Devices(nvml)
+        except nvml.NVMLError as error:
+            raise Unavailable(f"NVML cannot list its devices: {error}") from error
+        yield found
+    finally:
+        with suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
+class Devices:
+    """The devices that NVML lists. `names`: one line for each."""
+
+    def __init__(self, nvml: Any) -> None:
+        count = nvml.nvmlDeviceGetCount()
+        if not count:
+            raise Unavailable("the NVIDIA driver is here, but no device")
+        self._nvml = nvml
+        self._handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
+        self.names = [self._text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles]
+
+    def readings(self) -> dict[str, Reading]:
+        """Return what a Sampler can read: `gpuN.*` with units in the names."""
+        found: dict[str, Reading] = {}
+        for number, handle in enumerate(self._handles):
+            for name, read in self._of(handle).items():
+                found[f"gpu{number} {name}"] = self._guarded(f"gpu{number}.", read)
+        return found
+
+    def _of(self, handle: Any) -> dict[str, Reading]:
+        nvml = self._nvml
+
+        def load() -> dict[str, float]:
+            rates = nvml.nvmlDeviceGetUtilizationRates(handle)
+            return {"busy_percent": rates.gpu, "memory_busy_percent": rates.memory}
+
+        def memory() -> dict[str, float]:
+            return {"memory_used_bytes": nvml.nvmlDeviceGetMemoryInfo(handle).used}
+
+        def power() -> dict[str, float]:
+            return {"power_watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000}
+
+        def energy() -> dict[str, float]:
+            return {"energy_joules": nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000}
+
+        def temperature() -> dict[str, float]:
+            degrees = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+            return {"temperature_celsius": degrees}
+
+        def clock() -> dict[str, float]:
+            return {"clock_mhz": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)}
+
+        def sent() -> dict[str, float]:
+            return {"pcie_sent_bytes_per_s": traffic(nvml.NVML_PCIE_UTIL_TX_BYTES)}
+
+        def received() -> dict[str, float]:
+            return {"pcie_received_bytes_per_s": traffic(nvml.NVML_PCIE_UTIL_RX_BYTES)}
+
+        def traffic(counter: Any) -> float:
+            return float(nvml.nvmlDeviceGetPcieThroughput(handle, counter) * KILO)
+
+        reads = (load, memory, power, energy, temperature, clock, sent, received)
+        return {read.__name__: read for read in reads}
+
+    def _guarded(self, prefix: str, read: Reading) -> Reading:
+        """Name the device in the samples; what it does not tell becomes an OSError for the sampler."""
+
+        def reading() -> dict[str, float]:
+            try:
+                return {prefix + name: float(value) for name, value in read().items()}
+            except self._nvml.NVMLError as error:
+                raise OSError(f"{prefix}{read.__name__}: {error}") from error
+
+        return reading
+
+    @staticmethod
+    def _text(name: str | bytes) -> str:
+        # Old versions of the package return bytes.
+        return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module(PACKAGE)
+    except ImportError:
+        raise Unavailable(
+            "nvidia-ml-py is not installed; `pip install 'asrscope[gpu]'` where there is an NVIDIA device"
+        ) from None
+
+
+def _sentence(nvml: Any, error: Exception) -> str:
+    code = getattr(error, "value", None)
+    if code == getattr(nvml, "NVML_ERROR_LIBRARY_NOT_FOUND", object()):
+        return "there is no NVIDIA driver here (its library libnvidia-ml is missing)"
+    if code == getattr(nvml, "NVML_ERROR_DRIVER_NOT_LOADED", object()):
+        return "the NVIDIA driver is installed but not loaded"
+    if code == getattr(nvml, "NVML_ERROR_NO_PERMISSION", object()):
+        return "this user may not ask the NVIDIA driver (/dev/nvidiactl)"
+    return f"NVML does not start: {error}"

@@ -1,0 +1,355 @@
+"""Counters of the processor and the kernel for the calling thread, through perf_event_open(2).
+
+An optional tier: each event is tried on its own, and where it cannot be had the reason is kept in one
+sentence, so that a missing counter is shown as missing and never as 0. What can be had is opened as one
+group, so that one read() returns all counts of the same stretch of time. The system calls go through a
+small `Kernel`, which tests replace.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from profiler.clock import now_ns
+
+SYSCALLS: Final = {
+    "x86_64": 298,
+    "i686": 336,
+    "i386": 336,
+    "aarch64": 241,
+    "riscv64": 241,
+    "loongarch64": 241,
+    "armv7l": 364,
+    "ppc64le": 319,
+    "s390x": 331,
+}
+"""Number of perf_event_open by machine (each architecture's asm/unistd.h)."""
+
+PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
+
+HARDWARE: Final = 0
+SOFTWARE: Final = 1
+"""perf_event_attr.type, from linux/perf_event.h; the numbers of the events below are from there too."""
+
+_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 0, 1 << 5, 1 << 6
+_TOTAL_TIME_ENABLED, _TOTAL_TIME_RUNNING, _GROUP = 1 << 0, 1 << 1, 1 << 3
+_ENABLE, _DISABLE, _RESET = 0x2400, 0x2401, 0x2403
+_IOC_GROUP = 1
+_CLOEXEC = 8
+
+_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
+"""perf_event_attr as its first version had it, 64 bytes: every kernel since takes that size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One counter. `in_kernel`: it happens inside the kernel, so counting user mode alone would read 0."""
+
+    name: str
+    title: str
+    type: int
+    config: int
+    in_kernel: bool = False
+
+
+TASK_CLOCK: Final = "task_clock_ns"
+
+EVENTS: Final = (
+    Event("cycles", "cycles", HARDWARE, 0),
+    Event("instructions", "instructions", HARDWARE, 1),
+    Event("cache_references", "cache references", HARDWARE, 2),
+    Event("cache_misses", "cache misses", HARDWARE, 3),
+    Event("page_faults", "page faults", SOFTWARE, 2),
+    Event("context_switches", "context switches", SOFTWARE, 3, in_kernel=True),
+    Event(TASK_CLOCK, "time on a processor", SOFTWARE, 1),
+)
+"""What is asked for, in order of preference: where the processor has fewer counters, the last hardware
+ones are given up."""
+
+
+class Kernel(Protocol):
+    """The system calls that counting needs; OSError as they fail."""
+
+    def open(self, attributes: bytes, group: int) -> int:
+        """perf_event_open for the calling thread on any processor: a file descriptor."""
+
+    def control(self, descriptor: int, request: int) -> None:
+        """ioctl on a whole group."""
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read up to `size` bytes."""
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+
+    def paranoid(self) -> int | None:
+        """kernel.perf_event_paranoid, or None where there is none."""
+
+
+class LinuxKernel:
+    """The real system calls."""
+
+    def __init__(self) -> None:
+        """OSError (ENOSYS) where there is no perf_event_open to call."""
+        number = SYSCALLS.get(platform.machine())
+        if not sys.platform.startswith("linux") or number is None:
+            raise OSError(errno.ENOSYS, "no perf_event_open on this system")
+        self._number = number
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._library.syscall.restype = ctypes.c_long
+
+    def open(self, attributes: bytes, group: int) -> int:
+        """perf_event_open for the calling thread on any processor."""
+        buffer = ctypes.create_string_buffer(attributes, len(attributes))
+        descriptor = self._library.syscall(
+            ctypes.c_long(self._number),
+            buffer,
+            ctypes.c_int(0),
+            ctypes.c_int(-1),
+            ctypes.c_int(group),
+            ctypes.c_ulong(_CLOEXEC),
+        )
+        if descriptor < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return int(descriptor)
+
+    def control(self, descriptor: int, request: int) -> None:
+        """ioctl on a whole group."""
+        import fcntl
+
+        fcntl.ioctl(descriptor, request, _IOC_GROUP)
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read up to `size` bytes."""
+        return os.read(descriptor, size)
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+        os.close(descriptor)
+
+    def paranoid(self) -> int | None:
+        """kernel.perf_event_paranoid, or None where there is none."""
+        try:
+            return int(PARANOID.read_text())
+        except (OSError, ValueError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether one event can be counted here. `reason` says why not, or how (user mode only)."""
+
+    event: Event
+    available: bool
+    reason: str
+    user_only: bool = False
+
+
+def probe(kernel: Kernel | None = None) -> list[Availability]:
+    """Try every event on its own; nothing stays open."""
+    kernel, problem = _kernel(kernel)
+    if kernel is None:
+        return [Availability(event, False, problem) for event in EVENTS]
+    found = []
+    for event in EVENTS:
+        descriptor, result = _try(kernel, event, -1)
+        if descriptor is not None:
+            kernel.close(descriptor)
+        found.append(result)
+    return found
+
+
+class Group:
+    """The events that can be counted, opened as one group on the calling thread.
+
+    `events`: what is counted, in the order of `read`; may be empty. `availability`: all of EVENTS with
+    reasons. Only the thread that opened it is counted, whoever reads.
+    """
+
+    def __init__(self, kernel: Kernel | None = None) -> None:
+        found, problem = _kernel(kernel)
+        self.events: tuple[Event, ...] = ()
+        self.availability: list[Availability] = []
+        self._descriptors: list[int] = []
+        if found is None:
+            self.availability = [Availability(event, False, problem) for event in EVENTS]
+            return
+        self._kernel = found
+        wanted: Sequence[Event] = EVENTS
+        refused: dict[str, Availability] = {}
+        while True:
+            self._open(wanted, refused)
+            given_up = self._unscheduled()
+            if given_up is None:
+                break
+            refused[given_up.name] = Availability(
+                given_up, False, "the processor has no counter left for it beside the others"
+            )
+            self.close()
+            wanted = [event for event in wanted if event.name not in refused]
+        order = {event.name: i for i, event in enumerate(EVENTS)}
+        self.availability.sort(key=lambda a: order[a.event.name])
+
+    @property
+    def descriptor(self) -> int:
+        """The group's leader, whose read() returns `size` bytes; ValueError when nothing is counted."""
+        if not self._descriptors:
+            raise ValueError("no counter is available, so there is none to read")
+        return self._descriptors[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of one reading: uint64 [3 + events], that is count, enabled ns, running ns, values."""
+        return 8 * (3 + len(self.events))
+
+    def read(self) -> tuple[int, ...]:
+        """Return (enabled ns, running ns, value of each of `events`) since the group was opened.
+
+        Where running is less than enabled, the processor's counters were shared and the values cover
+        only that part of the time.
+        """
+        values: tuple[int, ...] = struct.unpack(
+            f"={3 + len(self.events)}Q", self._kernel.read(self.descriptor, self.size)
+        )
+        return values[1:]
+
+    def read_raw(self) -> bytes:
+        """Return one reading as the kernel gives it, `size` bytes."""
+        return self._kernel.read(self._descriptors[0], self.size)
+
+    def close(self) -> None:
+        """Stop counting; idempotent."""
+        # Members first: closing the leader would make each of them a group of its own.
+        for descriptor in reversed(self._descriptors):
+            self._kernel.close(descriptor)
+        self._descriptors = []
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, wanted: Sequence[Event], refused: dict[str, Availability]) -> None:
+        self.availability = list(refused.values())
+        events = []
+        for event in wanted:
+            leader = self._descriptors[0] if self._descriptors else -1
+            descriptor, result = _try(self._kernel, event, leader)
+            self.availability.append(result)
+            if descriptor is not None:
+                self._descriptors.append(descriptor)
+                events.append(event)
+        self.events = tuple(events)
+        if events:
+            self._kernel.control(self.descriptor, _RESET)
+            self._kernel.control(self.descriptor, _ENABLE)
+
+    def _unscheduled(self) -> Event | None:
+        """Return the event to give up when the group does not fit the processor, else None."""
+        hardware = [event for event in self.events if event.type == HARDWARE]
+        if not hardware:
+            return None
+        _work()
+        _, running, *values = self.read()
+        if running == 0:
+            return hardware[-1]
+        # Some virtual machines accept the event and never count.
+        for event, value in zip(self.events, values, strict=True):
+            if event.name in ("cycles", "instructions") and value == 0:
+                return event
+        return None
+
+
+def read_cost_ns(group: Group, rounds: int = 7, reads: int = 200) -> float | None:
+    """Measure what one reading of the group costs in ns, as hot code does it; None without events."""
+    if not group.events:
+        return None
+    found = []
+    for _ in range(rounds):
+        start = now_ns()
+        for _ in range(reads):
+            group.read_raw()
+        found.append((now_ns() - start) / reads)
+    return round(sorted(found)[rounds // 2], 1)
+
+
+def _kernel(kernel: Kernel | None) -> tuple[Kernel | None, str]:
+    if kernel is not None:
+        return kernel, ""
+    try:
+        return LinuxKernel(), ""
+    except OSError:
+        return None, f"{platform.system()} on {platform.machine()} has no perf_event_open"
+
+
+def _try(kernel: Kernel, event: Event, group: int) -> tuple[int | None, Availability]:
+    """Open `event` in the group; without the right to see the kernel, in user mode only."""
+    problem: OSError | None = None
+    for user_only in (False, True):
+        try:
+            descriptor = kernel.open(_attributes(event, group, user_only), group)
+        except OSError as error:
+            problem = error
+            if error.errno in (errno.EACCES, errno.EPERM) and not event.in_kernel:
+                continue
+            break
+        # The task clock runs in the kernel's part too, whatever was excluded.
+        part = user_only and event.name != TASK_CLOCK
+        how = "user mode only: the kernel's part is hidden" if part else "counted"
+        return descriptor, Availability(event, True, how, part)
+    assert problem is not None
+    return None, Availability(event, False, _reason(event, problem, kernel.paranoid()))
+
+
+def _attributes(event: Event, group: int, user_only: bool) -> bytes:
+    flags = _DISABLED if group < 0 else 0
+    if user_only:
+        flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
+    read_format = _TOTAL_TIME_ENABLED | _TOTAL_TIME_RUNNING | _GROUP
+    return _ATTRIBUTES.pack(
+        event.type, _ATTRIBUTES.size, event.config, 0, 0, read_format, flags, 0, 0, 0
+    )
+
+
+def _reason(event: Event, problem: OSError, paranoid: int | None) -> str:
+    code = problem.errno
+    if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.ENXIO):
+        if event.type == HARDWARE:
+            return (
+                "this machine shows no performance monitoring unit (PMU) that counts it; most virtual "
+                f"machines have none ({errno.errorcode[code]})"
+            )
+        return f"this kernel does not count it ({errno.errorcode[code]})"
+    if code in (errno.EACCES, errno.EPERM):
+        allowed = 1 if event.in_kernel else 2
+        if paranoid is not None and paranoid > allowed:
+            return (
+                f"the kernel forbids it: perf_event_paranoid is {paranoid}; "
+                f"`sudo sysctl kernel.perf_event_paranoid={allowed}` allows it"
+            )
+        return (
+            "a security policy forbids perf_event_open (in a container: the seccomp profile; run it with "
+            "--cap-add PERFMON)"
+        )
+    if code == errno.ENOSYS:
+        return "this kernel was built without perf events, or a sandbox hides them (ENOSYS)"
+    if code in (errno.EMFILE, errno.ENFILE):
+        return "too many files are open in this process (ulimit -n)"
+    return f"perf_event_open failed: {problem.strerror or problem}"
+
+
+def _work() -> int:
+    """Something to count, some 50 µs of it."""
+    total = 0
+    for i in range(1000):
+        total += i
+    return total

@@ -1,0 +1,179 @@
+"""`asrscope calibrate`: the table, the JSON of the contract, the picture, and stopping."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QImage
+
+from app.calibration_picture import CalibrationPicture, calibration_picture
+from app.cli import calibrate, main
+from app.pictures import PictureError
+from profiler.machine import calibration
+from profiler.machine.calibration import Calibration
+from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.timing import key_of
+from profiler.machine.torch_child import Missing
+
+
+def roof(
+    kind: str, name: str, value: float, *, dtype: str = "float32", threads: int = 1, size: int = 0,
+    spread: float = 0.02, unit: str = "op/s",
+) -> Roof:  # fmt: skip
+    return Roof(kind, name, dtype, threads, size, value, value * 0.9, value * (1 + spread), unit)
+
+
+@pytest.fixture
+def known() -> Calibration:
+    made = Calibration()
+    ladders = [
+        roof(BANDWIDTH, name, rate * n * 1e9, threads=n, size=16384 << i, unit="B/s")
+        for name in ("read", "write", "triad")
+        for n in (1, 2)
+        for i, rate in enumerate((200, 201, 110, 111, 60, 30, 31))
+    ]
+    made.add(
+        [
+            *ladders,
+            roof(RATE, "gemm", 1e11),
+            roof(RATE, "gemm.torch", 8e11, dtype="int8", threads=2, spread=0.6),
+            roof(RATE, "exp.numpy", 2e9),
+            Roof(OVERHEAD, "numpy", "", 1, 0, 830.0, 820.0, 900.0, "ns"),
+            roof(RATE, "gemm.torch@cuda", 5e13, dtype="float16"),
+            roof(BANDWIDTH, "to_device.pinned@cuda", 2e10, size=1 << 20, unit="B/s"),
+        ],
+        "run",
+        1.8e9,
+    )
+    made.roofs[key_of(ladders[2])] = replace(ladders[2], disturbed=True)
+    made.unavailable["torch on 1"] = [Missing("gemm.torch float16", "no fast kernel")]
+    return made
+
+
+@pytest.fixture
+def measured(known: Calibration, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    asked: list[dict[str, Any]] = []
+
+    def instead(threads: int | None, progress: object, **how: object) -> Calibration:
+        asked.append({"threads": threads, **how})
+        return known
+
+    monkeypatch.setattr(calibration, "calibrate", instead)
+    return asked
+
+
+def test_the_json_has_the_contracts_keys(
+    measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["calibrate", "--json", "--threads", "1", "--fresh"]) == 0
+    tree = json.loads(capsys.readouterr().out)
+    assert tree["schema"] == 1
+    assert tree["machine"]["cores"]
+    assert tree["measured_at"] == 1.8e9
+    assert tree["unavailable"] == [{"name": "gemm.torch float16", "reason": "no fast kernel"}]
+    row = next(r for r in tree["roofs"] if r["dtype"] == "int8")
+    assert (row["kind"], row["name"], row["threads"]) == ("rate", "gemm.torch", 2)
+    assert row["median"] == 8e11
+    assert row["spread"] == pytest.approx(0.6)
+    assert row["steady"] is False
+    assert measured[0]["threads"] == 1
+    assert measured[0]["fresh"] is True
+    assert set(measured[0]["kernels"]) == {"exp.scorer", "log.scorer"}
+
+
+def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> None:
+    lines = calibrate.as_text(known).splitlines()
+    (gemm,) = [line for line in lines if line.startswith("GEMM float32")]
+    assert "100 Gop/s" in gemm
+    assert gemm.rstrip().endswith("2.0%")
+    (int8,) = [line for line in lines if line.startswith("GEMM int8 (torch)")]
+    assert int8.endswith("60.0%*")
+    assert any("GEMM float16 (torch) on cuda" in line for line in lines)
+    assert any("830 ns" in line for line in lines)
+    rungs = [line for line in lines if " 64 KiB " in line]
+    assert [line.endswith("2.0%*") or "2.0%*  " in line for line in rungs].count(True) == 1
+    assert any(line.endswith("201 GB/s over 16 KiB … 32 KiB") for line in lines)
+    assert any("to_device.pinned@cuda, 1 thread" in line for line in lines)
+    assert "  gemm.torch float16: no fast kernel" in lines
+    assert any(line.startswith("* 2 figures were disturbed") for line in lines)
+    assert calibrate.as_text(Calibration())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--threads", "0"], "--threads wants 1 to"),
+        (["--threads", "99999"], "--threads wants 1 to"),
+        (["--png", "ladder.jpg"], "ends in .png"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: list[str], said: str, measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["calibrate", *words]) == main.USAGE_ERROR
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not measured
+
+
+def test_ctrl_c_stops_and_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from profiler.machine import measuring
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(measuring, "take", stopped)
+    assert main.main(["calibrate"]) == main.INTERRUPTED
+    assert capsys.readouterr().err == "asrscope: stopped.\n"
+    assert not list((tmp_path / "peaks").iterdir())
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_picture_is_drawn_in_both_themes(
+    known: Calibration, tmp_path: Path, theme: str, qapp: object
+) -> None:
+    out = tmp_path / "ladder.png"
+    calibration_picture(calibrate.as_json(known), out, theme=theme, scale=1.0)
+    image = QImage(str(out))
+    assert (image.width(), image.height()) == (1200, 640 + 26)
+    corner = image.pixelColor(3, 3).lightness()
+    assert corner > 200 if theme == "light" else corner < 60
+    colours = {image.pixel(x, y) for x in range(0, 1200, 3) for y in range(0, 640, 3)}
+    assert len(colours) > 50
+    assert image.text("asrscope")
+
+
+def test_what_was_disturbed_is_drawn_otherwise(
+    known: Calibration, tmp_path: Path, qapp: object
+) -> None:
+    tree = calibrate.as_json(known)
+    for number, kind in enumerate((None, "rate", "bandwidth")):
+        rows = [{**row, "steady": row["kind"] != kind} for row in tree["roofs"]]
+        calibration_picture({**tree, "roofs": rows}, tmp_path / f"{number}.png", scale=1.0)
+    calm, rates, ladder = (QImage(str(tmp_path / f"{n}.png")) for n in range(3))
+    assert calm != rates
+    assert calm != ladder
+    assert rates != ladder
+
+
+def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
+    tmp_path: Path, known: Calibration, qapp: object
+) -> None:
+    tree = calibrate.as_json(Calibration())
+    calibration_picture(tree, tmp_path / "empty.png", scale=1.0)
+    assert (tmp_path / "empty.png").exists()
+    with pytest.raises(PictureError):
+        calibration_picture(tree, tmp_path / "no" / "folder.png", scale=1.0)
+    widget = CalibrationPicture(calibrate.as_json(known))
+    assert [(line.name, line.threads) for line in widget._ladders] == [
+        (name, n) for name in ("read", "write", "triad") for n in (1, 2)
+    ]
+    widget.deleteLater()

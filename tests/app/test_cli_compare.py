@@ -1,0 +1,171 @@
+"""`asrscope ab` and `asrscope compare` as other people's scripts call them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROW = {"ratio", "ci95", "verdict"}
+VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
+
+
+def asrscope(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli.main", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def ab(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
+    """Arm B has a quarter of the tokens to pass, so that it is faster on any machine."""
+    out = tmp_path_factory.mktemp("ab") / "ab.asrs"
+    done = asrscope(
+        "ab", "--preset", "gmm-quick", "--a", "search.beam=16", "--b", "search.beam=5",
+        "--audio", bundled_speech / "04-kal16-numbers.flac",
+        "--transcripts", bundled_speech / "transcripts.tsv",
+        "--repeat", "6", "--out", out, "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), out
+
+
+def test_ab_prints_the_keys_of_the_contract(ab: tuple[dict, Path]) -> None:
+    tree, out = ab
+    assert tree["schema"] == 1
+    assert tree["a"] == tree["b"] == tree["session"] == str(out)
+    assert tree["warnings"] == []
+    assert set(tree["overall"]) >= ROW
+    assert set(tree["wer"]) == {"a", "b"}
+    assert tree["wer_words"]["a"] == tree["wer_words"]["b"] > 0
+    for row in tree["stages"]:
+        assert set(row) >= ROW | {"name", "p_adjusted"}
+        assert row["verdict"] in VERDICTS
+        assert row["ci95"][0] <= row["ratio"] <= row["ci95"][1]
+    assert tree["repeats"] == 6
+    assert tree["differences"] == {"search.beam": [16.0, 5.0]}
+    assert tree["utterances"] == {"matched": 1, "only_a": [], "only_b": []}
+
+
+def test_ab_finds_the_faster_search(ab: tuple[dict, Path]) -> None:
+    tree, _ = ab
+    emit = next(row for row in tree["stages"] if row["name"] == "search.emit")
+    assert emit["ratio"] < 0.8
+    assert tree["overall"]["ratio"] < 1.0
+    assert tree["overall"]["rtf_b"] < tree["overall"]["rtf_a"]
+
+
+def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None:
+    tree, out = ab
+    done = asrscope("compare", out, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        k: v for k, v in tree.items() if k not in ("session", "state")
+    }
+    page = asrscope("compare", out).stdout
+    assert "search.beam: 16.0 in A, 5.0 in B" in page
+    assert "search.emit" in page
+    assert "6 repeats alternated" in page
+
+
+@pytest.fixture(scope="module")
+def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two sessions of one run each, with different beams."""
+    folder = tmp_path_factory.mktemp("plain")
+    for name, beam in (("a", "13"), ("b", "5")):
+        done = asrscope(
+            "run", "--preset", "gmm-quick", "--set", f"search.beam={beam}",
+            "--audio", bundled_speech / "08-kal16-short.flac", "--out", folder / f"{name}.asrs",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    return [folder / "a.asrs", folder / "b.asrs"]
+
+
+def test_two_single_runs_are_undecided_and_it_says_why(plain: list[Path]) -> None:
+    paths = plain
+    tree = json.loads(asrscope("compare", *paths, "--json").stdout)
+    assert (tree["a"], tree["b"]) == tuple(map(str, paths))
+    assert tree["overall"]["verdict"] == "undecided"
+    assert tree["overall"]["ci95"] is None
+    assert {row["verdict"] for row in tree["stages"]} == {"undecided"}
+    assert any("cannot know the noise between runs" in w for w in tree["warnings"])
+    assert "(no interval)" in asrscope("compare", *paths).stdout
+
+
+def test_the_measured_floor_is_shown_for_its_own_machine(
+    ab: tuple[dict, Path], tmp_path: Path
+) -> None:
+    from profiler.machine.describe import describe
+
+    _, out = ab
+    machine = {key: describe().get(key) for key in ("host", "cpu")}
+    for host, wanted in ((machine["host"], True), ("elsewhere", False)):
+        stored = {"floor": 0.0123, "machine": {**machine, "host": host}}
+        (tmp_path / "aa-floor.json").write_text(json.dumps(stored))
+        done = asrscope("compare", out, "--json", ASRSCOPE_CACHE=str(tmp_path))
+        assert (json.loads(done.stdout)["floor"] == 0.0123) is wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ab", "--b", "search.beam=fast"], "search.beam wants a number from 1 to 40"),
+        (["ab", "--a", "nonsense=1"], "no setting called 'nonsense'"),
+        (["ab", "--b", "search.beam"], "--b wants key=value"),
+        (["ab", "--b", "pace=2"], "pace only says when a run waits or ends"),
+        (["ab", "--repeat", "0"], "--repeat"),
+        (["ab", "--audio", "nowhere.wav"], "nowhere.wav"),
+        (["compare", "nowhere.asrs"], "nowhere.asrs"),
+        (["compare", __file__], "test_cli_compare.py"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_status_2(
+    words: list[str], says: str, tmp_path: Path
+) -> None:
+    if words[0] == "ab":
+        words = [*words, "--out", str(tmp_path / "x.asrs")]
+    done = asrscope(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert says in line
+    assert "Traceback" not in line
+
+
+def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
+    done = asrscope("compare", plain[0])
+    assert done.returncode == 2
+    assert "give a second session" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "interrupted.asrs"
+    command = [sys.executable, "-m", "app.cli.main", "ab", "--preset", "gmm-quick"]
+    command += ["--set", "pace=10", "--audio", str(bundled_speech / "08-kal16-short.flac")]
+    command += ["--repeat", "1000", "--out", str(out), "--json"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "in turn" in line:
+            break
+    try:
+        process.communicate(timeout=4)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    tree = json.loads(stdout)
+    assert tree["state"] == "stopped"
+    assert 1 <= tree["repeats"] < 100
+    assert json.loads(asrscope("compare", out, "--json").stdout)["overall"] == tree["overall"]

@@ -1,0 +1,172 @@
+"""`asrscope whatif` and `asrscope confirm` as scripts call them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+
+STAGE = "score.mixture"
+
+
+def asrscope(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli.main", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=dict(os.environ),
+    )
+
+
+@pytest.fixture(scope="module")
+def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whatif") / "run.asrs"
+    done = asrscope(
+        "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
+        "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def answer(*words: str | Path) -> dict:
+    done = asrscope(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(*words: str | Path) -> str:
+    done = asrscope(*words)
+    assert done.returncode == 2, done.stdout
+    assert done.stdout == ""
+    sentence = done.stderr.strip().splitlines()[-1]
+    assert sentence.startswith("asrscope: ")
+    assert "Traceback" not in done.stderr
+    return sentence
+
+
+def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
+    tree = answer("whatif", session, "--scale", "scoring=0", "--scale", "search=0.5")
+    assert tree["schema"] == 1
+    assert tree["session"] == str(session)
+    assert tree["check"] is None
+    assert len(tree["assumptions"]) == 2
+    factors = {row["name"]: row["factor"] for row in tree["stages"]}
+    assert factors[STAGE] == 0.0
+    assert factors["search.emit"] == 0.5
+    assert factors["overhead"] == factors["frontend.mfcc"] == 1.0
+    assert tree["predicted_rtf"] == pytest.approx(
+        sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"]
+    )
+    assert tree["rtf"] == pytest.approx(
+        sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"]
+    )
+    shown = json.loads(asrscope("show", session, "--json").stdout)
+    assert tree["rtf"] == pytest.approx(shown["rtf"])
+
+
+def test_a_setting_is_predicted_and_checked(session: Path) -> None:
+    tree = answer("whatif", session, "--set", "frames.skip=2", "--check")
+    assert tree["predicted_rtf"] < tree["rtf"]
+    check = tree["check"]
+    assert check["rounds"] >= 4
+    assert check["predicted_ratio"] == pytest.approx(tree["predicted_rtf"] / tree["rtf"])
+    assert check["difference"] == pytest.approx(check["ratio"] / check["predicted_ratio"] - 1)
+    assert check["ci95"][0] <= check["ratio"] <= check["ci95"][1]
+    assert {row["name"] for row in check["stages"]} >= {STAGE, "search.emit"}
+    assert "session's audio" in check["audio"]
+
+
+def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
+    tree = answer("whatif", session, "--set", "search.beam=9")
+    assert tree["predicted_rtf"] is None
+    assert all(row["predicted_s"] is None for row in tree["stages"])
+    assert any("no model of search.beam" in sentence for sentence in tree["assumptions"])
+    text = asrscope("whatif", session, "--set", "search.beam=9").stdout
+    assert "→ – predicted" in text
+
+
+def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
+    tree = answer("confirm", session, STAGE)
+    assert (tree["schema"], tree["stage"]) == (1, STAGE)
+    assert tree["survives"] in (True, False, None)
+    assert tree["why"].endswith(".")
+    for change in tree["perturbations"]:
+        assert {
+            "name", "predicted", "measured_ratio", "ci95", "agrees", "unavailable",
+        } <= set(change)  # fmt: skip
+        assert (change["measured_ratio"] is None) == bool(change["unavailable"])
+    made = {change["name"] for change in tree["perturbations"] if not change["unavailable"]}
+    assert {"block ×2", "block ×½"} <= made
+    done = asrscope("confirm", session, "frontend.audio")
+    assert done.returncode == 0
+    assert "neither confirmed nor refuted" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["whatif", "--scale", "gpu=0"], "no stage or group 'gpu'"),
+        (["whatif", "--scale", "search=fast"], "wants STAGE=FACTOR"),
+        (["whatif", "--scale", "search=-1"], "wants STAGE=FACTOR"),
+        (["whatif", "--set", "frames.skip=9"], "frames.skip wants a whole number from 1 to 4"),
+        (["whatif", "--set", "framse.skip=2"], "did you mean frames.skip?"),
+        (["whatif"], "Give --scale"),
+        (["whatif", "--scale", "search=0", "--check"], "cannot be run"),
+        (["confirm", "score.nothing"], "no stage 'score.nothing'"),
+    ],
+)
+def test_bad_input_is_one_sentence(session: Path, words: list[str], expected: str) -> None:
+    assert expected in refused(words[0], session, *words[1:])
+
+
+def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "gone.asrs"
+    for verb, *more in (("whatif", "--scale", "search=0"), ("confirm", STAGE)):
+        assert "gone.asrs" in refused(verb, missing, *more)
+    unmeasured, empty = tmp_path / "unmeasured.asrs", tmp_path / "empty.asrs"
+    unmeasured.write_bytes(session.read_bytes())
+    connection = sqlite3.connect(unmeasured)
+    connection.execute("DELETE FROM calibration")
+    connection.commit()
+    connection.close()
+    SessionWriter(empty, Recorder(), {}).close()
+    for path, expected in ((unmeasured, "no measured peaks"), (empty, "no decoded frames")):
+        assert expected in refused("whatif", path, "--scale", "search=0")
+        assert expected in refused("confirm", path, STAGE)
+
+
+def test_ctrl_c_stops_a_check(session: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app.cli.main", "confirm", str(session), STAGE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "running" in line:
+            break
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_help_shows_the_three_questions() -> None:
+    text = asrscope("whatif", "--help").stdout
+    for question in ("scoring free", "search twice as fast", "host-device copies removed"):
+        assert question in text

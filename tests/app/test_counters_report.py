@@ -1,0 +1,119 @@
+"""Counters from a real run to the report: what this machine has is counted, what it lacks is blank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from profiler.counting import COUNTED
+from profiler.machine.counters import EVENTS, probe
+from profiler.session.reader import Session
+
+
+@pytest.fixture(scope="module")
+def speech(bundled_speech: Path) -> Path:
+    return bundled_speech / "08-kal16-short.flac"
+
+
+def reported(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict:
+    assert main.main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_run_with_counters_tells_them_per_stage(
+    capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "counted.asrs"
+    tree = reported(
+        capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--set", "counters=true", "--out", out,
+    )  # fmt: skip
+    assert [u["hypothesis"] for u in tree["utterances"]] == ["yes of course"]
+    assert tree["config"]["counters"] is True
+    here = [a.event.name for a in probe() if a.available]
+    about = tree["counters"]
+    assert about["read"] == here
+    assert set(about["absent"]) == {event.name for event in EVENTS} - set(here)
+    assert all(about["absent"].values())
+    stages = {row["name"]: row for row in tree["stages"]}
+    if not here:
+        assert all(row["counters"] is None for row in stages.values())
+        return
+    assert about["ns_per_reading"] > 0
+    gaussians = stages["score.gaussians"]
+    assert set(gaussians["counters"]) == {COUNTED, *here}
+    assert gaussians["counters_evidence"] == "A"
+    # The readings enclose the stage; little lies between them beside it.
+    assert gaussians["counters"][COUNTED] >= 0.95e9 * gaussians["time_s"]
+    if "task_clock_ns" in here:
+        assert 0 < gaussians["counters"]["task_clock_ns"] <= 1.01 * gaussians["counters"][COUNTED]
+    # Every stage of the decode lane was counted, overhead and set-up apart.
+    assert all(row["counters"] is not None for row in stages.values() if row["lane"] == "decode")
+    with Session.open(out) as session:
+        assert session.state == "closed"
+        total = sum(t.value for t in session.counters.values() if t.name == COUNTED)
+        assert total >= 0.95e9 * tree["wall_s"]
+    assert main.main(["show", str(out)]) == 0
+    page = capsys.readouterr().out
+    assert "counted per stage" in page
+    assert all(name in page for name in here)
+
+
+def test_a_run_without_counters_has_none(
+    capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path
+) -> None:
+    tree = reported(
+        capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs"
+    )
+    assert tree["config"]["counters"] is False
+    assert tree["counters"] is None
+    assert all(row["counters"] is None for row in tree["stages"])
+    assert "ns_per_counter_read" not in tree["recorder"]
+
+
+class Floats:
+    """1 000 of them, as far as a copy looks at a tensor. (torch itself stays out of the desk's process.)"""
+
+    def numel(self) -> int:
+        return 1000
+
+    def element_size(self) -> int:
+        return 4
+
+    def copy_(self, source: object, non_blocking: bool) -> None:
+        pass
+
+
+def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
+    from app.cli import _report
+    from pipelines.device import COPY, DeviceWork, HostDevice
+    from profiler.session.writer import SessionWriter
+    from profiler.spans import Recorder
+
+    recorder = Recorder()
+    with SessionWriter(tmp_path / "device.asrs", recorder, {}):
+        lane = recorder.lane("decode", decode=True)
+        work = DeviceWork(HostDevice(), recorder, lane)
+        start = recorder.clock()
+        work.upload(Floats(), Floats(), 0, 4, COPY)
+        work.end_block(0, 4)
+        lane.put(recorder.stage("decode.block", "decode"), start, recorder.clock(), 0, 4)
+    with Session.open(tmp_path / "device.asrs") as session:
+        tree = _report.report(session)
+    (row,) = tree["transfers"]
+    assert row["stage"] == "transfer.to device"
+    assert (row["bytes"], row["copies"], row["pinned_bytes"]) == (4000, 1, 0)
+    assert row["bytes_per_s"] == pytest.approx(4000 / row["time_s"])
+    assert row["overlapped"] == 0
+    assert tree["categories"]["hidden_s"] == 0
+    assert "transfer.to device (cpu copy): 0.0 MB in 1 copies" in _report.as_text(tree)
+
+
+def test_counting_cannot_be_switched_while_running() -> None:
+    from pipelines.config import ConfigError
+    from pipelines.control import Control
+
+    with pytest.raises(ConfigError, match="counters cannot change while a run goes on"):
+        Control().ask("counters", True)

@@ -1,0 +1,110 @@
+"""What `asrscope doctor` says: every tier with its reason, and the same in JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.cli import _tiers, doctor, main
+from app.cli._tiers import Tier
+from profiler.machine import accelerator, counters, energy
+from profiler.machine.counters import EVENTS
+
+TORCH = [
+    {"name": "cpu", "available": True, "reason": "torch 9"},
+    {"name": "cuda", "available": True, "reason": "Fast GPU (torch 9)"},
+    {"name": "mps", "available": False, "reason": "torch 9 finds no Apple GPU (MPS)"},
+]
+
+
+def apart(rows: list[dict]) -> _tiers.RunApart:
+    return lambda code: (True, json.dumps(rows))
+
+
+def by_name(tiers: object) -> dict[str, Tier]:
+    return {tier.name: tier for tier in tiers}  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:
+    # Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere.
+    monkeypatch.setattr(
+        doctor,
+        "_in_a_process",
+        lambda code: (True, "Qt 6" if "PySide6" in code else json.dumps(TORCH)),
+    )
+    status = main.main(["doctor", "--json"])
+    tree = json.loads(capsys.readouterr().out)
+    assert status == (0 if tree["ready"] else 1)
+    return tree
+
+
+def test_every_tier_has_a_name_of_its_own_and_a_reason(told: dict) -> None:
+    tiers = told["tiers"]
+    assert all(set(tier) == {"name", "available", "grade", "reason"} for tier in tiers)
+    assert all(tier["reason"] for tier in tiers)
+    names = [tier["name"] for tier in tiers]
+    assert len(set(names)) == len(names)
+    assert {
+        "time spans", "counters per stage", "sampled: energy (RAPL)", "sampled: NVIDIA device (NVML)",
+        "sampled: CPU frequency", "accelerator: cuda", "device time", "peaks", "Qt", "display",
+        "acoustic model", "cache folder", "sessions folder",
+    } <= set(names)  # fmt: skip
+    assert {f"counter: {event.title}" for event in EVENTS} <= set(names)
+
+
+def test_only_what_is_here_has_a_grade(told: dict) -> None:
+    assert all(tier["available"] for tier in told["tiers"] if tier["grade"])
+    assert {tier["grade"] for tier in told["tiers"]} <= {"A", "B", None}
+    assert next(t for t in told["tiers"] if t["name"] == "time spans")["grade"] == "B"
+
+
+def test_the_checks_are_still_there(told: dict) -> None:
+    checks = {check["name"]: check for check in told["checks"]}
+    assert {"numpy", "Qt", "acoustic model", "cache folder", "accelerator"} <= set(checks)
+    assert checks["accelerator"]["works"]
+    assert checks["accelerator"]["detail"] == "Fast GPU (torch 9)"
+
+
+def test_the_page_for_a_person_says_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        doctor,
+        "_in_a_process",
+        lambda code: (True, "Qt 6" if "PySide6" in code else json.dumps(TORCH)),
+    )
+    main.main(["doctor"])
+    page = capsys.readouterr().out
+    for tier in _tiers.counters():
+        assert tier.name in page
+    assert "torch 9 finds no Apple GPU" in page
+
+
+def test_a_device_makes_device_time_available() -> None:
+    found = by_name(_tiers.devices(apart(TORCH)))
+    assert found["device time"].available
+    assert "cuda" in found["device time"].reason
+    found = by_name(_tiers.devices(apart(TORCH[:1])))
+    assert not found["device time"].available
+
+
+def test_a_torch_that_does_not_start_is_said() -> None:
+    (tier,) = _tiers.devices(lambda code: (False, "ImportError: libfoo"))
+    assert not tier.available
+    assert "libfoo" in tier.reason
+
+
+def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(energy, "probe", lambda: (False, "no energy here"))
+    monkeypatch.setattr(accelerator, "probe", lambda: (True, "Fast GPU"))
+    found = by_name(_tiers.samples())
+    assert found["sampled: energy (RAPL)"] == Tier(
+        "sampled: energy (RAPL)", False, None, "no energy here"
+    )
+    assert found["sampled: NVIDIA device (NVML)"].grade == "A"
+    monkeypatch.setattr(counters.sys, "platform", "win32")
+    found = by_name(_tiers.counters())
+    assert not any(tier.available for tier in found.values())
+    assert "no counter can be read" in found["counters per stage"].reason

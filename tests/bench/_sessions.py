@@ -1,0 +1,247 @@
+"""Sessions for the benches: the spans, samples and words of the present pipeline, made up on a fake clock.
+
+`Pipeline` says through the real `SessionWriter` what a decode says; stages, counts and durations are those of
+the preset `gmm` at block 16 (13 sentences, 2 222 blocks). `Stepped` is the real writer with its clock in our hand.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from profiler.clock import FakeClock
+from profiler.machine.peaks import Peaks, Roof
+from profiler.session.checkpoint import EVERY_SECONDS, checkpoint
+from profiler.session.files import side_files
+from profiler.session.writer import SessionWriter
+from profiler.spans import Cost, Linear, Recorder
+
+FRAME_NS: Final = 10_000_000
+SECOND: Final = 1_000_000_000
+UTTERANCE_FRAMES: Final = 1000
+WORDS_PER_SECOND: Final = 2.5
+FLUSH_NS: Final = 40_000_000
+SAMPLE_NS: Final = 100_000_000
+
+PEAKS: Final = Peaks(
+    tuple(
+        Roof(kind, name, "float32", 1, size, median, 0.9 * median, 1.1 * median, unit)
+        for kind, name, size, median, unit in (
+            ("rate", "gemm", 0, 100e9, "op/s"),
+            ("rate", "fma", 0, 40e9, "op/s"),
+            ("rate", "exp", 0, 1.2e9, "op/s"),
+            ("rate", "log", 0, 1e9, "op/s"),
+            ("rate", "scalar", 0, 2e9, "op/s"),
+            ("bandwidth", "read", 1 << 20, 97e9, "B/s"),
+            ("bandwidth", "read", 1 << 26, 33e9, "B/s"),
+        )
+    )
+)
+
+# name, group, names of counts, ns per frame, counts per frame
+LEAVES: Final = (
+    ("score.gaussians", "scoring", ("gaussians",), 34_000, (16_128,)),
+    ("score.exp", "scoring", ("exponentials",), 7_000, (16_128,)),
+    ("score.mixture", "scoring", ("components",), 96_000, (1_968_384,)),
+    ("score.log", "scoring", ("senones",), 6_800, (5_126,)),
+    ("search.emit", "search", ("tokens", "arcs", "senones"), 300_000, (4_400, 16_500, 2_300)),
+    ("search.epsilon", "search", ("arcs",), 80_000, (1_000,)),
+    ("search.prune", "search", ("tokens",), 94_000, (5_300,)),
+)
+
+SAMPLES: Final = (
+    "process.cpu_percent",
+    "process.rss_bytes",
+    "process.threads",
+    "process.switches_voluntary",
+    "process.switches_involuntary",
+    "process.faults_minor",
+    "process.faults_major",
+    "system.cpu_percent",
+    "system.memory_available_bytes",
+)
+
+
+class Stepped(SessionWriter):
+    """The writer, its thread flushing when told: `step()` is one round at the fake time."""
+
+    def __init__(self, path: Path, recorder: Recorder, meta: dict[str, Any]) -> None:
+        self._steps: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._clock_s = self._checkpointed_s = 0.0
+        super().__init__(path, recorder, meta)
+        self._checkpointer.stop()
+        self._beside = sqlite3.connect(path, isolation_level=None)
+
+    def monotonic(self) -> float:
+        """The fake time, s."""
+        return self._clock_s
+
+    def step(self, now_s: float) -> None:
+        """Flush once, as if `now_s` had come."""
+        self._clock_s = now_s
+        self._steps.put(True)
+        self._done.get()
+        if now_s - self._checkpointed_s >= EVERY_SECONDS:
+            self._checkpointed_s = now_s
+            checkpoint(self._beside)
+
+    def close(self, state: str = "closed") -> None:
+        """Finish the session."""
+        self._beside.close()
+        self._steps.put(False)
+        super().close(state)
+
+    def _wait(self) -> None:
+        self._done.put(True)
+        self._steps.get()
+
+
+class Pipeline:
+    """Says what the pipeline says, block by block, on a clock of its own."""
+
+    def __init__(self, writer_class: type[SessionWriter], path: Path, block: int = 16) -> None:
+        self.clock = FakeClock(SECOND)
+        self.recorder = Recorder(self.clock)
+        self.block = block
+        self.frame = 0
+        self.start_ns = self.clock()
+        self.writer = writer_class(path, self.recorder, {"preset": "bench", "argv": ["bench"]})
+        self.writer.calibration(PEAKS.rows())
+        stage = self.recorder.stage
+        self._prepare = stage("decode.utterance", "prepare")
+        self._tile = stage("decode.block", "decode")
+        self._idle = stage("idle.pace", "idle")
+        self._mfcc = stage("frontend.mfcc", "frontend")
+        self._leaves = []
+        for name, group, work, ns, counts in LEAVES:
+            number = stage(name, group, work)
+            self._leaves.append((number, ns * block, *(c * block for c in counts)))
+            cost = Cost(
+                {"fma": Linear(per_work=(2.0, 0.0, 0.0))},
+                Linear(fixed=1e6, per_work=(4.0, 0.0, 0.0)),
+                Linear(fixed=1e6, per_work=(8.0, 0.0, 0.0)),
+                working_set_bytes=2.7e6,
+            )
+            self.recorder.cost(number, 0, cost)
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.writer.config(0, 0, {"threads": 1, "block": block, "search": {"device": "cpu"}})
+        self._random = np.random.default_rng(1)
+        self._jitter = self._random.uniform(0.9, 1.2, 4096).tolist()
+        self._utterance = 0
+        self._words: list[tuple[str, int, int]] = []
+        self._partial_due = self._sample_due = 0
+
+    def run_block(self, utterance_frames: int = UTTERANCE_FRAMES, pace: bool = True) -> None:
+        """Decode one block; with `pace` the clock then waits for the audio."""
+        clock, lane = self.clock, self.lane
+        if self.frame % utterance_frames == 0:
+            self._begin(utterance_frames)
+        count = min(self.block, utterance_frames - self.frame % utterance_frames)
+        tile, jitter = clock(), self._jitter
+        for i, (stage, ns, *work) in enumerate(self._leaves):
+            start = clock()
+            took = int(ns * jitter[(self.frame * 7 + i) & 4095])
+            lane.put(stage, start, clock.advance(took), self.frame, count, *work)
+        lane.put(self._tile, tile, clock.advance(9_000), self.frame, count)
+        self.frame += count
+        self._speak(utterance_frames)
+        if pace:
+            now = clock()
+            due = self.start_ns + self.frame * FRAME_NS
+            if due > now:
+                lane.put(self._idle, now, clock.advance(due - now), self.frame, 0)
+            self._sample()
+
+    def _begin(self, frames: int) -> None:
+        start = self.clock()
+        for first in range(0, frames, 500):
+            n = min(500, frames - first)
+            begin = self.clock()
+            self.lane.put(self._mfcc, begin, self.clock.advance(n * 5_000), self.frame + first, n)
+        self.lane.put(self._prepare, start, self.clock.advance(9_000), self.frame, frames)
+        wave = self._random.integers(-90, 90, (frames, 2)).astype(np.int8)
+        self._words = []
+        name = f"utterance-{self.frame // frames:05d}"
+        self._utterance = self.writer.utterance(
+            name, f"/speech/{name}.flac", self.frame, frames, frames / 100, "she said so", wave
+        )
+
+    def _speak(self, frames: int) -> None:
+        into = self.frame % frames
+        done = into == 0
+        while len(self._words) < (frames if done else into) / 100 * WORDS_PER_SECOND:
+            first = self.frame - into + int(len(self._words) * 100 / WORDS_PER_SECOND)
+            self._words.append((f"word{len(self._words) % 97}", first, 35))
+        text = " ".join(word for word, _, _ in self._words)
+        if done:
+            self.writer.utterance_done(self._utterance, text, self._words, SECOND, [0], 1, 3)
+        elif self.frame * FRAME_NS >= self._partial_due:
+            self._partial_due = self.frame * FRAME_NS + SAMPLE_NS
+            self.writer.utterance_partial(self._utterance, text, self._words)
+
+    def _sample(self) -> None:
+        now = self.clock()
+        while self._sample_due <= now - self.start_ns:
+            self.writer.sample(now, {name: float(now % 1013) for name in SAMPLES})
+            self._sample_due += SAMPLE_NS
+
+
+def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
+    """Record `blocks` blocks as fast as the writer takes them; the writer is not yet closed."""
+    pipeline = Pipeline(SessionWriter, path, block)
+    for i in range(blocks):
+        pipeline.run_block(**how)
+        if i % 256 == 0:
+            while pipeline.lane.waiting > 30_000:
+                time.sleep(0.002)
+    while pipeline.lane.waiting or not pipeline.writer._commands.empty():
+        time.sleep(0.005)
+    return pipeline
+
+
+def make_bases(folder: Path) -> list[Path]:
+    """Sound sessions to spoil: small and larger closed ones, living and dead live ones, the kept one."""
+    folder = folder / "bases"
+    folder.mkdir()
+    made = []
+    for name, blocks, ending in (
+        ("small", 12, "closed"),
+        ("larger", 150, "stopped"),
+        ("living", 60, ""),
+        ("dead", 150, ""),
+    ):
+        path = folder / f"{name}.asrs"
+        pipeline = record(path, blocks, utterance_frames=320)
+        writer = pipeline.writer
+        marker = writer.marker("option", "selection on", 90, "gmm.selection.enabled", True)
+        writer.marker_applied(marker, 96, 1)
+        writer.config(1, 96, {"threads": 2, "block": 16})
+        writer.marker("user", "noise", 100)
+        other = pipeline.recorder.lane("device", kind="device")
+        for i in range(30):
+            other.put(2, SECOND + i * 1000, SECOND + i * 1000 + 900, i, 1, 5)
+        if name == "dead":
+            writer.meta(
+                "writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"}
+            )
+        while other.waiting or not writer._commands.empty():
+            time.sleep(0.005)
+        time.sleep(0.1)
+        copy = folder / f"{name}-copy.asrs"
+        if not ending:
+            shutil.copyfile(side_files(path)[0], side_files(copy)[0])
+            shutil.copyfile(path, copy)
+        writer.close(ending or "closed")
+        if not ending:
+            path.unlink()
+        made.append(path if ending else copy)
+    kept = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
+    return [*made, *([kept] if kept.exists() else [])]

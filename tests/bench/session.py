@@ -1,0 +1,493 @@
+"""The session file: how fast it opens, how long it gets, what survives a kill or a full disk, what exports cost.
+
+    asrscope bench session --json            a million spans: file, opening, first picture, exports
+    python -m tests.bench.session hour       an hour at real-time pace, block 16 and block 1
+    python -m tests.bench.session kills --kills 60
+    python -m tests.bench.session disk       a disk that is really full (a small tmpfs; needs root)
+
+The peer of `bench session` is the same database with a row for each span.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+import psutil
+
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from tests.bench import _sessions
+
+SPANS: Final = 1_000_000
+MB: Final = 1e6
+HOUR_S: Final = 3600
+
+
+def resident() -> float:
+    """This process's resident memory, MB."""
+    return float(psutil.Process().memory_info().rss) / MB
+
+
+# -- a million spans ---------------------------------------------------------------------------------
+
+
+def run(
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
+) -> dict[str, Any]:
+    """Write, open, show and export a million spans; the peer keeps a row for each span."""
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
+        path, rows = Path(name) / "million.asrs", Path(name) / "rows.db"
+        progress("recording a million spans", None)
+        blocks = SPANS // (len(_sessions.LEAVES) + 1)
+        _sessions.record(path, blocks, pace=False).writer.close()
+        _as_rows(path, rows)
+        mine, theirs, pictures = [], [], []
+        for turn in range(repeat):
+            progress("opening", turn / repeat)
+            for side in ((_open, _load_rows), (_load_rows, _open))[turn % 2]:
+                if side is _open:
+                    mine.append(_open(path))
+                    pictures.append(_first_picture(path))
+                else:
+                    theirs.append(_load_rows(rows))
+        ratios = [peer / own for peer, own in zip(theirs, mine, strict=True)]
+        with Session.open(path) as session:
+            n_spans, n_frames = len(session.spans), _frames(session)
+        figures = {
+            "spans": n_spans,
+            "frames": n_frames,
+            "file, MB": path.stat().st_size / MB,
+            "file of rows, MB": rows.stat().st_size / MB,
+            "open, s": median(mine),
+            "open rows, s": median(theirs),
+            **{key: median(picture[key] for picture in pictures) for key in pictures[0]},
+        }
+        progress("exporting", None)
+        exports = [_in_child("export", str(path), kind) for kind in ("chrome", "speedscope", "csv")]
+    return {
+        "peer": "an SQLite table with a row per span",
+        "ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "ratio_meaning": "time to load all spans, peer / ours, median of paired runs",
+        "agreement": figures,
+        "rows": exports,
+    }
+
+
+def _frames(session: Session) -> int:
+    track = CostTrack()
+    track.update(session)
+    return int(track.n_frames)
+
+
+def _open(path: Path) -> float:
+    start = time.perf_counter()
+    with Session.open(path) as session:
+        taken = time.perf_counter() - start
+        assert len(session.spans)
+    return taken
+
+
+def _as_rows(path: Path, rows: Path) -> None:
+    with Session.open(path) as session, contextlib.closing(sqlite3.connect(rows)) as table:
+        names = session.spans.dtype.names or ()
+        table.execute(f"CREATE TABLE span({', '.join(names)})")
+        marks = ",".join("?" * len(names))
+        table.executemany(f"INSERT INTO span VALUES({marks})", session.spans.tolist())
+        table.commit()
+
+
+def _load_rows(rows: Path) -> float:
+    start = time.perf_counter()
+    with contextlib.closing(sqlite3.connect(rows)) as table:
+        found = np.array(table.execute("SELECT * FROM span").fetchall(), np.int64)
+    assert len(found)
+    return time.perf_counter() - start
+
+
+def _first_picture(path: Path) -> dict[str, float]:
+    """From the file's name to what the views draw first, in s: parts and whole (no Qt, no pixels)."""
+    from app.views.breakdown_model import breakdown_model
+    from app.views.cost_model import cost_model
+    from app.views.words_model import words_model
+    from app.views.work_model import work_model
+
+    times, cpu = [time.perf_counter()], [time.thread_time()]
+
+    def lap() -> None:
+        times.append(time.perf_counter())
+        cpu.append(time.thread_time())
+
+    session = Session.open(path)
+    lap()
+    track = CostTrack()
+    track.update(session)
+    lap()
+    frames, visible = track.n_frames, (0.0, track.n_frames / 100)
+    cost_model(session, track, frames, visible, 1000)
+    lap()
+    work_model(session, track, frames, visible, 1000)
+    lap()
+    words_model(session, track, frames, visible, 1000)
+    lap()
+    breakdown_model(session, track, frames, None)
+    breakdown(session, 0, frames, track=track)
+    lap()
+    session.close()
+    names = ("open", "cost per frame", "cost view", "work view", "words view", "breakdown view")
+    figures: dict[str, float] = {}
+    for kind, readings in (("s", times), ("CPU s", cpu)):
+        parts = np.diff(readings).tolist()
+        figures |= {f"{name}, {kind}": part for name, part in zip(names, parts, strict=True)}
+        figures[f"first picture (cost view), {kind}"] = sum(parts[:3])
+        figures[f"all views, {kind}"] = sum(parts)
+    return figures
+
+
+def _export(path: Path, kind: str) -> dict[str, Any]:
+    from profiler.export import chrome_trace, speedscope, table
+
+    module = {"chrome": chrome_trace, "speedscope": speedscope, "csv": table}[kind]
+    with Session.open(path) as session, tempfile.TemporaryDirectory() as folder:
+        len(session.spans)
+        # Imports and the interpreter's own buffers are not the export's.
+        module.write(_first_of(session), Path(folder) / "warm")
+        # Makes the kernel forget the highest resident size so far.
+        Path("/proc/self/clear_refs").write_text("5")
+        before, start = resident(), time.perf_counter()
+        module.write(session, Path(folder) / "out")
+        taken = time.perf_counter() - start
+        size = (Path(folder) / "out").stat().st_size / MB
+    return {
+        "export": kind,
+        "s": round(taken, 2),
+        "MB written": round(size, 1),
+        "MB of memory": round(_peak() - before, 1),
+    }
+
+
+def _first_of(session: Session) -> Any:
+    from types import SimpleNamespace
+
+    names = [name for name in dir(session) if not name.startswith("_")]
+    values = {name: getattr(session, name) for name in names}
+    return SimpleNamespace(**{**values, "spans": session.spans[:1000]})
+
+
+def _peak() -> float:
+    """The highest resident memory of this process, MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / MB
+
+
+def _in_child(*arguments: str) -> dict[str, Any]:
+    """Run a part of this bench in a process of its own: its memory is nobody else's."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.session", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+# -- an hour -----------------------------------------------------------------------------------------
+
+
+def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
+    """Record `seconds` at real-time pace on a fake clock, a reader of another process following."""
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
+        path = Path(name) / "hour.asrs"
+        pipeline = _sessions.Pipeline(_sessions.Stepped, path, block)
+        writer = pipeline.writer
+        assert isinstance(writer, _sessions.Stepped)
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.session", "follow", str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        memory, sizes, flush_due, rounds = [], [], 0, []
+        end = pipeline.start_ns + seconds * _sessions.SECOND
+        while pipeline.clock() < end:
+            pipeline.run_block(utterance_s * 100)
+            while pipeline.clock() >= flush_due:
+                start = time.perf_counter()
+                writer.step((pipeline.clock() - pipeline.start_ns) / _sessions.SECOND)
+                rounds.append(time.perf_counter() - start)
+                flush_due = max(flush_due, pipeline.clock()) + _sessions.FLUSH_NS
+            if pipeline.frame % 6000 < block:
+                memory.append(resident())
+                sizes.append(path.stat().st_size / MB)
+        recorded = pipeline.lane.recorded
+        with_wal = sum(f.stat().st_size for f in Path(name).iterdir()) / MB
+        start = time.perf_counter()
+        writer.close()
+        closing = time.perf_counter() - start
+        assert writer.failed is None, writer.failed
+        assert follower.stdout is not None
+        seen = json.loads(follower.communicate()[0].splitlines()[-1])
+        tenth = max(len(memory) // 10, 1)
+        return {
+            "block": block,
+            "audio_s": seconds,
+            "utterance_s": utterance_s,
+            "spans": recorded,
+            "dropped": pipeline.lane.dropped,
+            "before close, MB (with -wal)": round(with_wal, 1),
+            "closed, MB": round(path.stat().st_size / MB, 1),
+            "close, s": round(closing, 3),
+            "round, median ms": round(median(rounds) * 1e3, 3),
+            "round, worst ms": round(max(rounds) * 1e3, 1),
+            "writer RSS after a tenth, MB": round(memory[tenth], 1),
+            "writer RSS at the end, MB": round(memory[-1], 1),
+            **seen,
+        }
+
+
+def follow(path: Path) -> dict[str, Any]:
+    """Follow a live session as the window does and say what that took."""
+    session = Session.open(path)
+    track = CostTrack()
+    memory, refreshes = [], []
+    while session.state == "recording":
+        start = time.perf_counter()
+        session.refresh()
+        refreshes.append(time.perf_counter() - start)
+        track.update(session)
+        memory.append((len(session.spans), resident()))
+        time.sleep(1 / 30)
+    first = next((i for i, (n, _) in enumerate(memory) if n > memory[-1][0] / 10), 0)
+    spans = memory[-1][0] - memory[first][0]
+    grown = memory[-1][1] - memory[first][1]
+    return {
+        "reader spans": len(session.spans),
+        "reader RSS after a tenth, MB": round(memory[first][1], 1),
+        "reader RSS at the end, MB": round(memory[-1][1], 1),
+        "reader bytes per span": round(grown * MB / max(spans, 1), 1),
+        "refresh, median ms": round(median(refreshes) * 1e3, 2),
+        "refresh, worst ms": round(max(refreshes) * 1e3, 1),
+    }
+
+
+# -- kills -------------------------------------------------------------------------------------------
+
+
+def record_until_killed(path: Path, note: Path, busy: bool, close_after_s: float) -> None:
+    """Record a span every half millisecond and note each one's time where it outlives this process."""
+    import mmap
+
+    from profiler.clock import now_ns
+    from profiler.spans import Recorder
+
+    note.write_bytes(bytes(16))
+    file = note.open("r+b")
+    last = np.frombuffer(mmap.mmap(file.fileno(), 16), np.int64)
+    recorder = Recorder()
+    writer = SessionWriter(path, recorder, {"preset": "kills"})
+    stage, lane = recorder.stage("s", "search"), recorder.lane("decode", decode=True)
+    utterance = writer.utterance("u", "u", 0, 10**6, 1e4, None, np.zeros((10, 2), np.int8))
+    print("recording", flush=True)
+    begin, i, words = now_ns(), 0, [("word", 3, 5)] * 40
+    while now_ns() - begin < close_after_s * 1e9:
+        start = now_ns()
+        lane.put(stage, start, start, work0=i)
+        last[0], last[1] = start, i + 1
+        i += 1
+        if i % 200 == 0:
+            writer.utterance_partial(utterance, "words", words)
+            writer.sample(start, dict.fromkeys(_sessions.SAMPLES, 1.0))
+        while now_ns() - start < 500_000:
+            # A busy interpreter hands its lock over only every 5 ms.
+            if not busy:
+                time.sleep(0.0004)
+    writer.close()
+    print("closed", flush=True)
+    time.sleep(60)
+
+
+def kills(number: int, seed: int) -> dict[str, Any]:
+    """Kill recordings at random moments, some while closing, some under a reader; what is lost?"""
+    rng = random.Random(seed)
+    ages, counts, closing, followed_ones, states = [], [], 0, 0, []
+    checkout = Path(__file__).parents[2]
+    for turn in range(number):
+        with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
+            path, note = Path(name) / "s.asrs", Path(name) / "note"
+            at_close = turn % 3 == 2
+            ends = rng.uniform(0.2, 1.0) if at_close else 60.0
+            child = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.bench.session",
+                    "record",
+                    str(path),
+                    str(note),
+                    str(int(turn % 2)),
+                    str(ends),
+                ],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=checkout,
+            )
+            assert child.stdout is not None
+            child.stdout.readline()
+            reader = Session.open(path) if turn % 4 == 1 else None
+            killed_at = time.monotonic() + (
+                ends + rng.uniform(-0.01, 0.06) if at_close else rng.uniform(0.05, 2.0)
+            )
+            while (left := killed_at - time.monotonic()) > 0:
+                if reader is not None:
+                    reader.refresh()
+                time.sleep(min(left, 1 / 30))
+            child.send_signal(signal.SIGKILL)
+            rest = child.communicate()[0]
+            last, put = np.frombuffer(note.read_bytes(), np.int64).tolist()
+            with Session.open(path) as session:
+                kept = session.spans
+                assert kept["work0"].tolist() == list(range(len(kept)))
+                ages.append((last - int(kept["start_ns"][-1])) / 1e6 if len(kept) else 0.0)
+                counts.append(put - len(kept))
+                states.append(session.state)
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            if reader is not None:
+                followed_ones += 1
+                end = time.monotonic() + 10
+                while reader.state == "recording" and time.monotonic() < end:
+                    reader.refresh()
+                    time.sleep(0.03)
+                assert reader.state in ("crashed", "closed"), reader.state
+                assert len(reader.spans) == len(kept)
+                reader.close()
+            closing += at_close and "closed" not in rest
+    return {
+        "kills": number,
+        "while closing (or about to)": closing,
+        "under a reader": followed_ones,
+        "states": {state: states.count(state) for state in sorted(set(states))},
+        "lost, worst ms": round(max(ages), 1),
+        "lost, median ms": round(median(ages), 1),
+        "lost, worst spans": max(counts),
+    }
+
+
+# -- a full disk -------------------------------------------------------------------------------------
+
+
+def disk(size_kb: int = 2048) -> dict[str, Any]:
+    """Fill a tmpfs of `size_kb` with a session; then make one where nothing fits at all."""
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", name], check=True
+        )
+        try:
+            from profiler.spans import Recorder
+
+            path = Path(name) / "s.asrs"
+            recorder = Recorder()
+            writer = SessionWriter(path, recorder, {})
+            stage, lane = recorder.stage("s", "search"), recorder.lane("a")
+            i = committed = 0
+            reader = Session.open(path)
+            while writer.failed is None:
+                for _ in range(300):
+                    lane.put(stage, i, i + 1, work0=i)
+                    i += 1
+                time.sleep(0.01)
+                reader.refresh()
+                committed = len(reader.spans)
+            said = str(writer.failed)
+            writer.close()
+            with Session.open(path) as session:
+                kept = session.spans["work0"].tolist()
+                state = session.state
+            assert kept == list(range(len(kept)))
+            full = Path(name) / "filler"
+            with contextlib.suppress(OSError), full.open("wb") as file:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+            try:
+                SessionWriter(Path(name) / "t.asrs", Recorder(), {}).close()
+                refused = "(it fitted)"
+            except OSError as error:
+                refused = str(error)
+            left = sorted(p.name for p in Path(name).iterdir())
+        finally:
+            subprocess.run(["umount", name], check=True)
+    return {
+        "put": i,
+        "seen by a reader": committed,
+        "kept": len(kept),
+        "state": state,
+        "said": said.replace(name, "DISK"),
+        "on the full disk": refused.replace(name, "DISK"),
+        "files left": left,
+    }
+
+
+def main() -> int:
+    """Run one part and print its figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.session", description=__doc__)
+    parts = parser.add_subparsers(dest="part", required=True)
+    part = parts.add_parser("hour")
+    part.add_argument("--block", type=int, nargs="+", default=[16, 1])
+    part.add_argument("--seconds", type=int, default=HOUR_S)
+    part.add_argument("--utterance", type=int, default=10, help="length of an utterance, s")
+    part = parts.add_parser("kills")
+    part.add_argument("--kills", type=int, default=60)
+    part.add_argument("--seed", type=int, default=1)
+    parts.add_parser("disk")
+    part = parts.add_parser("follow")
+    part.add_argument("path", type=Path)
+    part = parts.add_parser("export")
+    part.add_argument("path", type=Path)
+    part.add_argument("kind")
+    part = parts.add_parser("record")
+    part.add_argument("path", type=Path)
+    part.add_argument("note", type=Path)
+    part.add_argument("busy", type=int)
+    part.add_argument("seconds", type=float)
+    given = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    if given.part == "hour":
+        for block in given.block:
+            print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
+    elif given.part == "kills":
+        found.append(kills(given.kills, given.seed))
+    elif given.part == "disk":
+        found.append(disk())
+    elif given.part == "follow":
+        found.append(follow(given.path))
+    elif given.part == "export":
+        found.append(_export(given.path, given.kind))
+    else:
+        record_until_killed(given.path, given.note, bool(given.busy), given.seconds)
+    for figures in found:
+        print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

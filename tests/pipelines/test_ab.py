@@ -1,0 +1,191 @@
+"""Two configurations in turn: order, epochs, warm-up, stopping, and what the session says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines import presets
+from pipelines.ab import Arm, Interleaved, differences, order
+from pipelines.config import Config, ConfigError, assign
+from pipelines.control import Control
+from pipelines.playlist import Item
+from pipelines.run import Outcome, Request, execute
+from profiler.analysis.arms import arms_of
+from profiler.analysis.compare import compare
+from profiler.session.reader import Session
+
+ITEMS = [Item(name, Path(name), None) for name in ("one", "two", "three")]
+FILES = ("08-kal16-short.flac", "04-kal16-numbers.flac")
+
+
+def arm(config: Config, **assignments: bool | float | str) -> Arm:
+    dotted = {key.replace("__", "."): value for key, value in assignments.items()}
+    return Arm(assign(config, dotted), dotted)
+
+
+@pytest.fixture(scope="module")
+def quick() -> Config:
+    return presets.load("gmm-quick").config
+
+
+def run(
+    a: Arm,
+    b: Arm,
+    folder: Path,
+    out: Path,
+    repeat: int = 2,
+    control: Control | None = None,
+    files: tuple[str, ...] = FILES,
+) -> tuple[Outcome, Interleaved]:
+    request = Request(
+        a.config,
+        "test",
+        tuple(str(folder / name) for name in files),
+        str(folder / "transcripts.tsv"),
+        out,
+        repeat,
+    )
+    course = Interleaved(a, b, repeat)
+    return execute(request, control or Control(), lambda *_: None, course=course), course
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Outcome, Path]:
+    path = tmp_path_factory.mktemp("ab") / "ab.asrs"
+    b = arm(quick, search__beam=6.0, gmm__selection__method="top-n")
+    outcome, course = run(arm(quick), b, bundled_speech, path)
+    assert course.recognisers[0] is course.recognisers[1]
+    return outcome, path
+
+
+def test_each_item_is_decoded_by_both_arms_before_the_next() -> None:
+    turns = list(order(ITEMS, 4))
+    assert len(turns) == 24
+    for (turn, item, arm_a), (turn_b, item_b, arm_b) in zip(turns[::2], turns[1::2], strict=True):
+        assert (turn, item) == (turn_b, item_b)
+        assert {arm_a, arm_b} == {0, 1}
+    assert "".join("AB"[number] for _, _, number in turns[:8]) == "ABBAABBA"
+
+
+def test_each_arm_begins_as_often_as_the_other_for_every_item() -> None:
+    began = Counter((item.name, number) for _, item, number in list(order(ITEMS, 6))[::2])
+    assert set(began.values()) == {3}
+    assert len(began) == 6
+
+
+def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(
+    recorded: tuple[Outcome, Path],
+) -> None:
+    outcome, path = recorded
+    assert outcome.state == "closed"
+    with closing(Session.open(path)) as session:
+        about = session.meta["ab"]
+        assert [one["epoch"] for one in about["arms"]] == [0, 1]
+        assert about["arms"][1]["set"] == {"search.beam": 6.0, "gmm.selection.method": "top-n"}
+        assert {u.epochs for u in session.utterances} == {(0,), (1,)}
+        assert {c.epoch for c in session.configs} == {0, 1}
+        for config in session.configs:
+            assert config.tree["search"]["beam"] == (6.0 if config.epoch else 13.0)
+        # The configuration in force at an utterance's first frame is that of its arm.
+        for utterance in session.utterances:
+            (last,) = [c for c in session.configs if c.first_frame <= utterance.first_frame][-1:]
+            assert utterance.epochs == (last.epoch,)
+        assert about["measured_from"] == session.utterances[2 * len(FILES)].first_frame
+        marks = [m for m in session.markers if m.kind == "note"]
+        assert [m.asked_frame for m in marks] == [about["measured_from"]]
+        a, b = arms_of(session)
+        assert len(a.utterances) == len(b.utterances) == 2 * len(FILES)
+        assert (a.config["search"]["beam"], b.config["search"]["beam"]) == (13.0, 6.0)
+
+
+def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded: tuple[Outcome, Path]) -> None:
+    with closing(Session.open(recorded[1])) as session:
+        for utterance in session.utterances:
+            blocks = session.spans[
+                (session.spans["first_frame"] >= utterance.first_frame)
+                & (session.spans["first_frame"] < utterance.first_frame + utterance.n_frames)
+                & (session.spans["frames"] > 0)
+            ]
+            assert {int(e) for e in blocks["epoch"]} == set(utterance.epochs)
+        laws = {epoch for _, epoch in session.costs}
+    assert laws == {0, 1}
+
+
+def test_arms_are_told_apart_in_words_and_times(recorded: tuple[Outcome, Path]) -> None:
+    with closing(Session.open(recorded[1])) as session:
+        found = compare(session)
+        heard = {(u.name, u.epochs): u.hypothesis for u in session.utterances}
+    assert found.interleaved
+    assert found.repeats == 2
+    assert found.only_b.keys() == {"score.select"} or "score.select" in found.only_b
+    assert found.errors_a.words == found.errors_b.words > 0
+    # The same arm hears the same every time, and with a beam of 6 much is lost.
+    assert len(heard) == 2 * len(FILES)
+    assert found.errors_b.errors >= found.errors_a.errors
+
+
+def test_settings_that_cannot_change_live_get_a_second_recogniser(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    a, b = arm(quick), arm(quick, graph__order=1)
+    outcome, course = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
+    assert outcome.state == "closed"
+    first, second = course.recognisers
+    assert first is not second
+    assert first.search.graph.n_arcs != second.search.graph.n_arcs
+    with closing(Session.open(tmp_path / "ab.asrs")) as session:
+        assert [u.epochs for u in session.utterances] == [(0,), (1,), (1,), (0,)]
+
+
+def test_a_stop_leaves_a_valid_session_with_what_was_done(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    class Impatient(Control):
+        @property
+        def stopping(self) -> bool:
+            # In the middle of the second repeat.
+            return self.frame > 2.3 * 2 * (131 + 377) or super().stopping
+
+    path = tmp_path / "stopped.asrs"
+    outcome, _ = run(arm(quick), arm(quick), bundled_speech, path, 5, Impatient())
+    assert outcome.state == "stopped"
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
+        found = compare(session)
+    assert found.repeats == 1
+    assert any("cannot know the noise" in warning for warning in found.warnings)
+
+
+def test_an_unreadable_file_is_refused_and_the_others_compared(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
+    path = tmp_path / "ab.asrs"
+    request = Request(
+        quick, "test", (str(bad), str(bundled_speech / FILES[0])), None, path, 1
+    )  # fmt: skip
+    course = Interleaved(arm(quick), arm(quick), 1)
+    outcome = execute(request, Control(), lambda *_: None, course=course)
+    assert set(outcome.result.refused) == {outcome.result.refused[0]}
+    with closing(Session.open(path)) as session:
+        assert [key for key, _ in compare(session).matched] == ["08-kal16-short"]
+
+
+@pytest.mark.parametrize(("key", "value"), [("pace", 2.0), ("loop", True)])
+def test_settings_of_waiting_and_ending_must_be_equal(
+    quick: Config, key: str, value: float
+) -> None:
+    with pytest.raises(ConfigError, match=f"{key} only says when a run waits or ends"):
+        Interleaved(arm(quick), arm(quick, **{key: value}), 1)
+
+
+def test_differences_are_named_in_the_order_of_the_data(quick: Config) -> None:
+    other = assign(quick, {"search.beam": 9.0, "block": 8})
+    assert differences(quick, other) == ["block", "search.beam"]

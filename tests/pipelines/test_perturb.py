@@ -1,0 +1,341 @@
+"""Reruns on real speech: interleaved arms, changes and their reasons, predictions from counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipelines import audio, perturb, predict, presets, rerun
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.control import Control
+from pipelines.decode import Decoder
+from pipelines.frontend.mfcc import MFCC, Mfcc
+from pipelines.models import sphinx
+from pipelines.playlist import Item
+from pipelines.recogniser import build
+from pipelines.scoring import build_scorer, frames, selection
+from pipelines.unrecorded import Unrecorded
+from profiler.analysis import whatif
+from profiler.analysis.breakdown import breakdown
+from profiler.errors import BadInput, Cancelled
+from profiler.spans import NullLane, Recorder
+from tests.profiler.profiler_sessions import PEAKS
+
+QUICK = presets.load("gmm-quick").config
+MODELLED = {"frontend", "scoring", "search", "transfer"}
+
+
+def quiet(what: str, fraction: float | None) -> None:
+    """Progress that nobody sees."""
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def short(bundled_speech: Path) -> Path:
+    return bundled_speech / "08-kal16-short.flac"
+
+
+@pytest.fixture(scope="module")
+def recogniser():
+    return build(QUICK, Recorder(), NullLane(), quiet, never)
+
+
+def configurations() -> list[Config]:
+    """Every selection method and frame rule that there is, one thread and two."""
+    found = []
+    for method in selection.methods():
+        for skip in (1, 2):
+            for rule in frames.rules():
+                found.append(
+                    settings.assign(
+                        QUICK,
+                        {
+                            "gmm.selection.method": method,
+                            "frames.skip": skip,
+                            "frames.rule": rule,
+                        },
+                    )
+                )
+    return [*found, settings.replace(QUICK, "threads", 2)]
+
+
+def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> None:
+    """The stages that a decode records, and those that are only announced."""
+    announced: dict[str, str] = {}
+    lawful: set[str] = set()
+    for config in configurations():
+        chosen = (
+            recogniser
+            if config.threads == 1
+            else build(config, Recorder(), NullLane(), quiet, never)
+        )
+        chosen.configure(config)
+        recorder = Recorder()
+        lane = recorder.lane("decode", decode=True)
+        Decoder(chosen, recorder, lane, Unrecorded(), Control()).run([Item("x", short, None)])
+        stages = {stage.id: stage for stage in recorder.stages}
+        announced |= {s.name: s.group for s in recorder.stages if s.group in MODELLED}
+        costs = {stages[number].name: cost for number, _, cost in recorder.costs}
+        ran = {stages[int(number)] for number in np.unique(rerun.drained(lane)["stage"])}
+        assert len(ran) > 8
+        for stage in ran:
+            if stage.group in MODELLED:
+                cost = costs[stage.name]
+                if cost.is_empty:
+                    assert cost.unmodelled, stage.name
+                    continue
+                # A law counts something that the stage reports, or the frames it covers.
+                assert cost.bytes_min.total(1, 16, (9, 9, 9)) > 0, stage.name
+                shares = stage.group == "scoring" and stage.name != "score.copy"
+                assert cost.threads == (config.threads if shares else 1), stage.name
+        lawful |= {name for name, cost in costs.items() if not cost.is_empty or cost.unmodelled}
+    recogniser.configure(QUICK)
+    assert set(announced) <= lawful
+    assert {"frontend.audio", "score.copy", "search.backtrace"} <= set(announced)
+
+
+def test_front_end_products_count_as_torch_counts_them() -> None:
+    torch = pytest.importorskip("torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    front_end, n = Mfcc({}), 7
+    p = front_end.parameters
+    bins = p.nfft // 2 + 1
+    dense = np.zeros((p.nfilt, bins))
+    for k, start in enumerate(front_end.starts):
+        weights = front_end.weights[front_end.offsets[k] : front_end.offsets[k + 1]]
+        dense[k, start : start + len(weights)] = weights
+    products, cosines = FlopCounterMode(display=False), FlopCounterMode(display=False)
+    with products:
+        mel = torch.ones(n, bins, dtype=torch.float64) @ torch.from_numpy(dense.T)
+    with cosines:
+        mel @ torch.from_numpy(front_end.transform.T)
+    # The filters are triangles: only what is not zero is multiplied.
+    filters = products.get_total_flops() * len(front_end.weights) / dense.size
+    fft_and_power = n * (2.5 * p.nfft * np.log2(p.nfft) + 3 * bins)
+    law = front_end.costs()[MFCC].operations["scalar"]
+    assert law.total(1, n, (0, 0, 0)) == pytest.approx(
+        fft_and_power + filters + cosines.get_total_flops(), rel=1e-12
+    )
+
+
+def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
+    length = audio.load(short).duration_s
+    whole = rerun.audio_of([str(short), str(short)], tmp_path, 12.0)
+    assert [item.path for item in whole.items] == [short]
+    assert whole.audio_s == pytest.approx(length)
+    assert "session's audio" in whole.note
+    cut = rerun.audio_of([str(short)], tmp_path, 0.6)
+    assert cut.audio_s == 0.6
+    expected = audio.load(short).samples[:9600]
+    np.testing.assert_array_equal(audio.load(cut.items[0].path).samples, expected)
+    gone = rerun.audio_of([str(tmp_path / "gone.wav")], tmp_path, 3.0)
+    assert "bundled synthetic voices" in gone.note
+    assert 0 < gone.audio_s < 6.0
+    assert "names no audio" in rerun.audio_of([], tmp_path, 1.0).note
+
+
+def test_the_longest_configuration_is_taken() -> None:
+    def epoch(first: int, skip: int) -> SimpleNamespace:
+        return SimpleNamespace(first_frame=first, tree={"frames": {"skip": skip}})
+
+    config, first, last = rerun.settings_of([epoch(0, 1), epoch(50, 2), epoch(300, 3)], 400)
+    assert (config.frames.skip, first, last) == (2, 50, 300)
+    config, first, last = rerun.settings_of([epoch(0, 1), epoch(50, 2)], 400)
+    assert (config.frames.skip, first, last) == (2, 50, 400)
+    with pytest.raises(BadInput, match="no configuration"):
+        rerun.settings_of([], 10)
+    with pytest.raises(BadInput, match="session's configuration"):
+        rerun.settings_of([SimpleNamespace(first_frame=0, tree={"nonsense": 1})], 10)
+
+
+def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch) -> None:
+    order = []
+    decode = rerun._Runner.decode
+    monkeypatch.setattr(
+        rerun._Runner,
+        "decode",
+        lambda self, item, keep: (
+            order.append((self._config.frames.skip, keep)) or decode(self, item, keep)
+        ),
+    )
+    stretch = rerun.audio_of([str(short)], tmp_path)
+    arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]
+    rounds = rerun.interleave(arms, stretch, PEAKS, quiet, never, budget_s=0.0)
+    assert rounds == rerun.LEAST_ROUNDS
+    assert len(order) == 2 * (rounds + rerun.WARM_UP_ROUNDS)
+    assert [keep for _, keep in order].count(False) == 2 * rerun.WARM_UP_ROUNDS
+    for i in range(0, len(order), 2):
+        assert {order[i][0], order[i + 1][0]} == {1, 2}
+    assert order[0][0] != order[2][0], "another arm begins each round"
+    n_frames = Mfcc({}).n_frames(len(audio.load(short).samples))
+    for arm in arms:
+        parts = breakdown(arm.recording)
+        assert arm.wall_ns.shape == (rounds, -(-n_frames // rerun.CELL_FRAMES))
+        assert arm.wall_ns.sum() == pytest.approx(parts.wall_ns)
+        for row in parts.stages:
+            assert arm.stage_ns[row.name].sum() == pytest.approx(row.time_ns)
+            assert row.sentence
+    full, half = ({row.name: row.work for row in breakdown(arm.recording).stages} for arm in arms)
+    halved = half["score.mixture"]["components"] / full["score.mixture"]["components"]
+    assert halved == pytest.approx(0.5, abs=0.02)
+    assert "score.copy" not in full
+    measured = rerun.ratio(arms[0].wall_ns, arms[1].wall_ns)
+    assert measured is not None
+    assert measured.low < measured.ratio < measured.high
+
+
+def test_a_rerun_can_be_stopped(short, tmp_path) -> None:
+    stretch = rerun.audio_of([str(short)], tmp_path)
+    asked = iter([False] * 6 + [True] * 100)
+    with pytest.raises(Cancelled):
+        rerun.interleave([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, lambda: next(asked))
+
+
+def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
+    soundfile.write(tmp_path / "x.wav", np.zeros(8000, np.float32), 16_000)
+    stretch = rerun.audio_of([str(tmp_path / "x.wav")], tmp_path)
+    (tmp_path / "x.wav").write_bytes(b"nothing")
+    with pytest.raises(BadInput, match=r"x\.wav"):
+        rerun.interleave([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, never)
+
+
+def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
+    return {c.name: c.unavailable for c in perturb.changes(config, stage, group, work)}
+
+
+def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
+    monkeypatch.setattr(perturb.os, "cpu_count", lambda: 2)
+    big = presets.load("gmm").config
+    mixture = reasons(big, "score.mixture", "scoring", "components")
+    assert [name for name, why in mixture.items() if why is None] == [
+        "block ×2", "block ×½", "threads +1", "model shrunk",
+    ]  # fmt: skip
+    assert "no work" in reasons(big, "score.wait", "scoring")["model shrunk"]
+    assert "float32" in mixture["dtype halved"]
+    assert "fewest" in mixture["threads −1"]
+    at_the_edge = reasons(
+        settings.assign(big, {"block": 64, "threads": 2}), "score.mixture", "scoring"
+    )
+    assert "64 frames" in at_the_edge["block ×2"]
+    assert "2 processors" in at_the_edge["threads +1"]
+    assert at_the_edge["threads −1"] is None
+    assert "smallest" in reasons(settings.replace(big, "block", 1), "x", "search")["block ×½"]
+    emit = reasons(big, "search.emit", "search", "arcs")
+    assert emit["model shrunk"] is None
+    assert "one thread" in emit["threads +1"]
+    assert "1000 words" in reasons(QUICK, "search.emit", "search", "arcs")["model shrunk"]
+    assert all(reasons(big, "frontend.mfcc", "frontend").values())
+
+
+def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
+    stretch = rerun.audio_of([str(short)], tmp_path)
+    arm = rerun.Arm("a", QUICK)
+    rerun.interleave([arm], stretch, PEAKS, quiet, never)
+    row = next(r for r in breakdown(arm.recording).stages if r.name == "score.mixture")
+    found = perturb.confirm(QUICK, row, stretch, PEAKS, quiet, never)
+    assert found.unchanged.name == "score.mixture"
+    made = {p.name: p for p in found.perturbations}
+    assert set(made) == {
+        "block ×2", "block ×½", "dtype halved", "threads +1", "threads −1", "model shrunk",
+    }  # fmt: skip
+    double = made["block ×2"]
+    assert double.change == "block 16 → 32"
+    assert double.by_verdict["compute-bound"] == pytest.approx(1.0, rel=1e-6)
+    assert double.by_verdict["overhead-bound"] == pytest.approx(0.5, abs=0.1)
+    assert 0.2 < double.measured.ratio < 2.0
+    shrunk = made["model shrunk"]
+    assert shrunk.per == "components"
+    assert shrunk.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.05)
+    assert shrunk.by_verdict["overhead-bound"] > 5.0
+    idle = perturb.confirm(
+        QUICK,
+        next(r for r in breakdown(arm.recording).stages if r.name == "frontend.mfcc"),
+        stretch, PEAKS, quiet, never,
+    )  # fmt: skip
+    assert (idle.rounds, idle.unchanged) == (0, None)
+
+
+def test_fewer_codebooks_score_their_senones_as_before() -> None:
+    model = sphinx.load(sphinx.default_directory())
+    small = perturb.fewer_codebooks(model, 3)
+    features = np.random.default_rng(1).standard_normal((5, 39)).astype(np.float32)
+    scores = [build_scorer(QUICK, m).score(features, 0, NullLane()) for m in (model, small)]
+    assert scores[1].shape == (5, small.n_senones)
+    np.testing.assert_allclose(
+        scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4
+    )
+
+
+@pytest.fixture(scope="module")
+def start(short, tmp_path_factory) -> whatif.Prediction:
+    stretch = rerun.audio_of([str(short)], tmp_path_factory.mktemp("cut"))
+    arm = rerun.Arm("a", QUICK)
+    rerun.interleave([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    return whatif.unchanged(breakdown(arm.recording))
+
+
+def predicted(start: whatif.Prediction, **changes) -> tuple[dict[str, float], list[str]]:
+    assignments = {key.replace("__", "."): value for key, value in changes.items()}
+    after = settings.assign(QUICK, assignments)
+    prediction, without = predict.changed(start, QUICK, after, PEAKS)
+    old = {line.name: line.time_ns for line in start.lines}
+    return {
+        line.name: line.predicted_ns / old[line.name] if old.get(line.name) else line.predicted_ns
+        for line in prediction.lines
+    }, without
+
+
+def test_skipping_frames_is_predicted_from_counts(start) -> None:
+    factors, without = predicted(start, frames__skip=2)
+    assert not without
+    for name in ("score.exp", "score.log"):
+        assert factors[name] == pytest.approx(0.5, abs=0.01)
+    # Parameters are read once per block, whatever is skipped.
+    assert 0.5 < factors["score.mixture"] < 0.8
+    assert factors["score.copy"] > 0
+    assert factors["search.emit"] == factors["overhead"] == 1.0
+
+
+def test_larger_blocks_reuse_parameters(start) -> None:
+    larger, _ = predicted(start, block=64)
+    smaller, _ = predicted(start, block=1)
+    assert larger["score.mixture"] < 1.0 < smaller["score.mixture"]
+    assert smaller["score.mixture"] > 1.5
+
+
+def test_selection_brings_a_stage_and_shrinks_the_mixture(start) -> None:
+    factors, _ = predicted(start, gmm__selection__top_n=4)
+    assert factors["score.mixture"] < 0.3
+    assert factors["score.exp"] < 0.1
+    assert factors["score.gaussians"] == pytest.approx(1.0)
+    assert factors["score.select"] > 0
+
+
+def test_threads_share_scoring_alone(start) -> None:
+    factors, _ = predicted(start, threads=2)
+    assert factors["score.mixture"] == pytest.approx(0.5)
+    assert factors["search.emit"] == 1.0
+
+
+def test_what_has_no_model_is_said(start) -> None:
+    factors, without = predicted(start, search__beam=9.0)
+    assert set(factors.values()) == {1.0}
+    assert "no model of search.beam" in without[0]
+    _, without = predicted(start, graph__vocabulary=500, block=32)
+    assert len(without) == 1
+    factors, without = predicted(start, pace=2.0)
+    assert not without
+    assert set(factors.values()) == {1.0}
+    prediction, _ = predict.changed(start, QUICK, QUICK, PEAKS)
+    assert "already" in prediction.assumptions[-1]

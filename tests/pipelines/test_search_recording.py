@@ -1,0 +1,87 @@
+"""What the search's kernels record of themselves."""
+
+import numpy as np
+import pytest
+from search_graphs import settings, smooth_scores, thousand_words
+
+from pipelines.search import viterbi
+from pipelines.search.viterbi import Viterbi
+from profiler.clock import now_ns
+from profiler.spans import SPAN, Recorder
+
+STEPS = ("search.emit", "search.epsilon", "search.prune")
+FRAMES = 60
+FIRST = 4000
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return smooth_scores(5, FRAMES, thousand_words().n_senones)
+
+
+def record(scores, block=16):
+    """Spans by name of step, and the times just before and after each call of `advance`."""
+    decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0)), Recorder()
+    decoder.warm_up()
+    decoder.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    decoder.start(FIRST)
+    around = []
+    for at in range(0, len(scores), block):
+        before = now_ns()
+        decoder.advance(scores[at : at + block], FIRST + at, lane)
+        around.append((before, now_ns()))
+    spans = np.frombuffer(lane.take(), SPAN)
+    assert lane.dropped == 0
+    return {name: spans[spans["stage"] == recorder.stage_id(name)] for name in STEPS}, around
+
+
+def work(steps):
+    return [int(steps[name][f"work{i}"].sum()) for name in STEPS for i in range(3)]
+
+
+def test_spans_of_a_block_follow_each_other_within_the_call(scores):
+    steps, around = record(scores)
+    emit, epsilon, prune = (steps[name] for name in STEPS)
+    assert emit["first_frame"].tolist() == [FIRST + at for at in range(0, FRAMES, 16)]
+    assert emit["frames"].tolist() == [16, 16, 16, FRAMES % 16]
+    for earlier, later in ((emit, epsilon), (epsilon, prune)):
+        assert (earlier["start_ns"] + earlier["duration_ns"] == later["start_ns"]).all()
+    for (before, after), first, last in zip(around, emit, prune, strict=True):
+        assert before <= first["start_ns"]
+        assert last["start_ns"] + last["duration_ns"] <= after
+    assert (epsilon["duration_ns"] > 0).all()
+    assert (prune["duration_ns"][1:] > 0).all()
+
+
+def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monkeypatch):
+    whole, _ = record(scores)
+    monkeypatch.setattr(viterbi, "FIRST_HISTORY", 16)
+    monkeypatch.setattr(viterbi, "PATIENCE_NS", 0)
+    cut, _ = record(scores)
+    assert len(cut["search.emit"]) >= FRAMES
+    for name in STEPS:
+        frames = [
+            frame
+            for span in cut[name]
+            for frame in range(span["first_frame"], span["first_frame"] + span["frames"])
+        ]
+        assert frames == list(range(FIRST, FIRST + FRAMES))
+    # Tokens, arcs and senones of a frame that had to be taken up again count once.
+    assert work(cut)[:3] == work(whole)[:3]
+
+
+def test_without_a_clock_in_kernels_the_same_work_is_recorded(scores, monkeypatch):
+    whole, _ = record(scores)
+
+    class Unheard(viterbi.NullLane):
+        """What the kernel records itself goes nowhere."""
+
+    monkeypatch.setattr(viterbi, "HAS_CLOCK", False)
+    nowhere = Unheard()
+    monkeypatch.setattr(viterbi.Lane, "lend", lambda lane: nowhere.lend())
+    monkeypatch.setattr(viterbi.Lane, "settle", lambda lane: None)
+    plain, _ = record(scores)
+    assert work(plain) == work(whole)
+    assert [len(plain[name]) for name in STEPS] == [4, 4, 4]
+    assert (plain["search.emit"]["duration_ns"] > 0).all()

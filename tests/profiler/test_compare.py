@@ -1,0 +1,387 @@
+"""Comparison of arms with known times, from session files to verdicts."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profiler.analysis import arms
+from profiler.analysis.arms import OVERHEAD, FrameSums
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.compare import (
+    A_FASTER,
+    B_FASTER,
+    NO_DIFFERENCE,
+    UNDECIDED,
+    Comparison,
+    StageRatio,
+    compare,
+    verdict,
+)
+from profiler.analysis.statistics import Ratio, holm
+from profiler.clock import FakeClock
+from profiler.errors import BadInput
+from profiler.machine.peaks import RATE, Peaks, Roof
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+
+FRAMES = 40
+BLOCK = 16
+MACHINE = {"host": "here", "cpu": "a cpu", "cores": {"logical": 2}}
+NS = {"score.one": 50_000, "search.two": 90_000, "frontend.three": 10_000}
+OVERHEAD_NS = 2_000
+
+
+class Recording:
+    """A session made of blocks whose stage times are `NS` times given factors, with seeded noise."""
+
+    def __init__(self, path: Path, seed: int = 0, noise: float = 0.01, **meta: Any) -> None:
+        self.path = path
+        self.draw = np.random.default_rng(seed)
+        self.noise = noise
+        self.clock = FakeClock(1_000_000_000)
+        self.recorder = Recorder(self.clock)
+        described = {"preset": "test", "machine": MACHINE, "versions": {"numba": "1"}, **meta}
+        self.writer = SessionWriter(path, self.recorder, described)
+        self.decode = self.recorder.stage("decode.block", "decode")
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.frame = 0
+
+    def config(self, epoch: int, **tree: Any) -> None:
+        self.writer.config(epoch, self.frame, {"threads": 1, **tree})
+
+    def utterance(
+        self,
+        name: str = "one",
+        epoch: int = 0,
+        frames: int = FRAMES,
+        done: bool = True,
+        folder: str = "/speech",
+        errors: int = 1,
+        stages: tuple[str, ...] = tuple(NS),
+        slow: float = 1.0,
+        **factors: float,
+    ) -> None:
+        """Decode once; `factors` by the last part of a stage's name, `slow` for all of them."""
+        self.lane.epoch = epoch
+        first = self.frame
+        number = self.writer.utterance(
+            name, f"{folder}/{name}.wav", first, frames, frames / 100, "a b c d",
+            np.zeros((frames, 2), np.int8),
+        )  # fmt: skip
+        start = self.clock()
+        for at in range(0, frames, BLOCK):
+            count = min(BLOCK, frames - at)
+            tile = self.clock()
+            for stage in stages:
+                group, _, short = stage.partition(".")
+                group = {"score": "scoring"}.get(group, group)
+                took = NS[stage] * count / BLOCK * factors.get(short, 1.0) * slow
+                took *= np.exp(self.draw.normal(0.0, self.noise))
+                begin = self.clock()
+                self.lane.put(
+                    self.recorder.stage(stage, group),
+                    begin, self.clock.advance(round(took)), self.frame, count,
+                )  # fmt: skip
+            self.lane.put(self.decode, tile, self.clock.advance(OVERHEAD_NS), self.frame, count)
+            self.frame += count
+        if done:
+            self.writer.utterance_done(
+                number, "a b c", [], self.clock() - start, [epoch], errors, 4
+            )
+
+    def close(self) -> Path:
+        self.writer.close()
+        return self.path
+
+
+def straight(path: Path, repeats: int = 5, seed: int = 0, **given: Any) -> Path:
+    """A plain session of two utterances, `repeats` times over."""
+    keys = ("noise", "machine", "versions", "preset")
+    recording = Recording(path, seed, **{k: given.pop(k) for k in keys if k in given})
+    recording.config(0, **given.pop("tree", {}))
+    for _ in range(repeats):
+        recording.utterance("one", **given)
+        recording.utterance("two", frames=70, **given)
+    return recording.close()
+
+
+def alternating(path: Path, repeats: int = 6, drift: float = 0.0, **factors: float) -> Path:
+    """An A/B session; in B stages take `factors` times as long, and all becomes slower by `drift` a repeat."""
+    recording = Recording(path, 7)
+    about = {
+        "arms": [{"name": n, "epoch": e, "set": {}} for e, n in enumerate("AB")],
+        "repeat": repeats,
+        "warm_up": 1,
+        "measured_from": None,
+    }
+    recording.writer.meta("ab", about)
+    for turn in range(repeats + 1):
+        if turn == 1:
+            recording.writer.meta("ab", {**about, "measured_from": recording.frame})
+        for place, (name, frames) in enumerate((("one", FRAMES), ("two", 70))):
+            for arm in ((turn + place) % 2, (turn + place + 1) % 2):
+                recording.config(arm)
+                recording.utterance(
+                    name, arm, frames,
+                    slow=5.0 if turn == 0 else 1.0 + drift * turn,
+                    errors=1 + arm,
+                    **(factors if arm else {}),
+                )  # fmt: skip
+    return recording.close()
+
+
+def compared(a: Path, b: Path | None = None, **more: Any) -> Comparison:
+    with closing(Session.open(a)) as first:
+        if b is None:
+            return compare(first, **more)
+        with closing(Session.open(b)) as second:
+            return compare(first, second, **more)
+
+
+def stage(found: Comparison, name: str) -> StageRatio:
+    return next(row for row in found.stages if row.name == name)
+
+
+def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
+    found = compared(alternating(tmp_path / "ab.asrs", one=1.2))
+    assert found.interleaved
+    assert found.repeats == 6
+    slow = stage(found, "score.one")
+    assert slow.verdict == A_FASTER
+    assert slow.ratio.ratio == pytest.approx(1.2, abs=0.02)
+    assert slow.ratio.low is not None
+    assert slow.ratio.high is not None
+    assert slow.ratio.low < 1.2 < slow.ratio.high
+    assert slow.p_adjusted is not None
+    assert slow.p_adjusted < 0.05
+    assert {row.verdict for row in found.stages if row is not slow} == {NO_DIFFERENCE}
+    adjusted = [row.p_adjusted for row in found.stages]
+    assert adjusted == holm([row.ratio.p for row in found.stages])
+    assert adjusted != [row.ratio.p for row in found.stages]
+    # 0.2 of 50 µs in blocks of 152 µs.
+    assert found.overall.ratio.ratio == pytest.approx(1.066, abs=0.01)
+    assert found.overall.verdict == A_FASTER
+
+
+def test_b_may_be_the_faster_one(tmp_path: Path) -> None:
+    found = compared(alternating(tmp_path / "ab.asrs", two=0.5))
+    assert stage(found, "search.two").verdict == B_FASTER
+    assert found.overall.verdict == B_FASTER
+    assert found.overall.ratio.ratio == pytest.approx(107 / 152, abs=0.01)
+
+
+def test_drift_and_a_slow_warm_up_move_no_ratio(tmp_path: Path) -> None:
+    found = compared(alternating(tmp_path / "ab.asrs", drift=0.1, one=1.2))
+    assert stage(found, "score.one").ratio.ratio == pytest.approx(1.2, abs=0.02)
+    assert stage(found, "search.two").verdict == NO_DIFFERENCE
+    assert found.total_ratio == pytest.approx(1.066, abs=0.02)
+
+
+def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
+    path = alternating(tmp_path / "ab.asrs")
+    found = compared(path)
+    assert sum(row.a_s for row in found.stages) == pytest.approx(found.overall.a_s)
+    with closing(Session.open(path)) as session:
+        parts, sums = breakdown(session), FrameSums(session)
+    assert sums.wall[-1] == pytest.approx(parts.wall_ns, rel=1e-9)
+    for row in parts.stages:
+        assert sums.stages[row.name][-1] == pytest.approx(row.time_ns, rel=1e-9)
+    assert sums.stages[OVERHEAD][-1] == pytest.approx(parts.categories["overhead"], rel=1e-6)
+
+
+def test_word_errors_of_each_arm_are_counted_once(tmp_path: Path) -> None:
+    found = compared(alternating(tmp_path / "ab.asrs"))
+    assert (found.errors_a.errors, found.errors_a.words) == (2, 8)
+    assert (found.errors_b.errors, found.errors_b.rate) == (4, 0.5)
+
+
+def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path: Path) -> None:
+    path = alternating(tmp_path / "ab.asrs", one=2.0)
+    floor = compared(path).floor
+    assert floor is not None
+    assert 0.0 < floor < 0.03
+    assert compared(path, floor=0.07).floor == 0.07
+
+
+def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "stopped.asrs")
+    recording.writer.meta("ab", {"measured_from": 0})
+    for turn in range(4):
+        for name in ("one", "two"):
+            for arm in (0, 1):
+                recording.config(arm)
+                if (turn, name) != (3, "two"):
+                    recording.utterance(name, arm)
+    recording.utterance("two", 0, done=False)
+    found = compared(recording.close())
+    assert found.repeats == 3
+    assert len(found.matched) == 2
+
+
+def test_nothing_after_the_warm_up_is_said_in_one_sentence(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "early.asrs")
+    recording.config(0)
+    recording.utterance()
+    recording.writer.meta("ab", {"measured_from": None})
+    with pytest.raises(BadInput, match=r"early.asrs ended before both arms"):
+        compared(recording.close())
+
+
+def test_one_plain_session_has_no_arms(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds one configuration and no A/B"):
+        compared(straight(tmp_path / "plain.asrs"))
+
+
+def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) -> None:
+    found = compared(
+        straight(tmp_path / "a.asrs", seed=1), straight(tmp_path / "b.asrs", seed=2, one=1.3)
+    )
+    assert not found.interleaved
+    assert stage(found, "score.one").verdict == A_FASTER
+    assert stage(found, "search.two").verdict == NO_DIFFERENCE
+    (warning,) = found.warnings
+    assert "one after the other" in warning
+
+
+def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
+    found = compared(
+        straight(tmp_path / "a.asrs", 1), straight(tmp_path / "b.asrs", 1, seed=2, one=3.0)
+    )
+    assert found.overall.ratio.ratio == pytest.approx(252 / 152, abs=0.05)
+    assert found.overall.ratio.low is None
+    assert {row.verdict for row in (found.overall, *found.stages)} == {UNDECIDED}
+    assert found.floor is None
+    (warning,) = found.warnings
+    assert "cannot know the noise between runs" in warning
+
+
+def test_more_repeats_on_one_side_do_not_make_it_faster(tmp_path: Path) -> None:
+    a = straight(tmp_path / "a.asrs", 4, seed=1, noise=0.2)
+    b = straight(tmp_path / "b.asrs", 24, seed=2, noise=0.2)
+    found = compared(a, b)
+    assert found.repeats == 4
+    # The fastest of 24 would be some 8 % faster than the fastest of 4.
+    assert found.overall.ratio.ratio == pytest.approx(1.0, abs=0.04)
+
+
+def test_a_warm_up_of_plain_sessions_is_left_out(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "cold.asrs", 3)
+    recording.config(0)
+    for turn in range(8):
+        recording.utterance("one", slow=3.0 if turn == 0 else 1.0)
+        recording.utterance("two", frames=70, slow=2.0 if turn == 0 else 1.0)
+    found = compared(recording.close(), straight(tmp_path / "warm.asrs", 8, seed=4))
+    assert found.warm_up == (1, 0)
+    assert found.repeats == 7
+    assert found.overall.verdict == NO_DIFFERENCE
+
+
+def test_stages_of_one_side_alone_are_listed_apart(tmp_path: Path) -> None:
+    a = straight(tmp_path / "a.asrs", seed=1)
+    b = straight(tmp_path / "b.asrs", seed=2, stages=("score.one", "frontend.three"))
+    found = compared(a, b)
+    assert set(found.only_a) == {"search.two"}
+    assert not found.only_b
+    assert found.only_a["search.two"] == pytest.approx(90e-6 * 110 / 16, rel=0.05)
+    assert {row.name for row in found.stages} == {"score.one", "frontend.three", OVERHEAD}
+
+
+def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
+    a, b = (Recording(tmp_path / f"{name}.asrs", seed) for seed, name in enumerate("ab"))
+    for recording, other, length in ((a, "only here", 50), (b, "only there", 60)):
+        recording.config(0)
+        for _ in range(3):
+            recording.utterance("same")
+            recording.utterance("same", folder="/elsewhere")  # another file of that name
+            recording.utterance(other)
+            recording.utterance("cut", frames=length)
+    found = compared(a.close(), b.close())
+    assert found.matched == (("same", 0), ("same", 1))
+    assert found.unmatched_a == ("only here", "cut")
+    assert found.audio_s == pytest.approx(2 * FRAMES / 100)
+    assert any(
+        "2 utterances match" in w and "only in A (only here, cut)" in w for w in found.warnings
+    )
+
+
+def test_sessions_without_a_common_utterance_are_refused(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "other.asrs")
+    recording.config(0)
+    recording.utterance("something else")
+    with pytest.raises(BadInput, match="share no utterance"):
+        compared(straight(tmp_path / "a.asrs"), recording.close())
+
+
+def test_a_session_with_nothing_decoded_is_refused(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "empty.asrs")
+    recording.config(0)
+    recording.utterance(done=False)
+    with pytest.raises(BadInput, match="no utterance that was decoded to its end"):
+        compared(straight(tmp_path / "a.asrs"), recording.close())
+
+
+@pytest.mark.parametrize(
+    ("differs", "says"),
+    [
+        ({"machine": {**MACHINE, "host": "there"}}, "The host differs: here in A, there in B."),
+        ({"machine": {**MACHINE, "cores": {"logical": 4}}}, "number of cores differs: logical 2"),
+        ({"versions": {"numba": "2"}}, "The build of numba differs: 1 in A, 2 in B."),
+        ({"versions": {}}, "The build of numba differs: 1 in A, unknown in B."),
+        ({"preset": "another"}, "The preset differs: test in A, another in B."),
+        ({"tree": {"threads": 2}}, "The number of threads differs: 1 in A, 2 in B."),
+    ],
+)
+def test_what_should_be_the_same_is_named_when_it_is_not(
+    differs: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    found = compared(straight(tmp_path / "a.asrs"), straight(tmp_path / "b.asrs", **differs))
+    assert any(says in warning for warning in found.warnings), found.warnings
+
+
+def test_a_calibration_apart_by_more_than_five_percent_is_named(tmp_path: Path) -> None:
+    def calibrated(name: str, gemm: float, fma: float) -> Path:
+        recording = Recording(tmp_path / name)
+        recording.config(0)
+        roofs = (
+            Roof(RATE, kind, "float32", 1, 0, rate, rate, rate, "FLOP/s")
+            for kind, rate in (("gemm", gemm), ("fma", fma))
+        )
+        recording.writer.calibration(Peaks(tuple(roofs)).rows())
+        for _ in range(3):
+            recording.utterance()
+        return recording.close()
+
+    a = calibrated("a.asrs", 100e9, 50e9)
+    near = compared(a, calibrated("near.asrs", 104e9, 50e9))
+    assert not any("calibration" in warning for warning in near.warnings)
+    far = compared(a, calibrated("far.asrs", 100e9, 40e9))
+    (said,) = (warning for warning in far.warnings if "calibration" in warning)
+    assert "in 1 roofs, most in fma (B 0.80 × A)" in said
+
+
+def test_verdicts_go_by_interval_and_adjusted_p() -> None:
+    assert verdict(Ratio(1.01, 0.99, 1.02, 0.5), 0.5) == NO_DIFFERENCE
+    # Certain, and too small to matter.
+    assert verdict(Ratio(1.015, 1.01, 1.02, 0.001), 0.001) == NO_DIFFERENCE
+    assert verdict(Ratio(1.05, 1.01, 1.09, 0.01), 0.02) == A_FASTER
+    assert verdict(Ratio(0.95, 0.91, 0.99, 0.01), 0.02) == B_FASTER
+    # Alone it would be a finding; among many stages it is none.
+    assert verdict(Ratio(1.05, 1.01, 1.09, 0.01), 0.12) == UNDECIDED
+    assert verdict(Ratio(1.05, 0.95, 1.15, 0.3), 0.3) == UNDECIDED
+    assert verdict(Ratio(1.05), None) == UNDECIDED
+
+
+def test_a_long_session_is_cut_into_fewer_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = alternating(tmp_path / "ab.asrs", one=1.2)
+    fine = compared(path)
+    monkeypatch.setattr(arms, "MOST_CELLS", 2)
+    coarse = compared(path)
+    assert coarse.overall.ratio.ratio == pytest.approx(fine.overall.ratio.ratio, abs=0.02)

@@ -1,0 +1,210 @@
+"""Counting events: attributes and groups against a fake kernel, and what this machine really has."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from profiler.machine import counters
+from profiler.machine.counters import EVENTS, HARDWARE, SOFTWARE, Group, probe, read_cost_ns
+
+NAMES = [event.name for event in EVENTS]
+HARD = [event.name for event in EVENTS if event.type == HARDWARE]
+SOFT = [event.name for event in EVENTS if event.type == SOFTWARE]
+
+
+@dataclass
+class FakeKernel:
+    """perf_event_open as the manual page tells it: errors by event, values that grow with each reading."""
+
+    refuse: dict[str, int] = field(default_factory=dict)
+    refuse_kernel_mode: bool = False
+    level: int | None = 2
+    free_hardware: int = 99
+    stuck: tuple[str, ...] = ()
+    running: float = 1.0
+    readings: int = 0
+    opened: dict[int, tuple[str, int, bool]] = field(default_factory=dict)
+    closed: list[int] = field(default_factory=list)
+    controls: list[tuple[int, int]] = field(default_factory=list)
+
+    def open(self, attributes: bytes, group: int) -> int:
+        fields = struct.unpack("=IIQQQQQIIQ", attributes)
+        kind, size, config, _, _, read_format, flags = fields[:7]
+        assert size == len(attributes) == 64
+        assert read_format == 0b1011  # times enabled and running, whole group
+        event = next(e for e in EVENTS if (e.type, e.config) == (kind, config))
+        assert flags & 1 == (group < 0)  # only the leader begins disabled
+        assert group < 0 or group in self.opened
+        user_only = bool(flags & 1 << 5)
+        if event.name in self.refuse:
+            raise OSError(self.refuse[event.name], "refused")
+        if self.refuse_kernel_mode and not user_only:
+            raise OSError(errno.EACCES, "denied")
+        descriptor = 10 + len(self.opened) + len(self.closed)
+        self.opened[descriptor] = (event.name, group, user_only)
+        return descriptor
+
+    def control(self, descriptor: int, request: int) -> None:
+        self.controls.append((descriptor, request))
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        self.readings += 1
+        names = [name for name, _, _ in self.opened.values()]
+        enabled = 1000 * self.readings
+        fits = sum(name in HARD for name in names) <= self.free_hardware
+        running = int(enabled * self.running) if fits else 0
+        values = [
+            0 if name in self.stuck or not fits else self.readings * (i + 1)
+            for i, name in enumerate(names)
+        ]
+        data = struct.pack(f"={3 + len(names)}Q", len(names), enabled, running, *values)
+        assert len(data) == size
+        return data
+
+    def close(self, descriptor: int) -> None:
+        del self.opened[descriptor]
+        self.closed.append(descriptor)
+
+    def paranoid(self) -> int | None:
+        return self.level
+
+
+def test_all_events_form_one_group_with_one_reading() -> None:
+    kernel = FakeKernel()
+    with Group(kernel) as group:
+        assert [event.name for event in group.events] == NAMES
+        leaders = {leader for _, leader, _ in kernel.opened.values()}
+        assert leaders == {-1, group.descriptor}
+        before = kernel.readings
+        enabled, running, *values = group.read()
+        assert kernel.readings == before + 1
+        assert enabled == running == 1000 * kernel.readings
+        assert values == [kernel.readings * (i + 1) for i in range(len(NAMES))]
+        # Reset, then enabled: both for the whole group.
+        assert kernel.controls == [(group.descriptor, 0x2403), (group.descriptor, 0x2400)]
+    assert not kernel.opened
+
+
+def test_closing_takes_the_leader_last() -> None:
+    kernel = FakeKernel()
+    group = Group(kernel)
+    leader = group.descriptor
+    group.close()
+    group.close()
+    assert kernel.closed[-1] == leader
+    assert len(kernel.closed) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (errno.ENOENT, "virtual machines"),
+        (errno.EOPNOTSUPP, "PMU"),
+        (errno.ENOSYS, "without perf events"),
+        (errno.EMFILE, "ulimit"),
+        (errno.EPERM, "seccomp"),
+        (errno.E2BIG, "perf_event_open failed"),
+    ],
+)
+def test_a_missing_event_has_its_reason_and_the_others_count(code: int, says: str) -> None:
+    kernel = FakeKernel(refuse=dict.fromkeys(HARD, code))
+    with Group(kernel) as group:
+        assert [event.name for event in group.events] == SOFT
+        reasons = {a.event.name: a.reason for a in group.availability if not a.available}
+    assert set(reasons) == set(HARD)
+    assert all(says in reason for reason in reasons.values())
+    assert [a.event.name for a in group.availability] == NAMES
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_a_forbidden_event_says_what_to_set(level: int) -> None:
+    kernel = FakeKernel(refuse=dict.fromkeys(NAMES, errno.EACCES), level=level)
+    found = {a.event.name: a for a in probe(kernel)}
+    assert not any(a.available for a in found.values())
+    assert f"perf_event_paranoid is {level}" in found["cycles"].reason
+    assert "perf_event_paranoid=2" in found["cycles"].reason
+    # What happens inside the kernel needs more.
+    assert "perf_event_paranoid=1" in found["context_switches"].reason
+    assert not kernel.opened
+
+
+def test_without_the_right_to_see_the_kernel_user_mode_is_counted() -> None:
+    kernel = FakeKernel(refuse_kernel_mode=True)
+    with Group(kernel) as group:
+        found = {a.event.name: a for a in group.availability}
+    assert found["cycles"].available
+    assert found["cycles"].user_only
+    assert "user mode" in found["cycles"].reason
+    # In user mode alone there are none: a zero would be a lie.
+    assert not found["context_switches"].available
+    assert "perf_event_paranoid is 2" in found["context_switches"].reason
+    # The task's clock runs on in the kernel.
+    assert not found["task_clock_ns"].user_only
+
+
+def test_a_group_too_large_for_the_processor_gives_up_its_last_hardware_events() -> None:
+    kernel = FakeKernel(free_hardware=2)
+    with Group(kernel) as group:
+        assert [event.name for event in group.events] == [*HARD[:2], *SOFT]
+        lost = {a.event.name: a.reason for a in group.availability if not a.available}
+        assert set(lost) == set(HARD[2:])
+        assert all("no counter left" in reason for reason in lost.values())
+        assert group.read()[1] > 0
+    assert not kernel.opened
+
+
+def test_cycles_that_stand_still_are_not_offered() -> None:
+    with Group(FakeKernel(stuck=("cycles",))) as group:
+        assert "cycles" not in [event.name for event in group.events]
+
+
+def test_without_any_event_there_is_nothing_to_read() -> None:
+    with Group(FakeKernel(refuse=dict.fromkeys(NAMES, errno.ENOENT))) as group:
+        assert group.events == ()
+        assert read_cost_ns(group) is None
+        with pytest.raises(ValueError, match="no counter is available"):
+            group.read()
+
+
+def test_another_system_has_no_counters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters.sys, "platform", "darwin")
+    found = probe()
+    assert not any(a.available for a in found)
+    assert all("perf_event_open" in a.reason for a in found)
+    assert Group().events == ()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="perf_event_open is Linux's")
+def test_what_this_machine_has_agrees_with_what_the_process_did() -> None:
+    import resource
+
+    available = {a.event.name: a for a in probe()}
+    assert all(a.reason for a in available.values())
+    open_before = len(os.listdir("/proc/self/fd"))
+    with Group() as group:
+        names = [event.name for event in group.events]
+        assert names == [name for name in NAMES if available[name].available]
+        if "page_faults" not in names:
+            pytest.skip("no counters in this sandbox: " + available["page_faults"].reason)
+        pages = 3000
+        before, faults = group.read(), resource.getrusage(resource.RUSAGE_THREAD)
+        touched = bytearray(pages * resource.getpagesize())
+        after, faults_after = group.read(), resource.getrusage(resource.RUSAGE_THREAD)
+        counted = dict(
+            zip(names, (b - a for a, b in zip(before[2:], after[2:], strict=True)), strict=True)
+        )
+        del touched
+        told = faults_after.ru_minflt + faults_after.ru_majflt - faults.ru_minflt - faults.ru_majflt
+        # The two readings lie a few microseconds apart.
+        assert counted["page_faults"] == pytest.approx(told, abs=20)
+        assert after[0] > before[0]
+        cost = read_cost_ns(group)
+        assert cost is not None
+        assert cost > 0
+    assert len(os.listdir("/proc/self/fd")) == open_before

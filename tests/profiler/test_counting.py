@@ -1,0 +1,347 @@
+"""Counters charged to stages: a lane on a fake clock with counters that grow as the test says."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profiler import counting
+from profiler.clock import FakeClock
+from profiler.counting import COUNTED, CountingLane, by_stage, is_exact
+from profiler.lanes import AT, SPAN
+from profiler.machine.counters import EVENTS, Availability
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import Lane, NullLane, Recorder
+
+CYCLES, FAULTS = EVENTS[0], EVENTS[4]
+
+
+class FakeGroup:
+    """Two counters under the test's hand."""
+
+    events = (CYCLES, FAULTS)
+
+    def __init__(self) -> None:
+        self.availability = [Availability(event, True, "counted") for event in self.events]
+        self.enabled = self.running = self.cycles = self.faults = 0
+        self.readings = 0
+
+    def work(self, cycles: int, faults: int = 0, ns: int = 100, part: float = 1.0) -> None:
+        self.cycles += cycles
+        self.faults += faults
+        self.enabled += ns
+        self.running += int(ns * part)
+
+    def read_raw(self) -> bytes:
+        self.readings += 1
+        return struct.pack("=5Q", 2, self.enabled, self.running, self.cycles, self.faults)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(1_000_000)
+
+
+@pytest.fixture
+def group() -> FakeGroup:
+    return FakeGroup()
+
+
+@pytest.fixture
+def lane(clock: FakeClock, group: FakeGroup) -> CountingLane:
+    lane = CountingLane(0, "decode", "cpu", True, clock=clock)
+    group.work(777, 77)  # before counting begins
+    lane.count(group)  # type: ignore[arg-type]
+    return lane
+
+
+def step(lane: CountingLane, clock: FakeClock, group: FakeGroup, stage: int, cycles: int) -> None:
+    start = clock()
+    group.work(cycles, cycles // 10)
+    lane.put(stage, start, clock.advance(1000))
+    clock.advance(10)
+
+
+def in_kernel(ring: Any, state: Any, stage: int, start_ns: int, end_ns: int) -> None:
+    """What profiler.kernel_spans.put does to a lent ring."""
+    slot = ring[state[AT]]
+    slot["stage"], slot["start_ns"], slot["end_ns"], slot["frames"] = stage, start_ns, end_ns, 1
+    state[AT] = (state[AT] + 1) % len(ring)
+
+
+def table(lane: CountingLane, *, final: bool = True) -> dict[tuple[int, int, str], int]:
+    return {(t.stage, t.epoch, t.name): t.value for t in lane.totals(final)}
+
+
+def test_what_is_counted_between_spans_belongs_to_the_later(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    for cycles in (100, 300):
+        step(lane, clock, group, 1, cycles)
+        step(lane, clock, group, 2, 7)
+    totals = lane.totals(final=True)
+    found = {(t.stage, t.name): t.value for t in totals}
+    assert found[1, "cycles"] == 400
+    assert found[1, "page_faults"] == 40
+    assert found[2, "cycles"] == 14
+    assert found[1, COUNTED] == 1000 + 1010  # the second time with the gap before it
+    assert {t.source for t in totals} == {"perf_event"}
+    assert group.readings == 5
+
+
+def test_epochs_are_kept_apart_and_may_come_back(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    for epoch, cycles in ((0, 5), (1, 50), (0, 500)):
+        lane.epoch = epoch
+        step(lane, clock, group, 1, cycles)
+    found = table(lane)
+    assert found[1, 0, "cycles"] == 505
+    assert found[1, 1, "cycles"] == 50
+
+
+def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    start = clock()
+    group.work(1000)
+    clock.advance(4000)
+    lane.put(1, start, start + 3000)
+    lane.put(2, start + 3000, start + 4000)
+    clock.advance(1)
+    step(lane, clock, group, 3, 10)
+    totals = {(t.stage, t.name): t for t in lane.totals(final=True)}
+    assert totals[1, "cycles"].value == 750
+    assert totals[2, "cycles"].value == 250
+    assert not is_exact(totals[1, "cycles"].source)
+    assert "shared" in totals[2, "cycles"].source
+    assert is_exact(totals[3, "cycles"].source)
+    assert group.readings == 3
+
+
+def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
+    clock: FakeClock, group: FakeGroup
+) -> None:
+    lane = CountingLane(0, "decode", "cpu", True, clock=clock)
+    lane.count(group)  # type: ignore[arg-type]
+    read = group.read_raw
+
+    def slow() -> bytes:
+        clock.advance(50)
+        return read()
+
+    lane._read = slow
+    lane.begin(0, 4)
+    group.work(10)
+    clock.advance(1000)
+    lane.lap(1)
+    group.work(30)
+    clock.advance(2000)
+    lane.lap(2)
+    assert {k[0]: v for k, v in table(lane).items() if k[2] == "cycles"} == {1: 10, 2: 30}
+    assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [1000, 2000]
+
+
+def test_what_a_kernel_recorded_shares_one_reading(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    ring, state = lane.lend()
+    start = clock()
+    for i, stage in enumerate((4, 5)):
+        in_kernel(ring, state, stage, start + 100 * i, start + 100 * (i + 1))
+    group.work(60)
+    clock.advance(250)
+    lane.settle()
+    found = table(lane)
+    assert found[4, 0, "cycles"] == found[5, 0, "cycles"] == 30
+    assert group.readings == 2
+
+
+def test_a_kernel_that_records_over_the_end_of_the_ring_is_counted_whole(
+    clock: FakeClock, group: FakeGroup
+) -> None:
+    lane = CountingLane(0, "decode", "cpu", True, capacity=4, clock=clock)
+    lane.count(group)  # type: ignore[arg-type]
+    for _ in range(3):
+        step(lane, clock, group, 1, 10)
+    lane.take()
+    ring, state = lane.lend()
+    for _ in range(4):
+        start = clock()
+        in_kernel(ring, state, 2, start, clock.advance(10))
+    group.work(40)
+    clock.advance(1)
+    lane.settle()
+    found = table(lane)
+    assert found[2, 0, "cycles"] == 40
+    assert found[2, 0, COUNTED] == 51
+
+
+def test_shared_counters_are_scaled_and_say_so(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    start = clock()
+    group.work(100, ns=1000, part=0.25)
+    lane.put(1, start, clock.advance(1000))
+    total = next(t for t in lane.totals(final=True) if t.name == "cycles")
+    assert total.value == 400
+    assert "scaled up from 25%" in total.source
+    assert not is_exact(total.source)
+
+
+def test_counters_that_never_ran_give_no_number(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    start = clock()
+    group.work(0, ns=1000, part=0.0)
+    lane.put(1, start, clock.advance(1000))
+    assert lane.totals(final=True) == []
+
+
+def test_one_thread_of_several_and_user_mode_are_said(clock: FakeClock, group: FakeGroup) -> None:
+    lane = CountingLane(0, "decode", "cpu", True, clock=clock)
+    group.availability[1] = Availability(FAULTS, True, "user mode only", user_only=True)
+    lane.count(group, threads=2)  # type: ignore[arg-type]
+    step(lane, clock, group, 1, 10)
+    sources = {t.name: t.source for t in lane.totals(final=True)}
+    assert sources["cycles"] == "perf_event, one thread of 2"
+    assert sources["page_faults"] == "perf_event, one thread of 2, user mode"
+    assert is_exact("perf_event, user mode")
+    assert not any(is_exact(source) for source in sources.values())
+
+
+def test_the_last_reading_waits_for_those_who_may_share_it(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    step(lane, clock, group, 1, 10)
+    assert lane.totals() == []
+    step(lane, clock, group, 1, 20)
+    assert table(lane, final=False)[1, 0, "cycles"] == 10
+    assert lane.totals() == []
+    assert table(lane)[1, 0, "cycles"] == 30
+    assert lane.totals(final=True) == []
+
+
+def test_readings_that_nobody_adds_up_are_bounded_and_lose_no_count(
+    lane: CountingLane,
+    clock: FakeClock,
+    group: FakeGroup,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counting, "MOST_WAITING", 3)
+    for _ in range(5):
+        step(lane, clock, group, 1, 10)
+    assert lane.missed == 2
+    assert table(lane)[1, 0, "cycles"] == 30
+    step(lane, clock, group, 2, 10)
+    assert table(lane)[2, 0, "cycles"] == 30  # with what nobody read
+
+
+def test_until_counting_begins_it_is_a_plain_lane(clock: FakeClock) -> None:
+    lane = CountingLane(3, "decode", "cpu", True, clock=clock)
+    lane.put(1, 5, 9, 2, 4, 6)
+    assert lane.totals(final=True) == []
+    plain = Lane(3, "decode", "cpu", True, clock=clock)
+    plain.put(1, 5, 9, 2, 4, 6)
+    assert lane.take() == plain.take()
+
+
+def test_a_span_that_ended_before_counting_has_no_part(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    now = clock()
+    lane.put(9, now - 100, now)
+    step(lane, clock, group, 1, 10)
+    assert {stage for stage, _, _ in table(lane)} == {1}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),  # stage
+            st.integers(0, 1),  # epoch
+            st.integers(1, 10**6),  # ns
+            st.integers(0, 10**9),  # cycles
+            st.integers(1, 4),  # spans that share the call
+            st.booleans(),  # somebody adds up
+        ),
+        max_size=30,
+    )
+)
+def test_nothing_counted_is_lost_or_counted_twice(
+    steps: list[tuple[int, int, int, int, int, bool]],
+) -> None:
+    clock, group = FakeClock(1_000_000), FakeGroup()
+    lane = CountingLane(0, "decode", "cpu", True, clock=clock)
+    begin = clock()
+    lane.count(group)  # type: ignore[arg-type]
+    latest: dict[tuple[int, int, str], int] = {}
+    for stage, epoch, ns, cycles, sharing, add_up in steps:
+        lane.epoch = epoch
+        start = clock()
+        group.work(cycles)
+        clock.advance(ns * sharing)
+        for i in range(sharing):
+            lane.put((stage + i) % 4, start + i * ns, start + (i + 1) * ns)
+        clock.advance(1)
+        if add_up:
+            latest |= table(lane, final=False)
+    latest |= table(lane)
+    slack = 8  # each total is rounded on its own
+    assert sum(v for k, v in latest.items() if k[2] == "cycles") == pytest.approx(
+        group.cycles, abs=slack
+    )
+    counted = sum(v for k, v in latest.items() if k[2] == COUNTED)
+    assert counted == pytest.approx(clock() - begin - bool(steps), abs=slack)
+
+
+def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path: Path) -> None:
+    clock, group = FakeClock(1_000_000), FakeGroup()
+    recorder = Recorder(clock)
+    path = tmp_path / "counted.asrs"
+    writer = SessionWriter(path, recorder, {"recorder": counting.about(group)})  # type: ignore[arg-type]
+    stage = recorder.stage("score.gaussians", "scoring")
+    other = recorder.stage("search.emit", "search")
+    lane = recorder.lane("decode", decode=True, make=CountingLane)
+    assert isinstance(lane, CountingLane)
+    lane._clock = clock
+    with counting.counting(lane, group, writer) as report:  # type: ignore[arg-type]
+        for epoch in (0, 1):
+            lane.epoch = epoch
+            step(lane, clock, group, stage, 100 + epoch)
+        report()
+        start = clock()
+        group.work(40)
+        clock.advance(100)
+        lane.put(other, start, start + 50)
+        lane.put(other, start + 50, start + 100)
+    step(lane, clock, group, stage, 5000)  # after counting has ended
+    writer.close()
+    with Session.open(path) as session:
+        counted = by_stage(session)
+        assert counted["score.gaussians", "decode"].values["cycles"] == 201
+        assert counted["score.gaussians", "decode"].exact
+        assert counted["search.emit", "decode"].values["cycles"] == 40
+        assert not counted["search.emit", "decode"].exact
+        about = session.meta["recorder"]
+        assert about["counters"] == ["cycles", "page_faults"]
+        assert about["ns_per_counter_read"] > 0
+        assert about["ns_per_counted_span"] > 0
+        assert about["ns_per_span"] > 0
+
+
+def test_nothing_is_counted_without_a_group_or_a_lane(clock: FakeClock, group: FakeGroup) -> None:
+    sink = SimpleNamespace(counters=lambda totals: pytest.fail("nothing to store"))
+    for lane, some in ((NullLane(), group), (CountingLane(0, "x", "cpu", True), None)):
+        with counting.counting(lane, some, sink) as report:  # type: ignore[arg-type]
+            lane.put(0, 1, 2)
+            report()
+    assert group.readings == 0

@@ -1,0 +1,523 @@
+"""Device time on the host's clock: against a device that is simulated, and so known exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import hidden_ns, transfers
+from profiler.clock import FakeClock
+from profiler.device_clock import ClockMap, ClockPair, measure_pair
+from profiler.device_time import (
+    LATENCY,
+    TRANSFER_COST,
+    TRANSFER_WORK,
+    Busy,
+    Charge,
+    DeviceTimer,
+    Wait,
+    charge,
+)
+from profiler.lanes import SPAN
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import NullLane, Recorder
+
+MS = 1_000_000
+COMPUTE, COPY = 0, 1
+LATENCY_NS = 2_000
+
+
+@dataclass
+class FakeDevice:
+    """Streams that work in order on a clock of their own. `true`: what really ran, on the host's clock."""
+
+    clock: FakeClock
+    origin_ns: int = 123_456
+    rate: float = 1.0  # device ns per host ns
+    latency_ns: int = LATENCY_NS
+    synchronous: bool = False
+    free: list[int] = field(default_factory=lambda: [0, 0])
+    true: list[tuple[int, int, int]] = field(default_factory=list)
+    events: int = 0
+
+    def record(self, stream: int) -> int:
+        self.events += 1
+        return max(self.clock(), self.free[stream])
+
+    def done(self, event: int) -> bool:
+        return event <= self.clock()
+
+    def wait(self, event: int) -> None:
+        self.clock.advance(max(event - self.clock(), 0) + self.latency_ns)
+
+    def time_ns(self, event: int) -> int:
+        assert event <= self.clock(), "the time of an event that has not happened"
+        return self.origin_ns + round(event * self.rate)
+
+    def run(self, stream: int, ns: int) -> None:
+        start = max(self.clock(), self.free[stream])
+        self.free[stream] = start + ns
+        self.true.append((stream, start, start + ns))
+        if self.synchronous:
+            self.clock.advance(ns)
+
+    def follow(self, stream: int, event: int) -> None:
+        self.free[stream] = max(self.free[stream], event)
+
+
+class Rig:
+    """A recorder on a fake clock, a device, and what came out of both."""
+
+    def __init__(self, **device: object) -> None:
+        self.clock = FakeClock(1_000 * MS)
+        self.device = FakeDevice(self.clock, **device)  # type: ignore[arg-type]
+        self.recorder = Recorder(self.clock)
+        self.host = self.recorder.lane("decode", decode=True)
+        self.gemm = self.recorder.stage("score.dense", "scoring")
+        self.up = self.recorder.stage("transfer.up", "transfer", TRANSFER_WORK)
+        self.down = self.recorder.stage("transfer.down", "transfer", TRANSFER_WORK)
+        self.timer = DeviceTimer(self.recorder, self.device, self.host, ["compute", "copy"])
+        self.host.take()
+
+    def compute(self, ns: int, stream: int = COMPUTE, frame: int = 0) -> None:
+        with self.timer.work(self.gemm, stream, frame, 4):
+            self.device.run(stream, ns)
+
+    def blocking_copy(
+        self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0
+    ) -> None:
+        with self.timer.transfer(self.down, size, False, stream, frame, 4, blocking=True):
+            self.device.run(stream, ns)
+
+    def taken(self) -> tuple[dict[str, int], list[np.ndarray]]:
+        """Sum of each stage on the host's lane (ns), and the spans of each device lane."""
+        names = [stage.name for stage in self.recorder.stages]
+        spans = np.frombuffer(self.host.take(), SPAN)
+        sums: dict[str, int] = {}
+        for span in spans:
+            name = names[span["stage"]]
+            sums[name] = sums.get(name, 0) + int(span["duration_ns"])
+        lanes = [np.frombuffer(lane.take(), SPAN) for lane in self.recorder.lanes[1:]]
+        return sums, lanes
+
+
+# -- the two clocks -----------------------------------------------------------------------------
+
+
+def test_a_pair_of_readings_brackets_the_moment() -> None:
+    clock = FakeClock(10_000)
+    device = FakeDevice(clock, origin_ns=-7_000)
+    pair = measure_pair(device, clock)
+    assert pair.uncertainty_ns == LATENCY_NS // 2
+    assert pair.device_ns + 7_000 == pytest.approx(pair.host_ns, abs=pair.uncertainty_ns)
+
+
+def test_the_narrowest_of_the_readings_counts() -> None:
+    clock = FakeClock(10_000)
+
+    class Uneven(FakeDevice):
+        def wait(self, event: int) -> None:
+            self.latency_ns = [9_000, 400, 30_000][self.events % 3]
+            super().wait(event)
+
+    assert measure_pair(Uneven(clock), clock).uncertainty_ns == 200
+
+
+def test_without_a_pair_there_is_no_host_time() -> None:
+    with pytest.raises(ValueError, match="no clock pair"):
+        ClockMap().to_host(5)
+
+
+@given(
+    st.integers(-(10**12), 10**12),
+    st.floats(-500e-6, 500e-6),
+    st.lists(st.integers(0, 10**10), min_size=1, max_size=20),
+)
+def test_a_clock_with_its_own_rate_is_followed_between_and_beyond_the_pairs(
+    origin: int, skew: float, times: list[int]
+) -> None:
+    def device(host: int) -> int:
+        return origin + round(host * (1 + skew))
+
+    clocks = ClockMap()
+    for host in (10**9, 4 * 10**9, 9 * 10**9):
+        clocks.add(ClockPair(host, device(host), 10))
+    assert clocks.drift_ppm == pytest.approx(-skew * 1e6, abs=0.3)
+    for host in times:
+        # 10^10 ns beyond a base of 8·10^9 ns that is known to the nanosecond.
+        assert clocks.to_host(device(host)) == pytest.approx(host, abs=5)
+
+
+def test_pairs_close_together_tell_no_rate() -> None:
+    clocks = ClockMap()
+    clocks.add(ClockPair(0, 0, 500))
+    clocks.add(ClockPair(10_000, 11_000, 500))
+    assert clocks.rate == 1.0
+    assert clocks.to_host(21_000) == 20_000
+    assert clocks.uncertainty_ns == 500
+
+
+def test_a_pair_that_goes_back_is_ignored() -> None:
+    clocks = ClockMap()
+    clocks.add(ClockPair(1000, 1000, 1))
+    clocks.add(ClockPair(900, 1100, 1))
+    clocks.add(ClockPair(1100, 900, 1))
+    assert len(clocks.pairs) == 1
+
+
+def test_forgetting_keeps_what_is_needed() -> None:
+    clocks = ClockMap()
+    for host in range(0, 1000, 100):
+        clocks.add(ClockPair(host * MS, 2 * host * MS, 1))
+    clocks.forget_before(2 * 550 * MS)
+    assert [pair.host_ns // MS for pair in clocks.pairs] == [0, 500, 600, 700, 800, 900]
+    assert clocks.to_host(2 * 550 * MS) == 550 * MS
+
+
+# -- dividing waits -----------------------------------------------------------------------------
+
+
+def test_the_stream_waited_for_decides_then_arithmetic_before_copies() -> None:
+    gemm = Busy(COMPUTE, 1, 0, 60)
+    copy = Busy(COPY, 2, 40, 100, transfer=True)
+    assert charge([Wait(COPY, 0, 120)], [gemm, copy]) == [
+        Charge(gemm, 0, 40),
+        Charge(copy, 40, 100),
+        Charge(None, 100, 120),
+    ]
+    assert charge([Wait(None, 0, 100)], [copy, gemm]) == [
+        Charge(gemm, 0, 60),
+        Charge(copy, 60, 100),
+    ]
+    assert charge([], [gemm]) == []
+    assert charge([Wait(COPY, 5, 5)], [gemm]) == []
+
+
+intervals = st.tuples(st.integers(0, 500), st.integers(0, 100)).map(lambda p: (p[0], p[0] + p[1]))
+
+
+@given(
+    st.lists(intervals, max_size=6),
+    st.lists(st.tuples(st.integers(0, 2), intervals, st.booleans()), max_size=12),
+    st.one_of(st.none(), st.integers(0, 2)),
+)
+def test_charges_tile_the_waits_and_name_only_what_ran(
+    waits: list[tuple[int, int]],
+    busy: list[tuple[int, tuple[int, int], bool]],
+    stream: int | None,
+) -> None:
+    at, apart = 0, []
+    for start, end in sorted(waits):
+        start = max(start, at)
+        apart.append(Wait(stream, start, max(end, start)))
+        at = max(end, start)
+    work = [
+        Busy(which, i, start, end, transfer, i)
+        for i, (which, (start, end), transfer) in enumerate(busy)
+    ]
+    charges = charge(apart, work)
+    assert sum(c.end_ns - c.start_ns for c in charges) == sum(w.end_ns - w.start_ns for w in apart)
+    for one, after in pairwise(charges):
+        assert one.start_ns < one.end_ns <= after.start_ns
+    for one in charges:
+        for t in range(one.start_ns, one.end_ns):
+            assert any(w.start_ns <= t < w.end_ns for w in apart)
+            running = [b for b in work if b.start_ns <= t < b.end_ns]
+            if one.busy is None:
+                assert not running
+            else:
+                assert one.busy in running
+                if one.busy.stream != stream:
+                    assert all(b.stream != stream for b in running)
+    # Nobody is charged for more than it ran.
+    for b in work:
+        spent = sum(c.end_ns - c.start_ns for c in charges if c.busy == b)
+        assert spent <= b.end_ns - b.start_ns
+
+
+# -- a timer on a device ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skew", [-300e-6, 0.0, 300e-6])
+def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(skew: float) -> None:
+    rig = Rig(rate=1 + skew)
+    for _ in range(50):
+        rig.compute(10 * MS)
+        rig.blocking_copy(1 * MS)
+        rig.timer.resolve()
+    sums, (compute, _) = rig.taken()
+    total = sum(sums.values())
+    assert sums["score.dense.wait"] == pytest.approx(500 * MS, rel=0.003)
+    assert sums["transfer.down.wait"] == pytest.approx(50 * MS, rel=0.01)
+    assert sums[LATENCY] < 0.002 * total
+    assert total == 50 * (11 * MS + LATENCY_NS)
+    # Until the rate is known, the clocks part for as long as it takes to learn it.
+    assert rig.timer.worst_ns <= 2 * LATENCY_NS + abs(skew) * 150 * MS
+    assert len(compute) == 100
+    # All of it was waited for.
+    downs = compute[compute["stage"] == rig.down]
+    assert int(downs["work0"].sum()) == 50 * 4096
+    assert int(downs["work1"].sum()) == 0
+    assert int(downs["work2"].sum()) < 0.01 * 50 * MS
+
+
+def test_a_copy_on_another_stream_that_follows_the_arithmetic() -> None:
+    rig = Rig()
+    rig.compute(8 * MS)
+    rig.device.follow(COPY, rig.device.record(COMPUTE))
+    rig.blocking_copy(2 * MS, stream=COPY)
+    rig.timer.resolve()
+    sums, (_, copy) = rig.taken()
+    # Its own stream ran nothing while it waited for the other: that was the arithmetic.
+    assert sums["score.dense.wait"] == pytest.approx(8 * MS, abs=2 * LATENCY_NS)
+    assert sums["transfer.down.wait"] == pytest.approx(2 * MS, abs=2 * LATENCY_NS)
+    assert copy["duration_ns"].tolist() == pytest.approx([2 * MS], abs=2 * LATENCY_NS)
+
+
+def test_device_work_under_the_hosts_own_work_is_hidden() -> None:
+    rig = Rig()
+    with rig.timer.transfer(rig.up, 1 << 20, True, COPY, 0, 4):
+        rig.device.run(COPY, 3 * MS)
+    rig.compute(5 * MS)
+    rig.clock.advance(4 * MS)  # the host searches meanwhile
+    with rig.timer.waiting(COMPUTE):
+        rig.device.wait(rig.device.free[COMPUTE])
+    rig.timer.resolve()
+    sums, (compute, copy) = rig.taken()
+    assert sums["score.dense.wait"] == pytest.approx(1 * MS, abs=2 * LATENCY_NS)
+    assert "transfer.up.wait" not in sums
+    assert int(compute["duration_ns"][0]) == pytest.approx(5 * MS, abs=2 * LATENCY_NS)
+    assert int(copy["work0"][0]) == int(copy["work1"][0]) == 1 << 20
+    assert int(copy["work2"][0]) == int(copy["duration_ns"][0])
+
+
+def test_work_still_under_way_is_recorded_when_it_is_done() -> None:
+    rig = Rig()
+    rig.host.epoch = 3
+    rig.compute(5 * MS)
+    rig.timer.resolve()
+    assert not len(rig.taken()[1][0])
+    rig.host.epoch = 4
+    rig.clock.advance(6 * MS)
+    rig.compute(1 * MS)
+    rig.timer.resolve()
+    (span,) = rig.taken()[1][0]
+    # It belongs to the configuration under which it was given.
+    assert (int(span["epoch"]), int(span["frames"])) == (3, 4)
+    rig.clock.advance(6 * MS)
+    rig.timer.resolve()
+    assert rig.taken()[1][0]["epoch"].tolist() == [4]
+
+
+def test_a_device_that_works_at_once_is_all_waited_for() -> None:
+    rig = Rig(synchronous=True, latency_ns=0)
+    rig.compute(3 * MS)
+    rig.clock.advance(1 * MS)
+    with rig.timer.transfer(rig.up, 100, False, COPY, blocking=True):
+        rig.device.run(COPY, 2 * MS)
+    rig.timer.resolve()
+    sums, (compute, copy) = rig.taken()
+    assert sums == {"score.dense.wait": 3 * MS, "transfer.up.wait": 2 * MS}
+    assert compute["duration_ns"].tolist() == [3 * MS]
+    assert copy["work2"].tolist() == [0]
+
+
+def test_with_the_recorder_off_the_device_is_asked_nothing() -> None:
+    clock = FakeClock(1_000)
+    device, recorder = FakeDevice(clock), Recorder(clock)
+    timer = DeviceTimer(recorder, device, NullLane(), ["compute"])
+    stage = recorder.stage("score.dense", "scoring")
+    with timer.work(stage):
+        device.run(COMPUTE, 100)
+    with timer.transfer(recorder.stage("t", "transfer", TRANSFER_WORK), 8, True), timer.waiting():
+        pass
+    timer.resolve()
+    assert device.events == 0
+    assert recorder.lanes == []
+
+
+def test_a_copy_too_large_for_a_span_is_refused() -> None:
+    rig = Rig()
+    with (
+        pytest.raises(ValueError, match="split it below 4 GiB"),
+        rig.timer.transfer(rig.up, 1 << 32, True),
+    ):
+        pass
+
+
+def test_times_that_break_causality_are_mended_and_told() -> None:
+    rig = Rig()
+
+    class Jumping(FakeDevice):
+        def time_ns(self, event: int) -> int:
+            return super().time_ns(event) - 20 * MS
+
+    rig.compute(1 * MS)
+    rig.device.__class__ = Jumping
+    rig.clock.advance(2 * MS)
+    given_ns = rig.clock() - 2 * MS
+    rig.timer.resolve()
+    (span,) = rig.taken()[1][0]
+    assert int(span["start_ns"]) >= given_ns
+    assert rig.timer.worst_ns >= 18 * MS
+
+
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("compute"), st.integers(0, 1), st.integers(1, 5 * MS)),
+        st.tuples(st.just("copy"), st.integers(0, 1), st.integers(1, 5 * MS)),
+        st.tuples(st.just("blocking"), st.integers(0, 1), st.integers(1, 5 * MS)),
+        st.tuples(st.just("host"), st.just(0), st.integers(1, 5 * MS)),
+        st.tuples(st.just("wait"), st.integers(0, 1), st.just(0)),
+        st.tuples(st.just("follow"), st.integers(0, 1), st.just(0)),
+        st.tuples(st.just("block"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(actions, st.floats(-200e-6, 200e-6), st.integers(0, 3_000))
+def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
+    program: list[tuple[str, int, int]], skew: float, latency: int
+) -> None:
+    rig = Rig(rate=1 + skew, latency_ns=latency)
+    timer, device, clock = rig.timer, rig.device, rig.clock
+    device.true.clear()
+    begin, own, pairs = clock(), 0, 0
+
+    def wait(stream: int) -> None:
+        with timer.waiting(stream):
+            device.wait(device.free[stream])
+
+    def resolve() -> None:
+        nonlocal pairs
+        before = clock()
+        timer.resolve()
+        pairs += clock() - before
+
+    for what, stream, ns in program:
+        if what == "compute":
+            rig.compute(ns, stream)
+        elif what == "copy":
+            with timer.transfer(rig.up, 64, True, stream):
+                device.run(stream, ns)
+        elif what == "blocking":
+            rig.blocking_copy(ns, 64, stream)
+        elif what == "host":
+            clock.advance(ns)
+            own += ns
+        elif what == "wait":
+            wait(stream)
+        elif what == "follow":
+            device.follow(stream, device.record(1 - stream))
+        else:
+            resolve()
+    for stream in (0, 1):
+        wait(stream)
+    resolve()
+    sums, lanes = rig.taken()
+    # The host's time is its own work, the clock pairs, and waiting that was charged to somebody.
+    assert own + pairs + sum(sums.values()) == clock() - begin
+
+    # The device's lanes hold what really ran, in order, as long as it took.
+    error = 2 * max(p.uncertainty_ns for p in timer.clock_map.pairs) + 2 + 10 * abs(skew) * 40 * 5
+    truth = sorted(device.true)
+    found = sorted(
+        (stream, int(s["start_ns"]), int(s["start_ns"] + s["duration_ns"]))
+        for stream, spans in enumerate(lanes)
+        for s in spans
+    )
+    assert len(found) == len(truth)
+    drift = abs(skew) * (clock() - begin) + error
+    for (stream, start, end), (true_stream, true_start, true_end) in zip(found, truth, strict=True):
+        assert stream == true_stream
+        assert start == pytest.approx(true_start, abs=drift)
+        assert end == pytest.approx(true_end, abs=drift)
+    for spans in lanes:
+        ends = (spans["start_ns"] + spans["duration_ns"])[:-1]
+        assert (spans["start_ns"][1:] >= ends).all()
+
+    # Nothing is charged for longer than it ran, and copies know how much of them nobody waited for.
+    names = [stage.name for stage in rig.recorder.stages]
+    for stage in (rig.gemm, rig.up, rig.down):
+        ran = sum(int(s["duration_ns"]) for spans in lanes for s in spans if s["stage"] == stage)
+        waited = sums.get(names[stage] + ".wait", 0)
+        assert waited <= ran
+        if stage != rig.gemm:
+            unwaited = sum(int(s["work2"]) for spans in lanes for s in spans if s["stage"] == stage)
+            assert unwaited == ran - waited
+
+
+# -- in a session -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[[bool], Path]:
+    def make(with_device: bool) -> Path:
+        path = tmp_path / "device.asrs"
+        if not with_device:
+            clock = FakeClock(MS)
+            recorder = Recorder(clock)
+            with SessionWriter(path, recorder, {}):
+                lane = recorder.lane("decode", decode=True)
+                lane.put(recorder.stage("decode.block", "decode"), clock(), clock.advance(5), 0, 1)
+            return path
+        rig = Rig()
+        block = rig.recorder.stage("decode.block", "decode")
+        search = rig.recorder.stage("search.emit", "search")
+        for stage in (rig.up, rig.down):
+            rig.recorder.cost(stage, 0, TRANSFER_COST)
+        with SessionWriter(path, rig.recorder, {}):
+            for number in range(10):
+                tile = rig.clock()
+                with rig.timer.transfer(rig.up, 1_000_000, True, COPY, 4 * number, 4):
+                    rig.device.run(COPY, 1 * MS)
+                rig.compute(4 * MS, frame=4 * number)
+                start = rig.clock()
+                rig.host.put(search, start, rig.clock.advance(3 * MS), 4 * number, 4)
+                rig.blocking_copy(2 * MS, 500_000, frame=4 * number)
+                rig.timer.resolve(4 * number, 4)
+                rig.host.put(block, tile, rig.clock(), 4 * number, 4)
+        return path
+
+    return make
+
+
+def test_a_session_tells_transfers_and_hidden_time(recorded: Callable[[bool], Path]) -> None:
+    with Session.open(recorded(True)) as session:
+        up, down = sorted(transfers(session), key=lambda row: row.bytes, reverse=True)
+        assert (up.stage, up.lane, up.copies, up.bytes) == ("transfer.up", "copy", 10, 10_000_000)
+        assert (down.stage, down.lane, down.copies) == ("transfer.down", "compute", 10)
+        assert up.pinned_bytes == up.bytes
+        assert down.pinned_bytes == 0
+        assert up.bytes_per_s == pytest.approx(1e9, rel=0.01)
+        assert down.bytes_per_s == pytest.approx(0.25e9, rel=0.01)
+        assert up.overlapped == 1.0
+        assert down.overlapped == pytest.approx(0.0, abs=0.01)
+        # 1 ms of copy and 3 of 4 ms of arithmetic lay under the search, ten times.
+        assert hidden_ns(session) == pytest.approx(40 * MS, rel=0.01)
+        assert hidden_ns(session, 8, 20) == pytest.approx(12 * MS, rel=0.01)
+        parts = breakdown(session)
+        assert parts.hidden_ns == hidden_ns(session)
+        assert parts.wall_ns == pytest.approx(60 * MS, rel=0.01)
+        assert parts.categories["search"] == pytest.approx(30 * MS)
+        assert parts.categories["transfer"] == pytest.approx(20 * MS, rel=0.01)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        lanes = {row.lane: row for row in parts.stages if row.name == "score.dense"}
+        assert lanes["compute"].share is None
+
+
+def test_a_session_without_a_device_has_no_hidden_time(recorded: Callable[[bool], Path]) -> None:
+    with Session.open(recorded(False)) as session:
+        assert hidden_ns(session) is None
+        assert transfers(session) == []

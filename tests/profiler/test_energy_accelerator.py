@@ -1,0 +1,256 @@
+"""Energy and accelerator readings: power zones laid out in a folder, and a management library of our own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profiler.machine import accelerator, energy
+from profiler.machine.sampler import Sampler, watching
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, Mapping[str, float | None]]] = []
+
+    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
+        self.rows.append((t_ns, values))
+
+
+def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -> Path:
+    path = root / folder
+    path.mkdir(parents=True)
+    (path / "name").write_text(name + "\n")
+    (path / "energy_uj").write_text(f"{energy_uj}\n")
+    (path / "max_energy_range_uj").write_text(f"{most}\n")
+    return path
+
+
+# -- energy -------------------------------------------------------------------------------------
+
+
+def test_zones_are_named_after_what_they_lie_in(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 5)
+    zone(tmp_path, "intel-rapl:0:0", "core", 5)
+    zone(tmp_path, "intel-rapl:1", "package-1", 5)
+    zone(tmp_path, "intel-rapl:1:0", "core", 5)
+    zone(tmp_path, "intel-rapl-mmio:0", "package-0", 5)
+    (tmp_path / "intel-rapl").mkdir()  # the driver itself counts nothing
+    names = [found.name for found in energy.zones(tmp_path)]
+    assert sorted(names) == [
+        "package-0",
+        "package-0'",
+        "package-0.core",
+        "package-1",
+        "package-1.core",
+    ]
+    assert len(set(names)) == len(names)
+    here, reason = energy.probe(tmp_path)
+    assert here
+    assert "package-1.core" in reason
+
+
+def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path: Path) -> None:
+    folder = zone(tmp_path, "intel-rapl:0", "package-0", 900, most=999)
+    (read,) = energy.readings(tmp_path).values()
+    assert read() == {"energy.package-0_joules": 0.0}
+    (folder / "energy_uj").write_text("950")
+    assert read()["energy.package-0_joules"] == pytest.approx(50e-6)
+    (folder / "energy_uj").write_text("10")  # 950 … 999, 0 … 10
+    assert read()["energy.package-0_joules"] == pytest.approx(110e-6)
+
+
+def test_a_zone_for_root_alone_is_said_and_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 900)
+
+    def forbidden(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(energy, "_number", forbidden)
+    here, reason = energy.probe(tmp_path)
+    assert not here
+    assert "root" in reason
+    assert energy.readings(tmp_path) == {}
+
+
+def test_a_machine_without_zones_says_why(tmp_path: Path) -> None:
+    assert energy.probe(tmp_path) == (
+        False,
+        f"{tmp_path} shows no zone that counts energy (no RAPL driver)",
+    )
+    nowhere = tmp_path / "nowhere"
+    here, reason = energy.probe(nowhere)
+    assert not here
+    assert str(nowhere) in reason
+
+
+def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path: Path) -> None:
+    folder = zone(tmp_path, "intel-rapl:0", "package-0", 900)
+    watcher = Sampler(Sink(), more=energy.readings(tmp_path))
+    assert "energy.package-0_joules" in watcher.read()
+    os.unlink(folder / "energy_uj")
+    values = watcher.read()
+    assert "energy.package-0_joules" not in values
+    assert "process.rss_bytes" in values
+
+
+# -- accelerator --------------------------------------------------------------------------------
+
+
+class FakeNvml:
+    """The part of pynvml that is asked for. One device tells everything, the other little."""
+
+    NVML_ERROR_LIBRARY_NOT_FOUND = 12
+    NVML_ERROR_DRIVER_NOT_LOADED = 9
+    NVML_ERROR_NO_PERMISSION = 4
+    NVML_TEMPERATURE_GPU = 0
+    NVML_CLOCK_SM = 1
+    NVML_PCIE_UTIL_TX_BYTES = 0
+    NVML_PCIE_UTIL_RX_BYTES = 1
+
+    class NVMLError(Exception):
+        def __init__(self, value: int) -> None:
+            super().__init__(f"error {value}")
+            self.value = value
+
+    def __init__(self, count: int = 2, start: int | None = None) -> None:
+        self.count, self.start = count, start
+        self.open = 0
+        self.asked: list[str] = []
+
+    def nvmlInit(self) -> None:
+        if self.start is not None:
+            raise self.NVMLError(self.start)
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self) -> int:
+        return self.count
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetName(self, handle: int) -> Any:
+        return b"Old GPU" if handle else "New GPU"
+
+    def _told(self, handle: int, what: str, value: Any) -> Any:
+        assert self.open == 1
+        self.asked.append(f"{what}{handle}")
+        if handle == 1 and what != "temperature":
+            raise self.NVMLError(3)  # not supported
+        return value
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:
+        return self._told(handle, "load", SimpleNamespace(gpu=40, memory=7))
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+        return self._told(handle, "memory", SimpleNamespace(used=1 << 30))
+
+    def nvmlDeviceGetPowerUsage(self, handle: int) -> Any:
+        return self._told(handle, "power", 250_500)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> Any:
+        return self._told(handle, "energy", 12_000)
+
+    def nvmlDeviceGetTemperature(self, handle: int, sensor: int) -> Any:
+        assert sensor == self.NVML_TEMPERATURE_GPU
+        return self._told(handle, "temperature", 61)
+
+    def nvmlDeviceGetClockInfo(self, handle: int, domain: int) -> Any:
+        assert domain == self.NVML_CLOCK_SM
+        return self._told(handle, "clock", 1980)
+
+    def nvmlDeviceGetPcieThroughput(self, handle: int, counter: int) -> Any:
+        return self._told(handle, "pcie", 3000 if counter == self.NVML_PCIE_UTIL_TX_BYTES else 5000)
+
+
+def test_a_device_tells_its_figures_with_units() -> None:
+    nvml = FakeNvml(count=1)
+    with accelerator.devices(nvml) as found:
+        assert found.names == ["New GPU"]
+        values: dict[str, float] = {}
+        for read in found.readings().values():
+            values |= read()
+    assert values == {
+        "gpu0.busy_percent": 40,
+        "gpu0.memory_busy_percent": 7,
+        "gpu0.memory_used_bytes": 1 << 30,
+        "gpu0.power_watts": 250.5,
+        "gpu0.energy_joules": 12.0,
+        "gpu0.temperature_celsius": 61,
+        "gpu0.clock_mhz": 1980,
+        "gpu0.pcie_sent_bytes_per_s": 3e6,
+        "gpu0.pcie_received_bytes_per_s": 5e6,
+    }
+    assert nvml.open == 0
+
+
+def test_what_a_device_does_not_tell_is_asked_once() -> None:
+    nvml = FakeNvml()
+    with accelerator.devices(nvml) as found:
+        assert found.names == ["New GPU", "Old GPU"]
+        watcher = Sampler(Sink(), process=False, more=found.readings())
+        for _ in range(3):
+            values = watcher.read()
+    assert {name for name in values if name.startswith("gpu1")} == {"gpu1.temperature_celsius"}
+    assert len([name for name in values if name.startswith("gpu0")]) == 9
+    assert nvml.asked.count("power1") == 1
+    assert nvml.asked.count("power0") == 3
+
+
+@pytest.mark.parametrize(
+    ("nvml", "says"),
+    [
+        (FakeNvml(start=12), "no NVIDIA driver"),
+        (FakeNvml(start=9), "not loaded"),
+        (FakeNvml(start=4), "may not ask"),
+        (FakeNvml(start=99), "does not start"),
+        (FakeNvml(count=0), "no device"),
+    ],
+)
+def test_without_a_device_the_reason_is_one_sentence(nvml: FakeNvml, says: str) -> None:
+    with pytest.raises(accelerator.Unavailable, match=says), accelerator.devices(nvml):
+        pytest.fail("there is nothing to open")
+    assert nvml.open == 0
+
+
+def test_without_the_package_the_reason_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "PACKAGE", "a_package_that_nobody_has")
+    here, reason = accelerator.probe()
+    assert not here
+    assert "pip install" in reason
+
+
+def test_watching_samples_everything_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 900)
+    nvml = FakeNvml()
+    monkeypatch.setattr(accelerator, "_library", lambda: nvml)
+    monkeypatch.setattr(energy.readings, "__defaults__", (tmp_path,))
+    called = []
+    sink = Sink()
+    with watching(sink, also=lambda: called.append(1)):
+        deadline = time.monotonic() + 20
+        names: set[str] = set()
+        while time.monotonic() < deadline and not (
+            called and {"gpu0.power_watts", "energy.package-0_joules"} <= names
+        ):
+            time.sleep(0.01)
+            names = {name for _, values in sink.rows for name in values}
+    assert {"gpu0.power_watts", "energy.package-0_joules", "process.rss_bytes"} <= names
+    assert called
+    assert nvml.open == 0
+    rows = len(sink.rows)
+    time.sleep(0.05)
+    assert len(sink.rows) == rows

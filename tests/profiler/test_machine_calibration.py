@@ -1,0 +1,214 @@
+"""The kept roofs: what is measured when, what stays, and what each tier says when it is not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from profiler_sessions import roof
+
+from profiler.errors import Cancelled
+from profiler.machine import calibration, measuring, peaks, torch_child
+from profiler.machine.calibration import BUSY_SECONDS, Calibration
+from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.tiers import NOT_YET, peak_tiers
+from profiler.machine.timing import Effort, Key, Task, Work
+from profiler.machine.torch_child import Answer, Missing
+
+QUICK = {"gemm": 1e11, "exp": 2e9}
+REST = {"gemv": 3e10}
+
+
+class Machine:
+    """A plan of three roofs and a torch child, both of which keep a record of what they were asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1e9
+        self.spread = 0.01
+        self.factor = 1.0
+        self.taken: list[str] = []
+        self.asked: list[list[str]] = []
+        self.answer = Answer()
+        monkeypatch.setattr(calibration.time, "time", lambda: self.now)
+        monkeypatch.setattr(measuring, "plan", self.plan)
+        monkeypatch.setattr(torch_child, "measure", self.torch)
+        monkeypatch.setattr(calibration, "usable_cores", lambda: 2)
+
+    def plan(
+        self, threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool
+    ) -> list[measuring.Step]:
+        rates = {**QUICK, **dict.fromkeys(kernels or {}, 1e9), **(REST if whole else {})}
+        keys = {Key(RATE, name, threads=threads): rate for name, rate in rates.items()}
+        return [measuring.Step(key, self._taker(key, rate)) for key, rate in keys.items()]
+
+    def _taker(self, key: Key, rate: float):  # type: ignore[no-untyped-def]
+        def take(effort: Effort) -> Roof:
+            self.taken.append(f"{key.name}/{key.threads}")
+            return roof(RATE, key.name, self.factor * rate, 0, key.threads, self.spread)
+
+        return take
+
+    def torch(self, parts: Sequence[str], *_: object) -> Answer:
+        self.asked.append(list(parts))
+        return self.answer
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    return Machine(monkeypatch)
+
+
+def stored() -> Path:
+    return calibration.file()
+
+
+def test_a_run_measures_what_it_lacks_and_nothing_twice(machine: Machine) -> None:
+    first = peaks.load_or_measure(1)
+    assert machine.taken == ["gemm/1", "exp/1"]
+    assert peaks.load_or_measure(1) == first == peaks.stored()
+    assert len(machine.taken) == 2
+    peaks.load_or_measure(2)
+    assert machine.taken[2:] == ["gemm/2", "exp/2"]
+    kernel = Work(1.0, lambda: lambda n: None)
+    table = peaks.load_or_measure(1, kernels={"exp.scorer": kernel})
+    assert machine.taken[4:] == ["exp.scorer/1"]
+    assert table.rate("exp.scorer") is not None
+    peaks.load_or_measure(1, fresh=True)
+    assert machine.taken[5:] == ["gemm/1", "exp/1"]
+    assert not machine.asked
+
+
+def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> None:
+    peaks.load_or_measure(1)
+    machine.answer.roofs["torch on 2"] = [roof(RATE, "gemm.torch", 2e11, threads=2)]
+    machine.answer.missing["device"] = [Missing("device", "none here")]
+    known = calibration.calibrate()
+    assert machine.taken[2:] == ["gemv/1", "gemm/2", "exp/2", "gemv/2"]
+    assert machine.asked == [["device", "torch on 1", "torch on 2"]]
+    assert known.missing == [Missing("device", "none here")]
+    rate = known.peaks.rate("gemm", 2)
+    assert rate is not None
+    assert rate.median == 2e11
+    again = calibration.calibrate()
+    assert again.as_dict() == known.as_dict() == calibration.load(stored()).as_dict()
+    assert len(machine.asked) == 1
+    calibration.calibrate(1, fresh=True)
+    assert machine.asked[1:] == [["device", "torch on 1"]]
+    assert machine.taken[6:] == ["gemm/1", "exp/1", "gemv/1"]
+    assert calibration.load(stored()).peaks.rate("gemm", 2) == rate
+
+
+def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
+    machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
+    calibration.calibrate(1)
+    machine.answer.missing["torch on 1"] = []
+    assert not calibration.calibrate(1).missing
+    assert machine.asked == [["device", "torch on 1"], ["torch on 1"]]
+
+
+def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Machine) -> None:
+    machine.spread = 0.9
+    for wait in (0.0, BUSY_SECONDS / 2):
+        machine.now += wait
+        peaks.load_or_measure(1)
+    assert machine.taken == ["gemm/1", "exp/1"]
+    machine.now += BUSY_SECONDS
+    machine.factor = 0.5
+    rate = peaks.load_or_measure(1).rate("gemm")
+    assert machine.taken[2:] == ["gemm/1", "exp/1"]
+    assert rate is not None
+    assert rate.median == QUICK["gemm"]
+    machine.now += BUSY_SECONDS
+    machine.spread, machine.factor = 0.01, 1.1
+    peaks.load_or_measure(1)
+    assert len(machine.taken) == 6
+    machine.now += 100 * BUSY_SECONDS
+    peaks.load_or_measure(1)
+    assert len(machine.taken) == 6
+
+
+@pytest.mark.parametrize(
+    "spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"]
+)
+def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None:
+    first = peaks.load_or_measure(1)
+    stored().write_text(spoiled)
+    machine.taken.clear()
+    assert peaks.load_or_measure(1) == first
+    assert machine.taken == ["gemm/1", "exp/1"]
+    assert json.loads(stored().read_text())["roofs"]
+
+
+def test_nothing_half_is_kept(machine: Machine) -> None:
+    calibration.calibrate(1)
+    before = stored().read_bytes()
+    answers = iter([False, True])
+    with pytest.raises(Cancelled):
+        calibration.calibrate(2, cancelled=lambda: next(answers))
+    assert stored().read_bytes() == before
+    assert [path.name for path in stored().parent.iterdir()] == [stored().name]
+
+
+def test_another_method_or_build_has_a_file_of_its_own(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = stored()
+    monkeypatch.setattr(calibration, "METHOD", 99)
+    other = stored()
+    monkeypatch.setattr(calibration, "BUILD", ())
+    assert len({one, other, stored()}) == 3
+
+
+def test_thread_counts_thin_out_on_many_cores() -> None:
+    assert calibration.thread_counts(1) == [1]
+    assert calibration.thread_counts(3) == [1, 2, 3]
+    assert calibration.thread_counts(24) == [1, 2, 3, 4, 8, 16, 24]
+
+
+def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
+    tiers = {tier.name: tier for tier in peak_tiers(Calibration())}
+    assert all(not tier.available and tier.detail for tier in tiers.values())
+    assert tiers["peaks: device"].detail == NOT_YET
+    known = Calibration()
+    known.add(
+        [
+            roof(RATE, "gemm", 1e11, spread=0.01),
+            Roof(RATE, "gemm.torch", "int8", 2, 0, 8e11, 8e11, 8e11, "op/s"),
+            roof(RATE, "exp.numpy", 2e9, spread=0.5),
+            roof(BANDWIDTH, "read", 1e11, 1 << 14, spread=0.01),
+            roof(BANDWIDTH, "read", 2e10, 1 << 27, spread=0.01),
+            roof(OVERHEAD, "numpy", 800.0),
+        ],
+        "run",
+        0.0,
+    )
+    known.unavailable["device"] = [Missing("device", "no accelerator")]
+    known.unavailable["torch on 1"] = [Missing("gemm.torch float16", "a fallback")]
+    tiers = {tier.name: tier for tier in peak_tiers(known)}
+    assert tiers["peaks: GEMM int8"].detail == "800 Gop/s with 2 threads"
+    assert tiers["peaks: bandwidth"].detail == "ladder from 16 KiB to 128 MiB"
+    assert not tiers["peaks: GEMM float16"].available
+    assert tiers["peaks: GEMM float16"].detail == "a fallback"
+    assert tiers["peaks: device"].detail == "no accelerator"
+    assert tiers["peaks: steadiness"].detail.startswith("1 of 6")
+
+
+def test_the_scorers_kernels_compute_exp_and_log() -> None:
+    import numpy as np
+
+    from pipelines.scoring import roofs
+
+    assert set(roofs.KERNELS) == {"exp.scorer", "log.scorer"}
+    source = np.linspace(0.1, 5.0, roofs.SIZE, dtype=np.float32)
+    target = np.empty_like(source)
+    roofs._log(source, target, 2)
+    np.testing.assert_allclose(target, np.log(source), rtol=1e-5, atol=1e-6)
+    roofs._exp(-source, target, 2)
+    np.testing.assert_allclose(target, np.exp(-source), rtol=1e-5)
+    for work in roofs.KERNELS.values():
+        task: Task = work.make()
+        task(1)
+        assert work.operations == roofs.SIZE

@@ -1,0 +1,144 @@
+"""How a roof is taken on a machine that other programs use: on a clock of the tests' own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import pytest
+from profiler_sessions import roof
+
+from profiler.machine import measuring, timing
+from profiler.machine.ladder import plateaus
+from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.timing import Effort, Key, better, is_steady, roof_of, rounds
+
+MS = 0.001
+
+
+class Machine:
+    """A clock, and work of a millisecond a repeat that other programs stretch as `pace` says."""
+
+    def __init__(self, pace: Iterable[float]) -> None:
+        self.now = self.cpu = 0.0
+        self._pace: Iterator[float] = iter(pace)
+        self.calls: list[int] = []
+
+    def task(self, repeats: int) -> None:
+        self.calls.append(repeats)
+        self.now += repeats * MS * next(self._pace)
+        self.cpu += repeats * MS
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, pace: Iterable[float]) -> Machine:
+    made = Machine(pace)
+    monkeypatch.setattr(timing, "clock", lambda: made.now)
+    monkeypatch.setattr(timing, "cpu_clock", lambda: made.cpu)
+    return made
+
+
+def test_an_undisturbed_machine_is_read_in_so_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    calm = machine(monkeypatch, itertools.repeat(1.0))
+    found = rounds(calm.task, Effort(9), 1)
+    assert not found.disturbed
+    assert found.seconds == pytest.approx([found.repeats * MS] * 9)
+    assert found.repeats * MS >= timing.REPEAT_SECONDS / 2
+    assert calm.calls.count(found.repeats) == 9 + 3
+
+
+def test_the_median_is_of_rounds_that_no_other_program_disturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Of each nine rounds six are three times as slow.
+    busy = machine(monkeypatch, itertools.cycle([3, 3, 1, 3, 3, 1, 3, 3, 1]))
+    found = rounds(busy.task, Effort(9), 1)
+    assert not found.disturbed
+    assert found.seconds == pytest.approx([found.repeats * MS] * 9)
+
+
+def test_a_machine_that_never_rests_gives_its_best_and_is_flagged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Evenly slow: only the processor time tells.
+    busy = machine(monkeypatch, itertools.repeat(2.0))
+    roof = roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5), 1)
+    assert roof.disturbed
+    assert roof.spread == pytest.approx(0.0)
+    assert not is_steady(roof)
+    # Work that waits for a device has no processor time of its own, and is not suspected.
+    assert not roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5)).disturbed
+
+
+def test_one_interrupted_call_does_not_end_the_search_for_repeats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fine = Machine(())
+    monkeypatch.setattr(timing, "clock", lambda: fine.now)
+    late = iter([1.0, 5000.0])
+
+    def task(repeats: int) -> None:
+        fine.now += repeats * 1e-6 * next(late, 1.0)
+
+    found = rounds(task, Effort(9))
+    assert found.repeats * 1e-6 >= timing.REPEAT_SECONDS / 2
+
+
+def test_time_is_bounded_for_one_roof_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = itertools.cycle([2.0, 2.5, 3.0])
+    busy = machine(monkeypatch, pace)
+    rounds(busy.task, Effort(9, seconds=0.2), 1)
+    taken = busy.now
+    assert 0.2 < taken < 0.6
+    rounds(busy.task, Effort(9, seconds=9.0, until=taken), 1)
+    assert busy.now - taken < 0.3
+
+
+def test_rates_bandwidths_and_calls_in_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    calm = machine(monkeypatch, itertools.repeat(1.0))
+    rate = roof_of(Key(RATE, "fma", threads=2), 5e6, calm.task, Effort(9))
+    assert (rate.median, rate.unit, rate.threads) == (pytest.approx(5e9), "op/s", 2)
+    call = roof_of(Key(OVERHEAD, "numpy", ""), 1.0, calm.task, Effort(9))
+    assert (call.median, call.unit, call.dtype) == (pytest.approx(1e6), "ns", "")
+
+
+def test_the_better_of_two_is_the_undisturbed_and_then_the_faster() -> None:
+    slow, fast = roof(RATE, "gemm", 1.0), roof(RATE, "gemm", 2.0)
+    assert better(slow, fast) is better(fast, slow) is fast
+    dear, cheap = roof(OVERHEAD, "numpy", 900.0), roof(OVERHEAD, "numpy", 800.0)
+    assert better(dear, cheap) is cheap
+    lucky = Roof(RATE, "gemm", "float32", 1, 0, 3.0, 3.0, 3.0, "op/s", disturbed=True)
+    assert better(slow, lucky) is better(lucky, slow) is slow
+
+
+def test_a_calibration_comes_back_to_what_was_disturbed() -> None:
+    visits: list[str] = []
+    spreads = {"calm": iter([0.01]), "busy": iter([0.5, 0.3, 0.02])}
+
+    def step(name: str) -> measuring.Step:
+        def take(effort: Effort) -> Roof:
+            visits.append(name)
+            return roof(RATE, name, 1e9, spread=next(spreads[name]))
+
+        return measuring.Step(Key(RATE, name), take)
+
+    told: list[float] = []
+    steps = [step("calm"), step("busy")]
+    found = measuring.take(steps, lambda _, f: told.append(f), patient=True)
+    assert visits == ["calm", "busy", "busy", "busy"]
+    assert [r.name for r in found] == ["calm", "busy"]
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0.0, 1.0)
+
+
+def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
+    rates = [200, 205, 118, 117, 116, 98, 99, 60, 31, 30]
+    rungs = [roof(BANDWIDTH, "read", r * 1e9, 1 << (14 + i)) for i, r in enumerate(rates)]
+    found = plateaus(rungs)
+    assert [p.label for p in found] == [
+        "16 KiB … 32 KiB",
+        "64 KiB … 256 KiB",
+        "512 KiB … 1 MiB",
+        "4 MiB … 8 MiB",
+    ]
+    assert [round(p.rate / 1e9) for p in found] == [205, 117, 99, 31]
+    assert plateaus([]) == []

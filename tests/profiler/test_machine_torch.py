@@ -1,0 +1,221 @@
+"""The roofs that need torch: the child that measures them, and what becomes of its failures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from profiler.errors import Cancelled
+from profiler.machine import device_roofs, timing, torch_child, torch_roofs
+from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.timing import Effort, Key
+from profiler.machine.torch_child import Missing, measure
+
+PART = torch_child.part(1)
+
+
+def child(tmp_path: Path, code: str) -> list[str]:
+    file = tmp_path / "child.py"
+    file.write_text(f"import json, os, signal, sys, time\n{code}")
+    return [sys.executable, str(file)]
+
+
+ANSWER = """
+row = dict(kind="rate", name="gemm.torch", dtype="int8", threads=1, bytes=0,
+           median=2e11, low=1e11, high=3e11, unit="op/s", disturbed=True)
+print("a library says hello")
+print(json.dumps(dict(progress="torch: gemm", fraction=0.5)))
+print(json.dumps(dict(part=sys.argv[1], roofs=[row, {**row, "median": 0.0}], missing=[["x", "why"]])))
+"""
+
+
+def test_the_answer_comes_by_part(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    code = f"{ANSWER}\nprint(json.dumps(dict(done=True)))\ntime.sleep(60)"
+    got = measure([PART], lambda *said: told.append(said), command=child(tmp_path, code))
+    (roof,) = got.roofs[PART]
+    assert (roof.name, roof.dtype, roof.disturbed) == ("gemm.torch", "int8", True)
+    assert got.missing == {PART: [Missing("x", "why")]}
+    assert told == [("torch: gemm", 0.5)]
+
+
+def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path: Path) -> None:
+    code = f"{ANSWER}\nsys.stdout.flush()\nsys.exit('libgomp is gone')"
+    got = measure([PART, "device"], command=child(tmp_path, code))
+    assert len(got.roofs[PART]) == 1
+    assert got.missing[PART] == [Missing("x", "why")]
+    (missing,) = got.missing["device"]
+    assert missing.name == "device"
+    assert missing.reason.endswith("libgomp is gone")
+    assert "status 1" in missing.reason
+
+
+def test_a_silent_child_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_child, "SILENCE_SECONDS", 0.3)
+    got = measure([PART], command=child(tmp_path, "time.sleep(60)"))
+    assert got.missing[PART][0].name == PART
+
+
+def test_cancelling_ends_the_child(tmp_path: Path) -> None:
+    lived = tmp_path / "lived"
+    ready = tmp_path / "ready"
+    code = f"open({str(ready)!r}, 'w').close(); time.sleep(3); open({str(lived)!r}, 'w').close()"
+    with pytest.raises(Cancelled):
+        measure([PART], cancelled=ready.exists, command=child(tmp_path, code))
+    assert not lived.exists()
+    own = [p for p in psutil.Process().children() if "child.py" in " ".join(p.cmdline())]
+    assert not own
+
+
+def test_torch_stays_out_of_the_process_that_calibrates() -> None:
+    code = (
+        "import sys; from profiler.machine import calibration, measuring, tiers, torch_child\n"
+        "from pipelines.scoring import roofs\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "False"
+
+
+def fake_torch(**more: Any) -> Any:
+    """A torch of which products of int8 fail and those of float16 crawl."""
+
+    class Tensor:
+        def __init__(self, dtype: str = "float32") -> None:
+            self.dtype = dtype
+
+        def to(self, dtype: str) -> Tensor:
+            return Tensor(dtype)
+
+    def mm(a: Tensor, b: Tensor) -> None:
+        now[0] += {"float32": 1e-3, "bfloat16": 5e-4, "float16": 5e-2}[a.dtype]
+
+    def int_mm(a: Tensor, b: Tensor) -> None:
+        raise RuntimeError("int8 needs another processor\nsecond line")
+
+    now = [0.0]
+    quiet = lambda *_, **__: None  # noqa: E731
+    names = ("float32", "bfloat16", "float16", "int8", "uint8")
+    return SimpleNamespace(
+        now=now,
+        __version__="0",
+        mm=mm,
+        _int_mm=int_mm,
+        randint=lambda *_: Tensor(),
+        ones=quiet,
+        empty=quiet,
+        zeros=quiet,
+        linspace=quiet,
+        set_num_threads=quiet,
+        exp=quiet,
+        log=quiet,
+        **{name: name for name in names},
+        **more,
+    )
+
+
+def test_a_dtype_without_a_fast_kernel_is_absent_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch = fake_torch()
+    monkeypatch.setattr(timing, "clock", lambda: torch.now[0])
+    missing: list[tuple[str, str]] = []
+    keys = [key for key, _ in torch_roofs._steps(torch, 2, missing)]
+    assert [k.dtype for k in keys if k.name == "gemm.torch"] == ["float32", "bfloat16"]
+    assert all(k.threads == 2 for k in keys)
+    reasons = dict(missing)
+    assert "no fast kernel" in reasons["gemm.torch float16"]
+    assert reasons["gemm.torch int8, 2 threads"] == "int8 needs another processor"
+
+
+def test_what_fails_while_it_is_measured_is_absent_too() -> None:
+    def fails(effort: Effort) -> Roof:
+        raise RuntimeError("out of memory")
+
+    said: list[dict[str, Any]] = []
+    missing: list[tuple[str, str]] = []
+    key = Key(RATE, "gemm.torch@cuda", "float16")
+    assert torch_roofs._taken(iter([(key, fails)]), missing, 0, 1, said.append) == []
+    assert missing == [("gemm.torch@cuda float16", "out of memory")]
+    assert said[0]["progress"].endswith("gemm.torch@cuda float16")
+
+
+def test_no_accelerator_is_a_reason() -> None:
+    for torch, reason in (
+        (fake_torch(), "too old"),
+        (fake_torch(accelerator=SimpleNamespace(is_available=lambda: False)), "finds no"),
+    ):
+        missing: list[tuple[str, str]] = []
+        assert device_roofs.accelerator(torch, missing) is None
+        ((name, why),) = missing
+        assert name == "device"
+        assert reason in why
+        assert list(device_roofs.steps(torch, None, missing)) == []
+
+
+DEVICE_ON_THE_PROCESSOR = """
+import json, torch
+from profiler.machine import device_roofs, timing
+from profiler.machine.timing import Effort, key_of
+device_roofs.GEMM_SIZES = (32, 64)
+device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
+device_roofs.COPY_BYTES = (1 << 12, 1 << 14)
+timing.REPEAT_SECONDS = 0.0002
+waits, missing, rows = [], [], []
+stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: waits.append(1), free=1 << 20)
+for key, take in device_roofs.steps(torch, stand_in, missing):
+    roof = take(Effort(2, 0.0))
+    assert key_of(roof) == key
+    rows.append([*key, roof.low, roof.median, roof.high, roof.unit])
+pinned = torch.accelerator.is_available()
+print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned": pinned}))
+"""
+
+
+def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
+    # In a process of its own, as always: torch and the tests of the window do not go together.
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["waits"]
+    rows = said["rows"]
+    overheads = {name for kind, name, *_ in rows if kind == OVERHEAD}
+    assert overheads == {"launch@cpu", "roundtrip@cpu"}
+    dtypes = {dtype for _, name, dtype, *_ in rows if name == "gemm.torch@cpu"}
+    assert dtypes == {"float32", "bfloat16", "float16", "int8"}
+    sizes: dict[str, list[int]] = {}
+    for kind, name, _, _, size, low, median, high, unit in rows:
+        assert 0 < low <= median <= high
+        if kind == BANDWIDTH:
+            assert unit == "B/s"
+            sizes.setdefault(name, []).append(size)
+    for name in ("read@cpu", "write@cpu", "triad@cpu"):
+        assert sizes[name] == [1 << 14, 1 << 16]
+    for name in ("to_device.pageable@cpu", "from_device.pageable@cpu"):
+        assert sizes[name] == [1 << 12, 1 << 14]
+    reasons = dict(said["missing"])
+    assert "gemm tf32@cpu" in reasons
+    if not said["pinned"]:
+        assert reasons["pinned copies@cpu"]
+        assert not any("pinned" in name for name in sizes)
+
+
+def test_the_real_child_answers_for_the_device() -> None:
+    told: list[str] = []
+    got = measure([torch_child.DEVICE], lambda what, _: told.append(what))
+    assert got.roofs[torch_child.DEVICE] or got.missing[torch_child.DEVICE][0].name == "device"

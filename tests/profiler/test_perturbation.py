@@ -1,0 +1,107 @@
+"""A verdict is confirmed by what only it predicts, refuted by what another predicts, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from profiler_sessions import fake_session, spans_of
+
+from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.perturbation import Perturbation, conclude, expected, per_unit, weigh
+from profiler.analysis.statistics import Ratio
+from profiler.spans import Cost, Linear, Stage
+
+STAGES = [
+    Stage(0, "decode.block", "decode"),
+    Stage(1, "score.mixture", "scoring", ("components",)),
+]
+BLOCK = {"compute-bound": 1.0, "memory-bound": 0.5, "overhead-bound": 0.5, "unexplained": 1.0}
+
+
+def stage(calls: int, op: float, moved: float, work: int = 0) -> StageRow:
+    """240 frames in `calls` calls of `op` operations and `moved` bytes each."""
+    frames = 240 // calls
+    rows = []
+    for i in range(calls):
+        rows += [
+            (i * 1000, 1000, 1, i * frames, frames, work // calls),
+            (i * 1000, 1000, 0, i * frames, frames),
+        ]
+    cost = Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), 1e3)
+    (row,) = breakdown(fake_session(spans_of(rows), STAGES, {(1, 0): cost})).stages
+    return row
+
+
+def test_each_verdict_predicts_by_its_own_roof() -> None:
+    # Twice the block: the arithmetic per call doubles, the parameters move half as often.
+    ratios = expected(stage(24, 1e5, 9e5), stage(12, 2e5, 9e5), 500.0)
+    assert ratios == {
+        "unexplained": 1.0,
+        "compute-bound": pytest.approx(1.0),
+        "memory-bound": pytest.approx(0.5),
+        "overhead-bound": pytest.approx(0.5),
+    }
+    # Where traffic falls below the arithmetic, the arithmetic remains.
+    crossed = expected(stage(24, 8e5, 9e5), stage(12, 16e5, 9e5), None)
+    assert crossed["memory-bound"] == pytest.approx(16 * 12 / (9 * 24))
+    assert "overhead-bound" not in crossed
+
+
+def test_a_smaller_model_is_compared_per_unit_of_work() -> None:
+    before, after = stage(24, 1e5, 9e5, 2400), stage(24, 5e4, 3e5, 1200)
+    ratios = expected(before, after, 500.0, "components")
+    assert ratios["compute-bound"] == pytest.approx(1.0)
+    assert ratios["memory-bound"] == pytest.approx(2 / 3)
+    assert ratios["overhead-bound"] == pytest.approx(2.0)
+    assert per_unit(Ratio(0.4, 0.3, 0.5), before, after, "components") == Ratio(0.8, 0.6, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "measured", "agrees"),
+    [
+        # Told apart from compute-bound and unexplained; overhead-bound would do the same.
+        ("memory-bound", Ratio(0.52, 0.50, 0.55), True),
+        ("memory-bound", Ratio(0.98, 0.95, 1.01), False),
+        ("compute-bound", Ratio(0.98, 0.95, 1.01), True),
+        ("compute-bound", Ratio(0.52, 0.50, 0.55), False),
+        ("compute-bound", Ratio(0.75, 0.45, 1.20), None),
+        ("compute-bound", Ratio(0.95), None),
+        ("compute-bound", None, None),
+        ("unexplained", Ratio(1.0, 0.98, 1.02), True),
+        ("undecided", Ratio(1.0, 0.98, 1.02), None),
+    ],
+)
+def test_weighing(verdict: str, measured: Ratio | None, agrees: bool | None) -> None:
+    found = weigh("block ×2", "block 8 → 16", verdict, BLOCK, measured)
+    assert found.agrees is agrees
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
+def test_a_change_that_all_answer_alike_says_nothing() -> None:
+    found = weigh("x", "", "compute-bound", dict.fromkeys(BLOCK, 1.0), Ratio(0.6, 0.5, 0.7))
+    assert found.agrees is None
+    assert "says nothing" in found.why
+
+
+def change(agrees: bool | None) -> Perturbation:
+    return Perturbation("c", measured=Ratio(1.0, 0.9, 1.1), predicted=1.0, agrees=agrees, why="w")
+
+
+@pytest.mark.parametrize(
+    ("found", "survives"),
+    [
+        ([True], True),
+        ([True, None], True),
+        ([False, None], False),
+        ([True, False], None),
+        ([None], None),
+        ([], None),
+    ],
+)
+def test_conclusion(found: list[bool | None], survives: bool | None) -> None:
+    changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in found)]
+    assert conclude("compute-bound", changes)[0] is survives
+    assert conclude("compute-bound", changes)[1].endswith(".")
+    assert conclude(None, changes)[0] is None
+    assert conclude("undecided", changes)[0] is None

@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiler.analysis.breakdown import recorder_cost
+from profiler.clock import FakeClock, now_ns
+from profiler.kernel_spans import HAS_CLOCK
+from profiler.kernel_spans import now_ns as kernel_now_ns
+from profiler.kernel_spans import put as kernel_put
+from profiler.lanes import RING_RECORDS, SPAN, Lane, NullLane
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+
+JOIN_S = 60
+
+
+@numba.njit(cache=True, nogil=True)
+def record_run(spans: Any, begin: int, n: int) -> None:
+    """n spans whose every field follows from its number."""
+    for i in range(begin, begin + n):
+        kernel_put(spans, i % 1000, 10 * i, 10 * i + i % 7, i, i % 50, i + 1, i + 2, i + 3)
+
+
+@numba.njit
+def record_one(spans: Any, stage: int, first_frame: int, frames: int, work0: int) -> None:
+    kernel_put(spans, stage, 5, 9, first_frame, frames, work0, 0, 0)
+
+
+@numba.njit
+def read_clock() -> int:
+    return kernel_now_ns()
+
+
+def expected_run(begin: int, n: int, lane: int = 0, epoch: int = 0) -> np.ndarray:
+    """What `record_run` must have recorded."""
+    i = np.arange(begin, begin + n)
+    spans = np.empty(n, SPAN)
+    spans["start_ns"], spans["duration_ns"] = 10 * i, i % 7
+    spans["stage"], spans["lane"], spans["epoch"] = i % 1000, lane, epoch
+    spans["first_frame"], spans["frames"] = i, i % 50
+    spans["work0"], spans["work1"], spans["work2"] = i + 1, i + 2, i + 3
+    return spans
+
+
+def put_run(lane: Lane, begin: int, n: int) -> None:
+    """The same spans as `record_run`, from Python."""
+    for i in range(begin, begin + n):
+        lane.put(i % 1000, 10 * i, 10 * i + i % 7, i, i % 50, i + 1, i + 2, i + 3)
+
+
+def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
+    return np.frombuffer(lane.take(limit), SPAN)
+
+
+# -- one thread -------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)  # compiles at first
+@given(
+    st.integers(1, 9),
+    st.lists(
+        st.tuples(st.sampled_from(["put", "lap", "kernel", "take", "epoch"]), st.integers(1, 12)),
+        max_size=60,
+    ),
+)
+def test_any_mixture_is_recorded_as_a_plain_list_would(
+    capacity: int, steps: list[tuple[str, int]]
+) -> None:
+    clock = FakeClock(1)
+    lane = Lane(3, "x", "cpu", False, capacity, clock)
+    waiting: list[tuple[int, ...]] = []
+    recorded = dropped = epoch = 0
+    number = itertools.count(1)
+
+    def expect(*spans: tuple[int, ...]) -> None:
+        nonlocal recorded, dropped
+        kept = spans[: capacity - len(waiting)]
+        waiting.extend(kept)
+        recorded += len(kept)
+        dropped += len(spans) - len(kept)
+
+    for what, n in steps:
+        if what == "epoch":
+            epoch = lane.epoch = n
+        elif what == "take":
+            assert taken(lane, n).tolist() == waiting[:n]
+            del waiting[:n]
+        elif what == "kernel":
+            begin = next(number)
+            record_run(lane.lend(), begin, n)
+            lane.settle()
+            expect(*(s.tolist() for s in expected_run(begin, n, 3, epoch)))
+        elif what == "lap":
+            lane.begin(7, 2**32 - 1)
+            for i in range(n):
+                start = clock()
+                clock.advance(i)
+                lane.lap(5, i)
+                expect((start, i, 5, 3, epoch, 2**32 - 1, 7, i, 0, 0))
+        else:
+            for _ in range(n):
+                i = next(number)
+                put_run(lane, i, 1)
+                expect(expected_run(i, 1, 3, epoch)[0].tolist())
+        assert (lane.recorded, lane.dropped, lane.waiting) == (recorded, dropped, len(waiting))
+    assert taken(lane).tolist() == waiting
+
+
+def test_laps_leave_no_gap_and_read_the_clock_once() -> None:
+    readings = iter([100, 130, 131, 190])
+    lane = Lane(0, "x", "cpu", False, 8, lambda: next(readings))
+    lane.begin(40, 16)
+    lane.lap(1)
+    lane.lap(2, 3, 4, 5)
+    lane.lap(1)
+    spans = taken(lane)
+    assert spans["start_ns"].tolist() == [100, 130, 131]
+    assert spans["duration_ns"].tolist() == [30, 1, 59]
+    assert spans["first_frame"].tolist() == [40] * 3
+    assert spans[["frames", "work0", "work1", "work2"]].tolist()[1] == (16, 3, 4, 5)
+    assert next(readings, None) is None
+
+
+def test_a_lap_that_is_dropped_does_not_lengthen_the_next() -> None:
+    clock = FakeClock(10)
+    lane = Lane(0, "x", "cpu", False, 1, clock)
+    lane.begin(0, 1)
+    for duration in (5, 7):
+        clock.advance(duration)
+        lane.lap(1)
+    taken(lane)
+    clock.advance(2)
+    lane.lap(1)
+    assert taken(lane)["duration_ns"].tolist() == [2]
+    assert lane.dropped == 1
+
+
+def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room() -> None:
+    null = NullLane()
+    null.begin(1, 2)
+    null.lap(3, 4, 5, 6)
+    record_run(null.lend(), 0, 50)
+    null.settle()
+    assert (null.recorded, null.dropped) == (0, 0)
+
+
+def test_epochs_are_those_of_the_moment_of_recording() -> None:
+    lane = Lane(0, "x", "cpu", False, 100)
+    expected = []
+    for epoch in (0, 4, 4, 9, 2):
+        lane.epoch = 60_000
+        lane.epoch = epoch
+        put_run(lane, 0, 3)
+        record_run(lane.lend(), 0, 2)
+        lane.settle()
+        expected += [epoch] * 5
+    got: list[int] = []
+    while lane.waiting:
+        got += taken(lane, 3)["epoch"].tolist()
+    assert got == expected
+    assert lane.epoch == 2
+    for bad in (-1, 1 << 16):
+        with pytest.raises(ValueError, match="65535"):
+            lane.epoch = bad
+
+
+# -- kernels ----------------------------------------------------------------------------------------
+
+
+def test_kernel_and_python_record_the_same_bytes() -> None:
+    by_python, by_kernel = (Lane(2, "x", "cpu", False, 50) for _ in range(2))
+    put_run(by_python, 1, 50)
+    record_run(by_kernel.lend(), 1, 50)
+    by_kernel.settle()
+    assert by_python.take() == by_kernel.take() == expected_run(1, 50, 2).tobytes()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [(1 << 16, 0, 0, 0), (-1, 0, 0, 0), (0, 1 << 32, 0, 0), (0, 0, -5, 0), (0, 0, 0, 1 << 40)],
+)
+def test_a_kernel_drops_and_counts_what_does_not_fit(bad: tuple[int, int, int, int]) -> None:
+    lane = Lane(0, "x", "cpu", False, 4)
+    record_one(lane.lend(), *bad)
+    record_one(lane.lend(), 65535, 2**32 - 1, 2**32 - 1, 2**32 - 1)
+    lane.settle()
+    assert (lane.recorded, lane.dropped) == (1, 1)
+    assert taken(lane)[["stage", "first_frame", "frames", "work0"]].tolist() == [
+        (65535, 2**32 - 1, 2**32 - 1, 2**32 - 1)
+    ]
+
+
+@pytest.mark.skipif(not HAS_CLOCK, reason="kernels cannot read the clock on this system")
+def test_the_kernels_clock_is_the_clock() -> None:
+    read_clock()
+    for _ in range(100):
+        before = now_ns()
+        inside = read_clock()
+        assert before <= inside <= now_ns()
+
+
+CACHED = """
+import sys
+sys.path.insert(0, {folder!r})
+from recording_kernel import kernel
+from profiler.lanes import Lane
+lane = Lane(0, "x", "cpu", False, 8)
+kernel(lane.lend())
+lane.settle()
+print(lane.recorded, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
+"""
+
+KERNEL = """
+import numba
+from profiler.kernel_spans import now_ns, put
+
+@numba.njit(cache=True, nogil=True)
+def kernel(spans):
+    start = now_ns()
+    put(spans, 1, start, now_ns(), 0, 1, 0, 0, 0)
+"""
+
+
+def test_kernels_that_record_are_compiled_once_and_cached(tmp_path: Path) -> None:
+    (tmp_path / "recording_kernel.py").write_text(KERNEL)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", CACHED.format(folder=str(tmp_path))],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+            cwd=Path(__file__).parents[2],
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert printed == [["1", "0", "1"], ["1", "1", "0"]]
+
+
+# -- threads ----------------------------------------------------------------------------------------
+
+
+class Consumer(threading.Thread):
+    """Takes from lanes, a varying number at a time, until told that nothing more comes."""
+
+    def __init__(self, *lanes: Lane) -> None:
+        super().__init__(daemon=True)
+        self.taken: dict[int, list[bytes]] = {lane.id: [] for lane in lanes}
+        self.done = threading.Event()
+        self.racing = False  # set by the producer while a kernel records
+        self.raced = 0  # times that something was taken from beginning to end of which it did
+        self._lanes = lanes
+
+    def run(self) -> None:
+        for limit in itertools.cycle((1, 7, 64, 3, 9000)):
+            last, racing = self.done.is_set(), self.racing
+            for lane in self._lanes:
+                data = lane.take(limit)
+                self.taken[lane.id].append(data)
+                self.raced += racing and self.racing and len(data) > 0
+            if last and not any(lane.waiting for lane in self._lanes):
+                return
+
+    def spans(self, lane: Lane) -> np.ndarray:
+        self.done.set()
+        self.join(JOIN_S)
+        assert not self.is_alive()
+        return np.frombuffer(b"".join(self.taken[lane.id]), SPAN)
+
+
+def test_threads_with_a_lane_each_do_not_disturb_one_another() -> None:
+    n = 20_000
+    lanes = [Lane(i, "x", "cpu", False, 256) for i in range(4)]
+    consumer = Consumer(*lanes)
+    consumer.start()
+    kept: list[list[int]] = [[] for _ in lanes]
+
+    def produce(lane: Lane) -> None:
+        for i in range(n):
+            before = lane.dropped
+            put_run(lane, i, 1)
+            if lane.dropped == before:
+                kept[lane.id].append(i)
+
+    threads = [threading.Thread(target=produce, args=(lane,), daemon=True) for lane in lanes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(JOIN_S)
+    for lane in lanes:
+        spans = consumer.spans(lane)
+        assert spans.tobytes() == expected_run(0, n, lane.id)[kept[lane.id]].tobytes()
+        assert (lane.recorded, lane.recorded + lane.dropped) == (len(spans), n)
+        assert len(spans) >= 256
+
+
+def test_a_kernel_records_while_the_consumer_takes() -> None:
+    """The kernel runs without the interpreter lock; its spans arrive whole, once each and in order."""
+    lane = Lane(1, "x", "cpu", False, 40_000)
+    consumer = Consumer(lane)
+    consumer.start()
+    kept, number = [], 0
+    for turn in range(3000):
+        if turn >= 100 and consumer.raced >= 10:
+            break
+        # Mostly there is room; every tenth time what there is no room for is dropped.
+        while turn % 10 and lane.waiting > 10_000:
+            time.sleep(0)
+        n = 29_989 if turn % 3 else turn
+        before = lane.dropped
+        spans = lane.lend()
+        consumer.racing = True
+        record_run(spans, number, n)
+        consumer.racing = False
+        lane.settle()
+        kept.append((number, n - (lane.dropped - before)))
+        number += n
+        before = lane.dropped
+        put_run(lane, number, 1)
+        kept.append((number, int(lane.dropped == before)))
+        number += 1
+    spans = consumer.spans(lane)
+    expected = b"".join(expected_run(begin, n, 1).tobytes() for begin, n in kept)
+    assert spans.tobytes() == expected
+    assert lane.recorded + lane.dropped == number
+    if not consumer.raced:
+        pytest.skip("this machine never ran the kernel and the consumer at the same time")
+
+
+def test_a_stalled_writer_costs_spans_that_are_counted_stored_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled, go_on = threading.Event(), threading.Event()
+    flush = SessionWriter._flush
+
+    def slow(writer: SessionWriter) -> None:
+        flush(writer)
+        if writer.recorder.lanes:
+            stalled.set()
+            assert go_on.wait(JOIN_S)
+
+    monkeypatch.setattr(SessionWriter, "_flush", slow)
+    recorder, path = Recorder(), tmp_path / "stalled.asrs"
+    stage = recorder.stage("a", "search")
+    with SessionWriter(path, recorder, {}) as writer:
+        full = recorder.lane("full", decode=True)
+        beside = recorder.lane("beside")
+        assert stalled.wait(JOIN_S)
+        first = full.waiting  # nothing yet
+        for i in range(RING_RECORDS + 100):
+            full.put(stage, i, i + 1)
+        for _ in range(23):
+            full.begin(0, 1)
+            full.lap(stage)
+        record_run(full.lend(), 0, 7)
+        full.settle()
+        beside.put(stage, 1, 2)
+        assert (full.dropped, beside.dropped) == (130, 0)
+        go_on.set()
+    assert writer.failed is None
+    session = Session.open(path)
+    try:
+        assert first == 0
+        lanes = {lane.name: (lane.recorded, lane.dropped) for lane in session.lanes.values()}
+        assert lanes == {"full": (RING_RECORDS, 130), "beside": (1, 0)}
+        spans = session.spans
+        kept = spans[spans["lane"] == full.id]
+        assert kept["start_ns"].tolist() == list(range(RING_RECORDS))
+        shown = recorder_cost(session, 1e9)
+        assert (shown["spans"], shown["dropped"]) == (RING_RECORDS + 1, 130)
+    finally:
+        session.close()

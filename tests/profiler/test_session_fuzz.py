@@ -1,0 +1,297 @@
+"""A few hundred spoiled sessions; `python -m tests.bench.fuzz --files 10000` does the same at length."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profiler.session import schema
+from profiler.spans import SPAN
+from tests.bench import _mutate, fuzz
+from tests.bench._sessions import make_bases
+
+pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.fixture(scope="module")
+def bases(folder: Path) -> list[_mutate.Base]:
+    return [_mutate.Base(path) for path in make_bases(folder)]
+
+
+def test_sound_sessions_open(bases: list[_mutate.Base], tmp_path: Path) -> None:
+    for base in bases:
+        path = tmp_path / "spoiled.asrs"
+        path.write_bytes(base.main)
+        if base.wal:
+            path.with_name("spoiled.asrs-wal").write_bytes(base.wal)
+        assert fuzz.use(path, tmp_path) is None, base.name
+        for file in tmp_path.iterdir():
+            file.unlink()
+
+
+def test_spoiled_files_open_or_are_refused_in_a_sentence(
+    bases: list[_mutate.Base], folder: Path
+) -> None:
+    result = fuzz.fuzz(range(120), bases, folder)
+    assert result.findings == []
+    assert result.files == 120
+    assert result.opened > 12
+    assert sum(result.sentences.values()) > 12
+
+
+def test_a_file_spoiled_under_a_follower_is_borne(bases: list[_mutate.Base], folder: Path) -> None:
+    result = fuzz.followed(range(24), bases, folder)
+    assert result.findings == []
+    assert result.followed > 0
+
+
+def test_the_fuzzer_sees_crashes_and_hangs(
+    bases: list[_mutate.Base], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+    import time
+
+    deeds: dict[int, Callable[[], object]] = {
+        1: lambda: os._exit(3),
+        2: lambda: time.sleep(60),
+        3: lambda: dict[str, int]()["gone"],
+        4: lambda: np.ones(60 << 20, np.uint8).sum(),
+    }
+    one = fuzz._one
+
+    def spoiled(seed: int, *rest: Any) -> dict[str, Any]:
+        monkeypatch.setattr(fuzz, "use", lambda *_: deeds.get(seed, lambda: None)() and None)
+        return one(seed, *rest)
+
+    monkeypatch.setattr(fuzz, "_one", spoiled)
+    monkeypatch.setattr(fuzz, "TIME_LIMIT_S", 1.0)
+    monkeypatch.setattr(fuzz, "GROWTH_LIMIT", 50 << 20)
+    result = fuzz.fuzz(range(6), bases, folder)
+    assert result.files == 6
+    assert [finding.split(":")[0] for finding in result.findings] == [
+        f"seed {i}" for i in (1, 2, 3, 4)
+    ]
+    for finding, word in zip(result.findings, ("died", "no end", "KeyError", "grew"), strict=True):
+        assert word in finding
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(max_size=30),
+    st.binary(max_size=100),
+    st.sampled_from(_mutate.TEXTS),
+)
+COLUMNS = st.sampled_from(
+    [
+        (table, column.split()[0])
+        for table, statement in schema.TABLES.items()
+        for column in statement[statement.index("(") + 1 : -1].split(", ")
+        if column.split()[0].islower()
+    ]
+)
+EDITS = st.lists(st.tuples(COLUMNS, VALUES, st.integers(1, 3)), min_size=1, max_size=4)
+FIELDS = st.lists(
+    st.tuples(st.sampled_from(SPAN.names or ()), st.integers(0, 2**64 - 1), st.integers(0, 10**6)),
+    max_size=5,
+)
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(EDITS, FIELDS)
+def test_any_values_in_any_columns_are_read_or_refused(
+    bases: list[_mutate.Base], edits: Any, fields: Any
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "spoiled.asrs"
+        path.write_bytes(bases[0].main)
+        connection = sqlite3.connect(path, isolation_level=None)
+        number, data = connection.execute("SELECT id, data FROM block").fetchone()
+        spans = np.frombuffer(data, SPAN).copy()
+        for field, value, place in fields:
+            size = SPAN[field].itemsize
+            spans[field][place % len(spans)] = np.frombuffer(
+                (value % 256**size).to_bytes(size, "little"), SPAN[field]
+            )[0]
+        connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
+        for (table, column), value, some in edits:
+            try:
+                connection.execute(
+                    f"UPDATE OR IGNORE {table} SET {column}=? WHERE rowid % {some} = 0", (value,)
+                )
+            except (sqlite3.Error, UnicodeEncodeError):
+                continue
+        connection.close()
+        fuzz.use(path, Path(name))
+
+
+# -- bombs: small files that would fill the memory or never end ------------------------------------
+
+
+def test_one_long_value_shared_by_many_rows_is_refused(
+    bases: list[_mutate.Base], tmp_path: Path
+) -> None:
+    """Many cells of the block table are made to point at one chain of overflow pages."""
+    path = tmp_path / "bomb.asrs"
+    path.write_bytes(bases[1].main)
+    connection = sqlite3.connect(path, isolation_level=None)
+    before = connection.execute("SELECT count(*), max(id) FROM meta, block").fetchone()
+    assert before[0]
+    connection.execute("DELETE FROM meta WHERE key NOT IN ('state', 'writer', 'preset')")
+    connection.execute("INSERT INTO meta VALUES('long', ?)", ('"' + "x" * 3_000_000 + '"',))
+    connection.executemany(
+        "INSERT INTO meta VALUES(?, ?)",
+        [(f"long{i:02d}", '"' + "x" * 3_000_000 + '"') for i in range(40)],
+    )
+    (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name='meta'").fetchone()
+    connection.close()
+    data = bytearray(path.read_bytes())
+    shared = _share_overflow(data, root)
+    assert shared > 30
+    path.write_bytes(data)
+    # Still more than it could hold: every row claims the same 3 MB.
+    kept = path.read_bytes()[: 20 << 20]
+    path.write_bytes(kept)
+    _set_pages(path, len(kept) // 4096)
+    said = fuzz.use(path, tmp_path)
+    assert said is not None
+    assert "damaged" in said
+
+
+def _share_overflow(data: bytearray, root: int) -> int:
+    """Let every cell of the table's leaves continue at the first one's overflow page."""
+    pages = [root]
+    first: bytes | None = None
+    shared = 0
+    for page in pages:
+        begin = (page - 1) * 4096
+        kind = data[begin]
+        count = int.from_bytes(data[begin + 3 : begin + 5], "big")
+        pointers = begin + (12 if kind == 5 else 8)
+        cells = [
+            begin + int.from_bytes(data[pointers + 2 * i : pointers + 2 * i + 2], "big")
+            for i in range(count)
+        ]
+        if kind == 5:
+            pages += [int.from_bytes(data[cell : cell + 4], "big") for cell in cells]
+            pages.append(int.from_bytes(data[begin + 8 : begin + 12], "big"))
+            continue
+        for cell in cells:
+            at, payload = _varint(data, cell)
+            at, _ = _varint(data, at)
+            if payload < 1_000_000:
+                continue
+            # File format, section 1.6: what a leaf keeps of a payload that overflows.
+            usable, least = 4096, (4096 - 12) * 32 // 255 - 23
+            kept = least + (payload - least) % (usable - 4)
+            link = at + (kept if kept <= usable - 35 else least)
+            first = first or bytes(data[link : link + 4])
+            data[link : link + 4] = first
+            shared += 1
+    return shared
+
+
+def _varint(data: bytearray, at: int) -> tuple[int, int]:
+    value = 0
+    while True:
+        value = value << 7 | data[at] & 0x7F
+        at += 1
+        if not data[at - 1] & 0x80:
+            return at, value
+
+
+def _set_pages(path: Path, pages: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[28:32] = pages.to_bytes(4, "big")
+    path.write_bytes(data)
+
+
+def test_a_tree_of_pages_that_runs_in_circles_ends(
+    bases: list[_mutate.Base], tmp_path: Path
+) -> None:
+    """An interior page whose children are all one leaf, twice over: 400² times its rows."""
+    path = tmp_path / "circle.asrs"
+    path.write_bytes(bases[0].main)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executemany("INSERT INTO clock VALUES(?,?)", [(i, i) for i in range(4000)])
+    (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name='clock'").fetchone()
+    connection.close()
+    data = bytearray(path.read_bytes())
+    begin = (root - 1) * 4096
+    assert data[begin] == 5
+    leaf = int.from_bytes(data[begin + 8 : begin + 12], "big")
+    middle = len(data) // 4096 + 1
+    for page, child in ((root, middle), (middle, leaf)):
+        if page == middle:
+            data += bytes(4096)
+        _interior(data, page, child)
+    data[28:32] = (len(data) // 4096).to_bytes(4, "big")
+    path.write_bytes(data)
+    said = fuzz.use(path, tmp_path)
+    assert said is not None
+    assert "damaged" in said
+
+
+def _interior(data: bytearray, page: int, child: int) -> None:
+    """Make `page` an interior page of a table with 400 children that are all `child`."""
+    begin = (page - 1) * 4096
+    data[begin : begin + 4096] = bytes(4096)
+    cells = 400
+    start = 4096 - 7 * cells
+    data[begin] = 5
+    data[begin + 3 : begin + 5] = cells.to_bytes(2, "big")
+    data[begin + 5 : begin + 7] = start.to_bytes(2, "big")
+    data[begin + 8 : begin + 12] = child.to_bytes(4, "big")
+    for i in range(cells):
+        at = start + 7 * i
+        data[begin + 12 + 2 * i : begin + 14 + 2 * i] = at.to_bytes(2, "big")
+        key = 5000 + i
+        cell = child.to_bytes(4, "big") + bytes([0x80, 0x80 | key >> 7, key & 0x7F])
+        data[begin + at : begin + at + 7] = cell
+
+
+def test_a_claim_to_have_decoded_days_is_refused(bases: list[_mutate.Base], tmp_path: Path) -> None:
+    path = tmp_path / "days.asrs"
+    path.write_bytes(bases[0].main)
+    connection = sqlite3.connect(path, isolation_level=None)
+    (stage,) = connection.execute("SELECT id FROM stage WHERE grp='decode'").fetchone()
+    number, data = connection.execute("SELECT id, data FROM block").fetchone()
+    spans = np.frombuffer(data, SPAN).copy()
+    spans["frames"][spans["stage"] == stage] = 60_000
+    connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
+    connection.close()
+    said = fuzz.use(path, tmp_path)
+    assert said is not None
+    assert "more frames" in said
+
+
+def test_an_old_version_without_a_way_forward_is_not_copied(
+    bases: list[_mutate.Base], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.asrs"
+    data = bytearray(bases[0].main)
+    data[60:64] = bytes(4)
+    path.write_bytes(data)
+    # A file of any size costs no room on disk to send; a copy of it would.
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    monkeypatch.setattr("shutil.copyfile", lambda *_: pytest.fail("it was copied"))
+    said = fuzz.use(path, tmp_path)
+    assert said is not None
+    assert "cannot convert" in said

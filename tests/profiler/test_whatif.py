@@ -1,0 +1,122 @@
+"""Amdahl and cost laws against figures worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from profiler_sessions import fake_session, spans_of
+
+from profiler.analysis import whatif
+from profiler.analysis.breakdown import Breakdown, breakdown
+from profiler.errors import BadInput
+from profiler.spans import Cost, Linear, Stage
+
+STAGES = [
+    Stage(0, "decode.block", "decode"),
+    Stage(1, "score.a", "scoring", ("gaussians",)),
+    Stage(2, "score.b", "scoring"),
+    Stage(3, "search.emit", "search"),
+    Stage(4, "score.c", "scoring"),
+]
+# a: 1e6 op at 100 Gop/s = 10 µs, 1.5e6 B at 100 GB/s = 15 µs; b has no law.
+COSTS = {(1, 0): Cost({"gemm": Linear(1e6)}, Linear(1.5e6), Linear(1.5e6), 1e3)}
+
+
+def session_parts() -> Breakdown:
+    rows = [(0, 40_000, 1, 0, 10), (40_000, 20_000, 2, 0, 10), (60_000, 30_000, 3, 0, 10)]
+    spans = spans_of([*rows, (0, 100_000, 0, 0, 10)])
+    return breakdown(fake_session(spans, STAGES, COSTS))
+
+
+@pytest.fixture
+def prediction() -> whatif.Prediction:
+    return whatif.unchanged(session_parts())
+
+
+def test_unchanged_adds_up_to_the_wall_time(prediction) -> None:
+    assert prediction.wall_ns == prediction.predicted_ns == 100_000
+    assert {line.name: line.time_ns for line in prediction.lines} == {
+        "score.a": 40_000, "score.b": 20_000, "search.emit": 30_000, "overhead": 10_000,
+    }  # fmt: skip
+    assert prediction.rtf == prediction.predicted_rtf == pytest.approx(1e-4 / 0.1)
+
+
+@pytest.mark.parametrize(
+    ("factors", "wanted"),
+    [
+        ([("scoring", 0.0)], 40_000),
+        ([("search", 0.5)], 85_000),
+        ([("score.a", 0.25)], 70_000),
+        ([("score.a", 0.0), ("score.b", 0.0), ("overhead", 0.0)], 30_000),
+        ([("scoring", 0.5), ("score.a", 0.5)], 60_000),
+        ([("search", 2.0)], 130_000),
+        ([("transfer", 0.0)], 100_000),
+        # compute 10, memory 5, unexplained 25 of score.a; all of score.b is unexplained.
+        ([("compute", 0.0)], 90_000),
+        ([("memory", 0.0)], 95_000),
+        ([("unexplained", 0.0)], 55_000),
+    ],
+)
+def test_amdahl(prediction, factors, wanted) -> None:
+    scaled = whatif.scaled(prediction, factors)
+    assert scaled.predicted_ns == pytest.approx(wanted, abs=0.1)
+    assert scaled.wall_ns == 100_000
+    assert len(scaled.assumptions) == len(factors)
+
+
+def test_a_factor_that_acts_on_nothing_says_so(prediction) -> None:
+    (sentence,) = whatif.scaled(prediction, [("transfer", 0.0)]).assumptions
+    assert "took no time in this session" in sentence
+
+
+def test_unknown_names_and_bad_factors_are_one_sentence(prediction) -> None:
+    with pytest.raises(BadInput, match=r"no stage or group 'gpu'.*score\.a.*scoring.*memory"):
+        whatif.scaled(prediction, [("gpu", 0.5)])
+    assert whatif.parse_factor("search = 0.5") == ("search", 0.5)
+    for text in ("search", "search=", "search=x", "=1", "search=-1", "search=nan", "search=inf"):
+        with pytest.raises(BadInput, match="wants STAGE=FACTOR"):
+            whatif.parse_factor(text)
+
+
+def rows(costs, *stages):
+    """Rows of ten frames whose times mean nothing."""
+    spans = [(i, 1, stage, 0, 10) for i, stage in enumerate(stages)]
+    spans.append((0, len(stages), 0, 0, 10))
+    laws = {(stage, 0): law for stage, law in costs.items()}
+    return breakdown(fake_session(spans_of(spans), STAGES, laws)).stages
+
+
+def law(op: float, moved: float = 0.0) -> Cost:
+    return Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), 1e3)
+
+
+def test_other_settings_keep_the_distance_from_the_roofs(prediction) -> None:
+    # Before: 10 + 15 µs at best, taken 40 µs. After: 5 + 0 µs, so a fifth of the time.
+    before, after = rows({1: law(1e6, 1.5e6)}, 1), rows({1: law(0.5e6)}, 1)
+    changed = whatif.changed(prediction, before, after, "scoring")
+    times = {line.name: line.predicted_ns for line in changed.lines}
+    assert times["score.a"] == pytest.approx(8_000)
+    # Counted in neither: it stays, as does all that is no scoring.
+    assert (times["score.b"], times["search.emit"], times["overhead"]) == (20_000, 30_000, 10_000)
+    assert changed.predicted_ns == pytest.approx(68_000)
+    assert "cost law" in changed.assumptions[0]
+
+
+def test_stages_come_and_go_with_settings(prediction) -> None:
+    before = rows({1: law(1e6), 2: law(1e6)}, 1, 2)
+    after = rows({1: law(1e6), 4: law(0.5e6)}, 1, 4)
+    changed = whatif.changed(prediction, before, after, "scoring")
+    times = {line.name: line.predicted_ns for line in changed.lines}
+    assert times["score.a"] == pytest.approx(40_000)
+    assert times["score.b"] == 0.0
+    # Scoring takes 60 µs where 20 µs were possible; the newcomer's 5 µs become 15.
+    assert times["score.c"] == pytest.approx(15_000)
+    assert "score.c" in changed.assumptions[1]
+    assert [line.name for line in changed.lines] == [
+        "score.a", "score.b", "score.c", "search.emit", "overhead",
+    ]  # fmt: skip
+
+
+def test_threads_share_a_group(prediction) -> None:
+    half = whatif.shared(prediction, "scoring", 0.5)
+    assert half.predicted_ns == pytest.approx(70_000)
+    assert "shared out" in half.assumptions[0]
