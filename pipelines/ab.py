@@ -23,7 +23,7 @@ from pipelines.recogniser import Progress, Recogniser
 from pipelines.run import Journal
 
 WARM_UP_PASSES = 1
-"""Passes that do not count. The first decode of a file in a process is some 5 to 40 % slower."""
+"""Passes that do not count."""
 
 NAMES = ("A", "B")
 

@@ -169,7 +169,7 @@ def as_text(tree: dict[str, Any]) -> str:
         f"{_number(row['overlapped'], '.0%')} of the time under other work"
         for row in tree.get("transfers", [])
     ]
-    lines += _drift_lines(tree["drift"])
+    lines += _drift_lines(tree.get("drift"))
     recorder = tree["recorder"]
     if recorder:
         lines += [
@@ -177,7 +177,8 @@ def as_text(tree: dict[str, Any]) -> str:
             f"recorder: {recorder['spans']} spans at {_number(recorder['ns_per_span'], '.0f')} ns, "
             f"{recorder['dropped']} dropped, {_number(recorder['perturbation'], '.2%')} of the run",
         ]
-    return "\n".join(lines)
+    # Names and words may come from a stranger's session: nothing in them may steer the terminal.
+    return "\n".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
 
 
 def _counter_lines(tree: dict[str, Any]) -> list[str]:

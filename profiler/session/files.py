@@ -137,7 +137,7 @@ def check_side_files(path: Path) -> None:
 
 def owner_alive(path: Path) -> bool | None:
     """Say whether the process that records into `path` lives; False once it has ended in order."""
-    with contextlib.suppress(sqlite3.Error, msgspec.DecodeError, OSError):
+    with contextlib.suppress(sqlite3.Error, msgspec.DecodeError, RecursionError, OSError):
         with contextlib.closing(connect_read_only(path)) as connection:
             rows = dict(
                 connection.execute(

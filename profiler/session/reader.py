@@ -76,7 +76,7 @@ class Session:
         self._utterances: dict[int, Utterance] = {}
         self._samples: dict[str, Growing] = {}
         self._samples_seen: dict[int, int] = {}
-        self._room = 0
+        self._size = self._room = 0
         self._decoded = 0
         self._heard = 0
         self._meta_text: dict[str, str] = {}
@@ -233,7 +233,8 @@ class Session:
     def _read_all(self, db: sqlite3.Connection) -> bool:
         if not self._meta_text:
             rows.check_tables(db)
-        self._room = size_of(self._located.read_from) + SLACK_BYTES
+        self._size = size_of(self._located.read_from)
+        self._room = self._size + SLACK_BYTES
         news = self._read_meta(db)
         news |= self._read_registers(db)
         news |= self._read_calibration(db)
@@ -303,7 +304,8 @@ class Session:
             self._room -= sum(len(value) for value in row if isinstance(value, bytes | str))
             if self._room < 0:
                 # A live file has grown meanwhile.
-                self._room += size_of(self._located.read_from)
+                size = size_of(self._located.read_from)
+                self._room, self._size = self._room + size - self._size, size
                 if self._room < 0:
                     raise rows.Damaged("it holds more than fits into the file")
             yield row

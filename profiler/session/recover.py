@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from profiler.session import rows, schema
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import (
@@ -137,12 +135,12 @@ def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
             connection.execute("SELECT key, value FROM meta WHERE key IN ('state', 'writer')"),
             "meta",
         )
-    with contextlib.suppress(msgspec.DecodeError):
-        return (
-            str(msgspec.json.decode(found.get("state", "null"))),
-            msgspec.json.decode(found.get("writer", "null")),
-        )
-    raise rows.Damaged("meta holds no state")
+    if "state" not in found:
+        raise rows.Damaged("meta holds no state")
+    return (
+        str(rows.json(found["state"], "meta state")),
+        rows.json(found.get("writer", "null"), "meta writer"),
+    )
 
 
 def _fold(path: Path) -> str:

@@ -234,3 +234,16 @@ def test_the_command_line_loads_no_qt_and_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_a_strangers_words_do_not_steer_the_terminal() -> None:
+    from app.cli._report import as_text
+
+    tree = {
+        "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
+        "utterances": [{"id": "a\x1b[2J", "hypothesis": "b\x07\nc"}],
+        "categories": None, "stages": [], "recorder": None,
+    }  # fmt: skip
+    page = as_text(tree)
+    assert "a\ufffd[2J" in page
+    assert "b\ufffd\ufffdc" in page

@@ -152,6 +152,7 @@ LIES = {
     "state": "UPDATE meta SET value='\"dreaming\"' WHERE key='state'",
     "meta is no JSON": "UPDATE meta SET value='{' WHERE key='preset'",
     "deep JSON": "UPDATE meta SET value=replace(hex(zeroblob(50000)), '0', '[') WHERE key='preset'",
+    "deep JSON everywhere": "UPDATE meta SET value=replace(hex(zeroblob(50000)), '0', '[')",
     "stage group": "UPDATE stage SET grp='cooking'",
     "stage work": "UPDATE stage SET work='[1]'",
     "stage number": "UPDATE stage SET id=id+70000",
