@@ -48,6 +48,7 @@ bench: env
 
 shots: env
 	$(BIN)/python -m tests.bench.shots --folder $(BUILD)/shots
+	cp $(BUILD)/shots/desk-dark.png docs/desk-dark.png
 
 speech: env
 	$(BIN)/python -m assets.speech.build
