@@ -159,7 +159,7 @@ class Decoder:
             if last:
                 words = recogniser.search.finish(lane)
             elif tile >= partial_due:
-                words = recogniser.search.partial()
+                words = recogniser.search.partial(lane)
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = tile + PARTIAL_EVERY_NS
             now = clock()

@@ -213,17 +213,20 @@ class Viterbi:
         self._asked[:] = 0
         return result
 
-    def partial(self) -> list[Word]:
+    def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         """Words of the best token so far: (word, first frame of the run, frames)."""
-        return self._words(final=False)
+        return self._backtrace(False, lane)
 
     def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         """Words of the best path to a final state, or of the best token if none is reached.
 
         Sets `complete` (a final state was reached) and `best_cost` (of that path, nat).
         """
+        return self._backtrace(True, lane)
+
+    def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = now_ns()
-        words = self._words(final=True)
+        words = self._words(final)
         lane.put(
             self._stage["search.backtrace"],
             begin,

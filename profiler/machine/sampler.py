@@ -5,6 +5,7 @@ asks the accelerators, which take their time. A quantity that this system cannot
 on; it is never recorded as zero.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -125,7 +126,7 @@ class Sampler:
     def _faults(self) -> dict[str, float]:
         import resource
 
-        if self._process.pid != psutil.Process().pid:
+        if self._process.pid != os.getpid():
             raise NotImplementedError("page faults are readable for the own process only")
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return {
