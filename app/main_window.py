@@ -232,10 +232,6 @@ class MainWindow(QMainWindow):
         """Show a session; tell whether that worked."""
         return self.files.open_session(path)
 
-    def close_session(self) -> None:
-        """Show no session. A run under way goes on."""
-        self.playhead.close()
-
     def show_welcome(self) -> None:
         """Show the welcome page."""
         self.welcome.show_recent(self.memory.sessions())

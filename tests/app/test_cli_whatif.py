@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -12,22 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import asrscope, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 
 STAGE = "score.mixture"
-
-
-def asrscope(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli.main", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env=dict(os.environ),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +34,6 @@ def answer(*words: str | Path) -> dict:
     done = asrscope(*words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def refused(*words: str | Path) -> str:
-    done = asrscope(*words)
-    assert done.returncode == 2, done.stdout
-    assert done.stdout == ""
-    sentence = done.stderr.strip().splitlines()[-1]
-    assert sentence.startswith("asrscope: ")
-    assert "Traceback" not in done.stderr
-    return sentence
 
 
 def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:

@@ -136,15 +136,6 @@ def make(
     return NGram(vocabulary, tuple(out_ids), tuple(out_prob), tuple(out_backoff))
 
 
-def cut_order(model: NGram, order: int) -> NGram:
-    """The same model without n-grams longer than `order`, renormalised by nothing: exact prefix."""
-    if order >= model.order:
-        return model
-    return NGram(
-        model.words, model.ids[:order], model.log_prob[:order], model.log_backoff[: order - 1]
-    )
-
-
 def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
     """The model conditioned on the next word being in `vocabulary` (or the sentence end).
 
