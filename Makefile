@@ -32,7 +32,7 @@ run: env
 	$(BIN)/asrscope demo --folder $(BUILD)/demo
 
 test: env
-	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: env
 	$(BIN)/ruff check .

@@ -2,182 +2,85 @@
 
 Nothing here names a setting: a new one in the tree appears under its layer with the widget of its
 type, its range, unit and help. A dot marks what can change while a run goes on; what was changed
-but waits for the next run says so.
+but waits for the next run says so. Settings that cannot act beside the others are folded away under
+their layer's heading, and say why when unfolded.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QPushButton,
     QScrollArea,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.audio_choice import AudioChoice
+from app.fields import FIELD_WIDTH, Dot, Field
 from app.pipeline import Pipeline
-from app.theme import font, theme
-from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
-from pipelines.config import Option, Value
-
-LONGEST_SUFFIX = 7
-"""Longer units stand in the tool tip, not in the field."""
-
-FIELD_WIDTH = 98
-UNBOUNDED = 2_000_000_000
+from app.theme import font
+from app.widgets import Elided
+from pipelines.config import Value
 
 
-class Dot(QWidget):
-    """The mark of a setting that can change while a run goes on."""
+class Layer(QWidget):
+    """A heading and its settings, those that cannot act folded away behind a small button."""
 
-    def __init__(self, live: bool, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._live = live
-        self.setFixedSize(QSize(8, 12))
-        if live:
-            self.setToolTip(self.tr("changes while it runs"))
+        self.fields: list[Field] = []
+        label = QLabel(self.tr(name).upper())
+        label.setObjectName("form-layer")
+        label.setFont(font(0.82, strong=True))
+        label.setIndent(0)
+        self.more = QToolButton()
+        self.more.setObjectName("form-more")
+        self.more.setCheckable(True)
+        self.more.setFont(font(0.82))
+        self.more.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.more.toggled.connect(lambda _: self.fold())
+        self.more.hide()
+        heading = QHBoxLayout()
+        heading.setSpacing(0)
+        heading.addWidget(label, 1)
+        heading.addWidget(self.more)
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 8, 0, 0)
+        self.column.setSpacing(5)
+        self.column.addLayout(heading)
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the dot, or nothing."""
-        if not self._live:
-            return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme().color("accent"))
-        painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
-        painter.end()
+    def add(self, field: Field) -> None:
+        """Append a setting."""
+        self.fields.append(field)
+        self.column.addWidget(field)
 
-
-class Field(QWidget):
-    """One setting: dot, title, the widget of its type, and the mark *on next run*."""
-
-    edited = Signal(str, object)
-
-    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.option = option
-        self.title = QLabel(self.tr(option.title))
-        self.title.setWordWrap(True)
-        self.waiting = QLabel(self.tr("on next run"))
-        self.waiting.setObjectName("muted")
-        self.waiting.setFont(font(0.85))
-        self.waiting.hide()
-        self.editor = self._make_editor()
-        self.editor.setObjectName(f"option-{option.key}")
-        self.editor.setAccessibleName(self.tr(option.title))
-        self.editor.setAccessibleDescription(option.help)
-        self.title.setBuddy(self.editor)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addStretch(1)
-        words.addWidget(self.title)
-        words.addWidget(self.waiting)
-        words.addStretch(1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(Dot(option.live))
-        row.addLayout(words, 1)
-        row.addWidget(self.editor)
-        self.setToolTip(self._tip())
-
-    def _tip(self) -> str:
-        option = self.option
-        parts = [f"<b>{option.title}</b><br>{option.help}"]
-        if option.minimum is not None and option.maximum is not None:
-            bounds = f"{option.minimum:g} … {option.maximum:g} {option.unit}".strip()
-            parts.append(self.tr("Range: {0}").format(bounds))
-        elif option.unit:
-            parts.append(self.tr("Unit: {0}").format(option.unit))
-        live = self.tr("changes while it runs")
-        parts.append(live if option.live else self.tr("is taken at the next run"))
-        parts.append(f"<code>--set {option.key}={option.default}</code>")
-        return "<br>".join(parts)
-
-    def _make_editor(self) -> QWidget:
-        option = self.option
-        suffix = f" {option.unit}" if 0 < len(option.unit) <= LONGEST_SUFFIX else ""
-        if option.type == "bool":
-            switch = Switch(small=True)
-            switch.toggled.connect(self._edited)
-            return switch
-        if option.type == "choice":
-            choice = ChoiceBox()
-            for value in option.choices:
-                choice.addItem(str(value), value)
-            choice.setEnabled(len(option.choices) > 1)
-            choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
-            choice.setFixedWidth(FIELD_WIDTH)
-            return choice
-        if option.type == "int":
-            whole = WholeBox()
-            whole.setRange(
-                int(-UNBOUNDED if option.minimum is None else option.minimum),
-                int(UNBOUNDED if option.maximum is None else option.maximum),
-            )
-            whole.set_unit(suffix)
-            whole.valueChanged.connect(self._edited)
-            whole.setFixedWidth(FIELD_WIDTH)
-            return whole
-        if option.type == "float":
-            real = RealBox()
-            real.setRange(
-                -UNBOUNDED if option.minimum is None else option.minimum,
-                UNBOUNDED if option.maximum is None else option.maximum,
-            )
-            real.setSuffix(suffix)
-            real.valueChanged.connect(self._edited)
-            real.setFixedWidth(FIELD_WIDTH)
-            return real
-        line = QLineEdit()
-        line.editingFinished.connect(lambda: self._edited(line.text()))
-        line.setFixedWidth(FIELD_WIDTH)
-        return line
-
-    def _edited(self, value: Value) -> None:
-        self.edited.emit(self.option.key, value)
-
-    def show_value(self, value: Value) -> None:
-        """Show a value without telling anybody."""
-        editor = self.editor
-        blocked = editor.blockSignals(True)
-        if isinstance(editor, Switch):
-            editor.setChecked(bool(value))
-            editor.update()
-        elif isinstance(editor, ChoiceBox):
-            editor.setCurrentIndex(editor.findText(str(value)))
-        elif isinstance(editor, WholeBox):
-            editor.setValue(int(value))
-        elif isinstance(editor, RealBox):
-            editor.setValue(float(value))
-        elif isinstance(editor, QLineEdit):
-            editor.setText(str(value))
-        editor.blockSignals(blocked)
-
-    def show_waiting(self, waits: bool) -> None:
-        """Mark that the value takes effect only with the next run."""
-        self.waiting.setVisible(waits)
-
-    def show_acting(self, acts: bool) -> None:
-        """Dim the title when the switch that this setting hangs on is off."""
-        self.title.setObjectName("" if acts else "muted")
-        self.title.style().unpolish(self.title)
-        self.title.style().polish(self.title)
+    def fold(self) -> None:
+        """Show what can act, and the rest when asked for."""
+        shown = self.more.isChecked()
+        idle = [field for field in self.fields if field.obstacle is not None]
+        for field in self.fields:
+            field.setVisible(field.obstacle is None or shown)
+        self.more.setVisible(bool(idle))
+        self.more.setText(self.tr("{0} idle {1}").format(len(idle), "▴" if shown else "▾"))
+        tip = self.tr("Cannot act beside the other settings: {0}")
+        names = ", ".join(field.title.text() for field in idle)
+        self.more.setToolTip(tip.format(names))
+        self.more.setAccessibleName(tip.format(names))
 
 
 class PipelineForm(QFrame):
     """The card at the left: speech, then every setting grouped by layer."""
 
     choose_audio = Signal()
+    looked_at = Signal()
 
     def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -207,17 +110,18 @@ class PipelineForm(QFrame):
         column = QVBoxLayout(rows)
         column.setContentsMargins(0, 0, 8, 0)
         column.setSpacing(5)
-        layer = None
+        self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
-            if option.layer != layer:
-                self._add_layer(column, option.layer, first=layer is None)
-                if layer is None:
-                    column.addLayout(self._speech_row())
-                layer = option.layer
+            layer = self.layers.get(option.layer)
+            if layer is None:
+                layer = self.layers[option.layer] = Layer(option.layer)
+                if len(self.layers) == 1:
+                    layer.column.addLayout(self._speech_row())
+                column.addWidget(layer)
             field = Field(option)
             field.edited.connect(pipeline.set)
             self.fields[option.key] = field
-            column.addWidget(field)
+            layer.add(field)
         column.addStretch(1)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -241,15 +145,13 @@ class PipelineForm(QFrame):
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
+        pipeline.absent_changed.connect(self._refresh_marks)
         self.refresh()
 
-    def _add_layer(self, column: QVBoxLayout, name: str, *, first: bool) -> None:
-        label = QLabel(self.tr(name).upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.82, strong=True))
-        label.setIndent(0)
-        column.addSpacing(2 if first else 8)
-        column.addWidget(label)
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """Somebody may want to choose a device soon."""
+        super().enterEvent(event)
+        self.looked_at.emit()
 
     def _speech_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -287,10 +189,19 @@ class PipelineForm(QFrame):
         self._refresh_marks()
 
     def _refresh_marks(self) -> None:
+        pipeline = self.pipeline
         for key, field in self.fields.items():
-            field.show_waiting(self.pipeline.waits(key))
-            switch = field.option.switched_by
-            field.show_acting(not switch or bool(self.pipeline.value(switch)))
-        name = self.pipeline.preset.name
-        changed = self.tr("{0}, changed") if self.pipeline.differs() else "{0}"
+            option = field.option
+            sentence = pipeline.obstacle(key)
+            choices = {c: why for c in option.choices if (why := pipeline.obstacle(key, c))}
+            chosen = choices.get(pipeline.value(key), "") if sentence is None else ""
+            field.show_obstacle(sentence, pipeline.condition(option) if sentence else chosen)
+            field.show_choices(choices)
+            field.show_waiting(pipeline.waits(key))
+            switch = option.switched_by
+            field.show_acting(not switch or bool(pipeline.value(switch)))
+        for layer in self.layers.values():
+            layer.fold()
+        name = pipeline.preset.name
+        changed = self.tr("{0}, changed") if pipeline.differs() else "{0}"
         self._preset.set_full(changed.format(name))

@@ -25,6 +25,7 @@ from app.actions import Registry, key_text
 from app.audio_choice import AudioChoice
 from app.conditions import Conditions
 from app.desk import Desk
+from app.device_probe import DeviceProbe
 from app.figures import figures
 from app.files import Files
 from app.notices import Notices
@@ -64,6 +65,8 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.memory = memory or Memory()
         self.pipeline = self._first_pipeline()
+        self.devices = DeviceProbe(parent=self)
+        self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
         self.notices = Notices()
@@ -123,6 +126,7 @@ class MainWindow(QMainWindow):
             commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             desk.form.choose_audio.connect(self._ask_audio)
+            desk.form.looked_at.connect(self.devices.ask)
             self.pages.addWidget(desk)
             self._fill_menus()
             saved = {key: self.memory.state(key) for key in desk.layout_keys()}
@@ -377,5 +381,6 @@ class MainWindow(QMainWindow):
         self.memory.sync()
         self.hide()
         self.runs.control.shutdown()
+        self.devices.stop()
         self.playhead.close()
         event.accept()

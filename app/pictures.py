@@ -212,6 +212,8 @@ def _prepared(widget: QWidget, size: QSize) -> Iterator[None]:
     if size != was_size:
         widget.resize(size)
     _settle()
+    for view in views:
+        view.settle()
     try:
         if widget.size() != size:
             least = widget.size()

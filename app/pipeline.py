@@ -1,7 +1,7 @@
 """The settings a person edits: those of the next run, and those the running one has now.
 
 A live setting changed during a run is sent to the worker and kept for the next run; any other is
-only kept, and ``waits`` says so. Nothing here knows which settings exist.
+only kept, and ``waits`` says so. But for the two toggles nothing here knows which settings exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from pipelines import presets
 from pipelines.config import Config, ConfigError, Option, Value
 
 SELECTION_KEY = "gmm.selection.enabled"
+METHOD_KEY = "gmm.selection.method"
 SKIP_KEY = "frames.skip"
+KEEPS_ALL = "none"
+"""The method of selection that selects nothing."""
+
 DEFAULT_SKIP = 2
 """What *Frame skipping* switches to when it was never set: every second frame."""
 
@@ -27,6 +31,7 @@ class Pipeline(QObject):
     replaced = Signal()
     asked = Signal(str, object)
     refused = Signal(str, str)
+    absent_changed = Signal()
 
     def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -35,9 +40,11 @@ class Pipeline(QObject):
         self._running: Config | None = None
         self._before: dict[str, Value] = {}
         self._last_skip = DEFAULT_SKIP
+        self._last_method = str(self._by_key[METHOD_KEY].default)
+        self._absent: Mapping[str, Mapping[str, str]] = {}
         self.preset = presets.load(preset)
         self._next: Config = self.preset.config
-        self._note_skip()
+        self._note_used()
 
     @property
     def next(self) -> Config:
@@ -68,26 +75,59 @@ class Pipeline(QObject):
         """Tell whether the settings are no longer those of the chosen preset."""
         return self._next != self.preset.config
 
+    def obstacle(self, key: str, choice: Value | None = None) -> str | None:
+        """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""
+        if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
+            return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
+        why = settings.obstacle(self._next, key, choice)
+        if why or choice is None or choice == self.value(key):
+            return why
+        # What is chosen elsewhere may also stand in the way of this choice.
+        try:
+            settings.check(settings.replace(self._next, key, choice))
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    def condition(self, option: Option) -> str:
+        """Say in a few words with which other settings one acts; empty if with any."""
+        parts = []
+        for key, wanted in option.when.items():
+            names = [
+                str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
+                for value in wanted
+            ]
+            parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
+        return self.tr("with {0}").format("; ".join(parts)) if parts else ""
+
+    def set_absent(self, absent: Mapping[str, Mapping[str, str]]) -> None:
+        """Note which choices this machine lacks: setting → choice → reason."""
+        self._absent = absent
+        self.absent_changed.emit()
+
     def set(self, key: str, value: Value) -> bool:
         """Change a setting; what does not fit is refused with a sentence, and False returned."""
         try:
-            changed = settings.replace(self._next, key, value)
+            changed = settings.check(settings.replace(self._next, key, value))
         except ConfigError as error:
             self.refused.emit(key, str(error))
             self.changed.emit(key, self.value(key))
             return False
+        self._take(key, changed)
+        return True
+
+    def _take(self, key: str, changed: Config) -> None:
         fitted = settings.get(changed, key)
         live = self._by_key[key].live and self.waits(key, fitted)
         if changed == self._next and not live:
-            return True
+            return
         self._next = changed
-        self._note_skip()
+        self._note_used()
         if self._running is not None and live:
             self._before[key] = settings.get(self._running, key)
             self._running = settings.replace(self._running, key, fitted)
             self.asked.emit(key, fitted)
         self.changed.emit(key, fitted)
-        return True
 
     def choose(self, name: str) -> None:
         """Take the settings of a preset for the next run (live ones at once, if one is going)."""
@@ -96,9 +136,11 @@ class Pipeline(QObject):
         if self._running is not None:
             for option in self.options:
                 if option.live:
-                    self.set(option.key, settings.get(wanted, option.key))
+                    # Unchecked: on the way to a preset that fits, two settings may not.
+                    value = settings.get(wanted, option.key)
+                    self._take(option.key, settings.replace(self._next, option.key, value))
         self._next = wanted
-        self._note_skip()
+        self._note_used()
         self.replaced.emit()
 
     def adopt(self, tree: Mapping[str, object], preset: str) -> None:
@@ -115,7 +157,7 @@ class Pipeline(QObject):
         if preset in presets.names():
             self.preset = presets.load(preset)
         self._next = wanted
-        self._note_skip()
+        self._note_used()
         self.replaced.emit()
 
     def run_started(self, config: Config) -> None:
@@ -143,12 +185,23 @@ class Pipeline(QObject):
         return bool(self.value(SELECTION_KEY))
 
     @property
+    def selection_obstacle(self) -> str | None:
+        """Why Gaussian selection cannot be switched now, None if it can."""
+        if why := self.obstacle(SELECTION_KEY):
+            return why
+        # Switching on is what its method must allow.
+        method = self.value(METHOD_KEY)
+        return None if self.selecting else self.obstacle(METHOD_KEY, method)
+
+    @property
     def skipping(self) -> bool:
         """Whether frames are skipped."""
         return int(self.value(SKIP_KEY)) > 1
 
     def set_selecting(self, on: bool) -> None:
-        """Switch Gaussian selection."""
+        """Switch Gaussian selection; where its method keeps them all, to the last one that selects."""
+        if on and self.value(METHOD_KEY) == KEEPS_ALL:
+            self.set(METHOD_KEY, self._last_method)
         self.set(SELECTION_KEY, on)
 
     def set_skipping(self, on: bool) -> None:
@@ -159,17 +212,15 @@ class Pipeline(QObject):
         """Say in a few words what Gaussian selection does now."""
         if not self.selecting:
             return self.tr("off: all Gaussians")
-        method = str(self.value("gmm.selection.method"))
+        method = str(self.value(METHOD_KEY))
+        if method == KEEPS_ALL:
+            return self.tr("method none: all Gaussians")
         details = [method]
         for option in self.options:
-            prefix, _, name = option.key.rpartition(".")
-            if prefix == "gmm.selection" and option.type in ("int", "float"):
-                used = (
-                    name.startswith(method.replace("-", "_"))
-                    or name == method.split("-", maxsplit=1)[0]
-                )
-                if used:
-                    details.append(f"{self.value(option.key)} {option.unit}".strip())
+            if METHOD_KEY in option.when and self.obstacle(option.key) is None:
+                value = self.value(option.key)
+                number = f"{value:g}" if isinstance(value, float) else str(value)
+                details.append(f"{number} {option.unit or option.title.lower()}")
         return " · ".join(details)
 
     def skipping_text(self) -> str:
@@ -178,10 +229,13 @@ class Pipeline(QObject):
         if skip <= 1:
             return self.tr("off: every frame scored")
         rule = self.value("frames.rule")
+        if rule == "conditional":
+            return self.tr("skips up to {0} in a row that are alike").format(skip - 1)
         ordinal = {2: self.tr("2nd"), 3: self.tr("3rd")}.get(skip, self.tr("{0}th").format(skip))
         return self.tr("scores every {0}, {1} between").format(ordinal, rule)
 
-    def _note_skip(self) -> None:
-        skip = int(self.value(SKIP_KEY))
-        if skip > 1:
+    def _note_used(self) -> None:
+        if (skip := int(self.value(SKIP_KEY))) > 1:
             self._last_skip = skip
+        if (method := str(self.value(METHOD_KEY))) != KEEPS_ALL:
+            self._last_method = method

@@ -18,6 +18,14 @@ QFrame[bar="true"] { background: $card; border: none; }
 #status-line { border-top: 1px solid $border; }
 #card-note, #muted, #form-layer, #status-line QLabel { color: $muted; }
 #form-layer { border-bottom: 1px solid $border; padding-bottom: 3px; }
+#form-more {
+    background: transparent; color: $muted; border: none; border-bottom: 1px solid $border;
+    border-radius: 0; padding: 0 0 3px 6px;
+}
+#form-more:hover, #form-more:focus, #form-more:checked { color: $text; background: transparent; }
+#form-more:focus { border-bottom: 1px solid $accent; }
+#path-button { background: transparent; border: none; padding: 0 0 4px 0; color: $muted; }
+#path-button:hover, #path-button:focus { color: $text; background: $hover; }
 #big-figure { color: $text; }
 #danger-text { color: $danger; }
 
@@ -62,6 +70,7 @@ QComboBox:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabl
 }
 QComboBox::drop-down { border: none; width: 14px; }
 QComboBox::down-arrow { image: none; }
+QComboBox QAbstractItemView::item:disabled { color: $muted; }
 QComboBox QAbstractItemView {
     background: $card; color: $text; border: 1px solid $border; outline: none;
     selection-background-color: $accent; selection-color: $on_accent;

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from app.actions import Registry
 from app.figures import Figures, clock_text, rtf_text
 from app.icons import icon
-from app.pipeline import Pipeline
+from app.pipeline import SKIP_KEY, Pipeline
 from app.theme import Tokens, font, theme, theme_changed
 from app.widgets import ChoiceBox, Elided, Switch
 from pipelines import presets
@@ -47,6 +47,7 @@ class LiveToggle(QWidget):
         self.subtitle = Elided()
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
+        self._tip = tip
         self.setToolTip(tip)
         self.setMinimumWidth(118)
         self.setMaximumWidth(TOGGLE_WIDTH)
@@ -65,8 +66,10 @@ class LiveToggle(QWidget):
         """As wide as there is room: a switch must not move because a text beside it changed."""
         return QSize(TOGGLE_WIDTH, super().sizeHint().height())
 
-    def show_state(self, on: bool, text: str) -> None:
-        """Show the state without telling anybody."""
+    def show_state(self, on: bool, text: str, obstacle: str | None) -> None:
+        """Show the state without telling anybody; `obstacle`: why it cannot be switched now."""
+        self.switch.setEnabled(obstacle is None)
+        self.setToolTip(obstacle or self._tip)
         blocked = self.switch.blockSignals(True)
         self.switch.setChecked(on)
         self.switch.blockSignals(blocked)
@@ -223,8 +226,9 @@ class TopBar(QFrame):
     def refresh(self) -> None:
         """Show toggles, preset and device as the settings are."""
         line = self._pipeline
-        self.selection.show_state(line.selecting, line.selection_text())
-        self.skipping.show_state(line.skipping, line.skipping_text())
+        selecting, skipping = line.selection_obstacle, line.obstacle(SKIP_KEY)
+        self.selection.show_state(line.selecting, line.selection_text(), selecting)
+        self.skipping.show_state(line.skipping, line.skipping_text(), skipping)
         self.preset.setCurrentIndex(self.preset.findData(line.preset.name))
         self.preset.setToolTip(line.preset.description)
         parts = [str(line.value("device")).upper()]

@@ -21,6 +21,7 @@ from pipelines.decode import Decoder
 from pipelines.playlist import Item
 from pipelines.recogniser import Progress, Recogniser
 from pipelines.run import Journal
+from pipelines.scoring import Prepared
 
 WARM_UP_PASSES = 1
 """Passes that do not count."""
@@ -54,6 +55,7 @@ class Interleaved:
         repeat: int,
         warm_up: int = WARM_UP_PASSES,
         progress: Progress = lambda stage, fraction: None,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         for key in differences(a.config, b.config):
             if key in UNCOMPARED:
@@ -63,8 +65,11 @@ class Interleaved:
         self._arms = (a, b)
         self._repeat = repeat
         self._warm_up = warm_up
-        self._progress = progress
+        self._progress, self._cancelled = progress, cancelled
+        for arm in (a, b):
+            settings.check(arm.config)
         self.recognisers: list[Recogniser] = []
+        self._prepared: list[Prepared] = []
         self.about: dict[str, Any] = {"ab": self._description(None)}
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
@@ -72,6 +77,11 @@ class Interleaved:
         a, b = self._arms
         shared = all(settings.option(key).live for key in differences(a.config, b.config))
         self.recognisers = [recogniser, recogniser if shared else build(b.config)]
+        # A turn is no place to make shortlists in, nor to look for them on disk.
+        self._prepared = [
+            one.scorer.make_ready(arm.config, self._progress, self._cancelled)
+            for one, arm in zip(self.recognisers, self._arms, strict=True)
+        ]
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
         """Warm up, then decode every item `repeat` times by each arm."""
@@ -91,7 +101,7 @@ class Interleaved:
                 journal.meta("ab", self._description(decoder.frame))
             config, recogniser = self._arms[number].config, self.recognisers[number]
             if recogniser.config != config:
-                recogniser.configure(config)
+                recogniser.configure(config, self._prepared[number])
             decoder.switch(recogniser, number)
             if pools is not None:
                 pools.limit(limits=config.threads)

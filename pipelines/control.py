@@ -37,22 +37,33 @@ class Control:
 
     def __init__(self) -> None:
         self.frame = 0  # written by the decode loop alone
+        self.config = Config()
+        """With every change asked for so far; whoever starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
         self._stopping = threading.Event()
 
     def ask(self, key: str, value: Value) -> None:
-        """Ask for a live setting to change; ConfigError when it cannot change while running."""
+        """Ask for a live setting to change.
+
+        ConfigError when it cannot change while running, or cannot act beside the others as they are or
+        have been asked to become.
+        """
         option = settings.option(key)
         if not option.live:
             raise ConfigError(
                 f"{key} cannot change while a run goes on; it is taken at the next start."
             )
-        fitted = settings.get(settings.replace(Config(), key, value), key)
-        self._requests.append(Change(key, fitted, self.frame))
+        self.config = settings.check(settings.replace(self.config, key, value))
+        self._requests.append(Change(key, settings.get(self.config, key), self.frame))
 
     def mark(self, text: str) -> None:
         """Leave a mark where the loop is now."""
         self._requests.append(Mark(text, self.frame))
+
+    @property
+    def asked(self) -> bool:
+        """Whether `take` would return anything."""
+        return bool(self._requests)
 
     def take(self) -> list[Change | Mark]:
         """The requests made since the last call, oldest first."""

@@ -4,26 +4,39 @@ Spans of group `decode` tile the time spent on decoding without a gap: one for w
 utterance (reading audio, features, spread over all its frames) and one for each block. What their
 leaves (front end, scoring, search) do not cover is overhead. Waiting for the pace is `idle`; what is
 done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
+
+A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
+since what is wanted of a frame is known only when the search has done the one before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from pipelines import audio, wer
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.control import Control, Mark
+from pipelines.live import Asked, LiveChanges
 from pipelines.playlist import Item
 from pipelines.recogniser import Recogniser
+from pipelines.scoring import MAX_FRAMES, with_context
+from pipelines.tally import Tally
 from pipelines.unrecorded import Unrecorded
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
 FRAME_S = 0.01  # hop of the front end
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
+TALLIED_FROM = 4
+"""Frames from which adding spans up costs less than recording them one by one."""
 
+Array = np.ndarray[Any, Any]
 Word = tuple[str, int, int]  # word, first frame of the run, frames
 
 
@@ -39,6 +52,7 @@ class Decoded:
     errors: int | None
     reference_words: int | None
     complete: bool
+    alternatives: dict[str, Any] | None = None  # nbest and confidences, as JSON values
 
 
 @dataclass
@@ -71,6 +85,8 @@ class Decoder:
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
         self._pace_start: tuple[int, int] | None = None
+        self._tally = Tally() if isinstance(lane, Lane) else None
+        self._live = LiveChanges()
         recogniser.register(recorder)
         self._stage = {
             name: recorder.stage(name, group)
@@ -106,14 +122,17 @@ class Decoder:
 
     def run(self, items: Iterable[Item]) -> Result:
         """Decode `items` until they end or somebody asks to stop."""
-        for item in items:
-            if self._stopping:
-                break
-            try:
-                self._utterance(item)
-            except audio.AudioError as error:
-                self.result.refused.append(str(error))
-                self._journal.marker("error", str(error), self._frame)
+        try:
+            for item in items:
+                if self._stopping:
+                    break
+                try:
+                    self._utterance(item)
+                except audio.AudioError as error:
+                    self.result.refused.append(str(error))
+                    self._journal.marker("error", str(error), self._frame)
+        finally:
+            self._live.cancel(wait=True)
         return self.result
 
     def _utterance(self, item: Item) -> None:
@@ -143,6 +162,8 @@ class Decoder:
         self._epochs = [self._epoch]
         recogniser.scorer.reset()
         recogniser.search.start(first)
+        features = with_context(features, recogniser.scorer.context)
+        beyond = sum(recogniser.scorer.context)
         if self._pace_start is None:
             self._pace_start = (clock(), first)
         partial_due = clock() + PARTIAL_EVERY_NS
@@ -151,8 +172,17 @@ class Decoder:
             self._follow_requests()
             begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
-            scores = recogniser.scorer.score(features[begin : begin + count], self._frame, lane)
-            recogniser.search.advance(scores, self._frame, lane)
+            block = features[begin : begin + count + beyond]
+            if recogniser.scorer.lazy:
+                self._take_turns(block)
+            else:
+                scores = recogniser.scorer.score(block, self._frame, lane)
+                after = begin + count
+                if after < n_frames:
+                    ahead = min(recogniser.config.block, n_frames - after) + beyond
+                    following = features[after : after + ahead]
+                    recogniser.score_ahead(following, self._frame + count, lane)
+                recogniser.search.advance(scores, self._frame, lane)
             complete = begin + count == n_frames
             last = complete or self._stopping
             words = []
@@ -164,8 +194,11 @@ class Decoder:
                 partial_due = tile + PARTIAL_EVERY_NS
             now = clock()
             lane.put(stage["decode.block"], tile, now, self._frame, count)
+            self._govern(now, count, now - tile)
             wall_ns += now - tile
             self._frame += count
+            for notice in recogniser.take_notices():
+                self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
             tile = now
             if last:
@@ -173,6 +206,33 @@ class Decoder:
             if recogniser.config.pace > 0:
                 tile = self._keep_pace(now)
         self._done(item, utterance, words, wall_ns, first, complete)
+
+    def _govern(self, now: int, frames: int, spent_ns: int) -> None:
+        """Let the search's governor, if it is on, set the beam by how long the last block took."""
+        search = self.recogniser.search
+        if not self.recogniser.config.search.governor:
+            return
+        cutoff = search.cutoff if math.isfinite(search.cutoff) else None
+        self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
+        search.spent(frames, spent_ns)
+
+    def _take_turns(self, block: Array) -> None:
+        """Score and search frame by frame, the scorer told each time what the search wants."""
+        scorer, search = self.recogniser.scorer, self.recogniser.search
+        beyond = sum(scorer.context)
+        for at in range(0, len(block) - beyond, MAX_FRAMES):
+            part, first = block[at : at + MAX_FRAMES + beyond], self._frame + at
+            n = len(part) - beyond
+            tally = self._tally if n >= TALLIED_FROM else None
+            steps = tally or self._lane
+            start = self._clock()
+            state = scorer.prepare(part, first, steps)
+            for t in range(n):
+                row = scorer.frame(state, t, search.wanted(steps))
+                search.advance(row[None], first + t, steps)
+            if tally is not None:
+                assert isinstance(self._lane, Lane)
+                tally.pour(self._lane, start, first, n)
 
     def _done(
         self,
@@ -197,6 +257,17 @@ class Decoder:
             )
         else:
             self._journal.utterance_partial(utterance, hypothesis, words)
+        search = self.recogniser.search
+        if search.lost:
+            text = f"{item.name}: no token survived; the words are those heard until then."
+            self._journal.marker("error", text, self._frame)
+        alternatives = None
+        if complete and self.recogniser.config.search.lattice:
+            alternatives = {
+                "nbest": [{"hypothesis": " ".join(h.words), "cost": h.cost} for h in search.nbest],
+                "confidences": search.confidences,
+            }
+            self._journal.meta(f"alternatives/{utterance}", alternatives)
         self.result.wall_ns += wall_ns
         self.result.utterances.append(
             Decoded(
@@ -208,34 +279,39 @@ class Decoder:
                 errors,
                 reference_words,
                 complete,
+                alternatives,
             )
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
 
     def _follow_requests(self) -> None:
-        """Apply what was asked for since the last block, as one new configuration."""
-        changes = []
+        """Take what was asked for since the last block; apply what can act now, as one new configuration."""
+        if not self._control.asked and not self._live.waiting:
+            return
+        asked = []
         for request in self._control.take():
             if isinstance(request, Mark):
                 self._journal.marker("user", request.text, request.asked_frame)
             else:
-                changes.append(request)
-        if not changes:
+                text = f"{settings.option(request.key).title}: {_shown(request.value)}"
+                marker = self._journal.marker(
+                    "option", text, request.asked_frame, request.key, request.value
+                )
+                asked.append(Asked(request, marker))
+        before = self.recogniser.config
+        due = self._live.due(before, asked, self.recogniser.scorer)
+        for sentence in self._live.take_failures():
+            self._journal.marker("error", sentence, self._frame)
+            self._control.config = self._live.wanted(before)
+        if due is None:
             return
-        before = config = self.recogniser.config
-        for change in changes:
-            config = settings.replace(config, change.key, change.value)
-        self.recogniser.configure(config)
-        self._begin_epoch(config, self._epoch + 1)
+        self.recogniser.configure(due.config, due.prepared)
+        self._begin_epoch(due.config, self._epoch + 1)
         self._epochs.append(self._epoch)
-        if config.pace != before.pace:
+        if due.config.pace != before.pace:
             self._pace_start = (self._clock(), self._frame)
-        for change in changes:
-            text = f"{settings.option(change.key).title}: {_shown(change.value)}"
-            marker = self._journal.marker(
-                "option", text, change.asked_frame, change.key, change.value
-            )
-            self._journal.marker_applied(marker, self._frame, self._epoch)
+        for one in due.changes:
+            self._journal.marker_applied(one.marker, self._frame, self._epoch)
 
     def _begin_epoch(self, config: Config, epoch: int) -> None:
         self._lane.epoch = self._epoch = epoch

@@ -6,17 +6,17 @@ Which changes exist for which stage is said here, next to the reasons why others
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 from pipelines import audio, presets
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.models import sphinx
+from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.recogniser import Progress
 from pipelines.rerun import Arm, Stretch, alternate, interleave, ratio
@@ -36,6 +36,7 @@ TYPICAL_L2: Final = 1 << 20
 ALONE_S: Final = 3.0
 """Audio that the scorer alone goes through per round."""
 
+COMPONENTS: Final = "gmm.components"
 ON_WHOLE_UTTERANCES: Final = "the front end works on whole utterances, whatever the block"
 SERIAL: Final = "it runs on one thread, whatever `threads` says"
 
@@ -69,7 +70,7 @@ def changes(config: Config, stage: str, group: str, per_work: str = "") -> list[
     return [
         _block(config, group, "block ×2", 2 * config.block),
         _block(config, group, "block ×½", config.block // 2),
-        Change("dtype halved", unavailable="the kernels compute in float32 only"),
+        _shorter(config, group),
         _threads(config, stage, group, +1),
         _threads(config, stage, group, -1),
         _smaller(config, group, per_work),
@@ -103,6 +104,39 @@ def _threads(config: Config, stage: str, group: str, step: int) -> Change:
     return Change(name, f"threads {config.threads} → {threads}", changed)
 
 
+def _shorter(config: Config, group: str) -> Change:
+    """Parameters of fewer bits: on a device half as many, on the processor a quarter (8-bit components)."""
+    name = "dtype halved"
+    if group != "scoring":
+        return Change(name, unavailable="only scoring has numbers of another type to choose from")
+    if config.device != "cpu":
+        changed, text = _other(config, "placement.dtype", "fp32", "bf16")
+    elif _owns_gaussians(config):
+        changed, text = _other(config, "gmm.component", "full", "int8")
+    else:
+        return Change(name, unavailable="the kernels of tied mixtures compute in float32 only")
+    return Change(name, text, changed) if changed else Change(name, unavailable=text)
+
+
+def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | None, str]:
+    """`config` with choice `wanted` in place of the usual one and what that says; or None and why not."""
+    now = settings.get(config, key)
+    if now != usual:
+        return None, f"{key} is {now} already"
+    if why := settings.obstacle(config, key) or settings.obstacle(config, key, wanted):
+        return None, why.rstrip(".")
+    try:
+        changed = settings.check(settings.replace(config, key, wanted))
+    except settings.ConfigError as error:
+        return None, str(error).rstrip(".")
+    return changed, f"{key.rpartition('.')[2]} {now} → {wanted}"
+
+
+def _owns_gaussians(config: Config) -> bool:
+    """Whether each senone has Gaussians of its own, of a number that can be set."""
+    return settings.obstacle(config, COMPONENTS) is None
+
+
 def _smaller(config: Config, group: str, per_work: str) -> Change:
     name = "model shrunk"
     if group == "frontend":
@@ -110,7 +144,13 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
     if group == "scoring":
         if not per_work:
             return Change(name, unavailable="it counts no work that times could be divided by")
-        return Change(name, alone=True, per=per_work)
+        if not _owns_gaussians(config):
+            return Change(name, alone=True, per=per_work)
+        components = config.gmm.components
+        if components // 2 < (settings.option(COMPONENTS).minimum or 1):
+            return Change(name, unavailable=f"a model has no fewer than {components} components")
+        changed = settings.replace(config, COMPONENTS, components // 2)
+        return Change(name, f"components {components} → {components // 2}", changed, per_work)
     small = presets.load(SMALL_PRESET).config.graph
     if group != "search" or not per_work:
         return Change(name, unavailable="it has no data of a size that could be changed")
@@ -182,17 +222,24 @@ def _row(arm: Arm, stage: str) -> StageRow | None:
     return next((row for row in rows if row.name == stage), None)
 
 
-def fewer_codebooks(model: AcousticModel, count: int) -> Any:
+def fewer_codebooks(model: AcousticModel, count: int) -> AcousticModel:
     """What scoring reads of `model`, with its first `count` codebooks and their senones alone."""
     chosen = model.senone_codebook < count
-    return SimpleNamespace(
-        n_codebooks=count,
-        n_densities=model.n_densities,
+    definition = dataclasses.replace(
+        model.mdef,
         n_senones=int(chosen.sum()),
+        n_ci_senones=int(chosen[: model.mdef.n_ci_senones].sum()),
+        senone_phone=model.mdef.senone_phone[chosen],
+        senone_state=model.mdef.senone_state[chosen],
+    )
+    return dataclasses.replace(
+        model,
+        mdef=definition,
         means=model.means[:count],
         variances=model.variances[:count],
         weights=model.weights[:, :, chosen],
         senone_codebook=model.senone_codebook[chosen],
+        checksum=f"{model.checksum}, {count} codebooks",
     )
 
 
@@ -203,7 +250,7 @@ def _with_fewer_codebooks(
 
     Both without the search: nothing but the scorer's own data then drives its data out of the caches.
     """
-    model = sphinx.load(sphinx.default_directory())
+    model = opening.open_model(config)
     whole = block_bytes(pack(model), config.block)
     count = int(model.n_codebooks * CACHE_SHARE * _second_level() / whole)
     if not 1 <= count < model.n_codebooks:

@@ -22,6 +22,16 @@ COUNTED: Final = ("block", "frames.", "gmm.")
 FREE: Final = ("pace", "loop")
 """Settings that change when frames come, and not what they cost."""
 
+NOT_COUNTED: Final = (
+    (
+        "gmm.senones",
+        ("asked", "ci", "asked-ci"),
+        "which senones are left out depends on what is said",
+    ),
+    ("frames.rule", ("conditional",), "which frames are skipped depends on what is said"),
+)
+"""Choices whose work is not that on the noise which is counted: (setting, choices, why)."""
+
 NO_MODEL: Final = {
     "search.": "how many tokens survive under another setting is not in a session of one",
     "graph.": "how many tokens another graph keeps alive is not in a session of this one",
@@ -38,13 +48,14 @@ def changed(
         for option in settings.options()
         if settings.get(before, option.key) != settings.get(after, option.key)
     ]
-    without = [_no_model(key) for key in keys if not _modelled(key)]
+    uncounted = _not_counted(before) or _not_counted(after)
+    without = [_no_model(key, uncounted) for key in keys if not _modelled(key, uncounted)]
     if not keys:
         sentence = "The session ran with these settings already."
         return Prediction(
             prediction.audio_s, prediction.lines, (*prediction.assumptions, sentence)
         ), without
-    if any(_starts(key, COUNTED) for key in keys):
+    if uncounted is None and any(_starts(key, COUNTED) for key in keys):
         # Threads are a model of their own: both sides are counted with those of the session.
         same = settings.replace(after, "threads", before.threads)
         found = rerun.counted({"before": before, "after": same}, peaks)
@@ -62,11 +73,22 @@ def _starts(key: str, names: tuple[str, ...]) -> bool:
     return any(key == name or (name.endswith(".") and key.startswith(name)) for name in names)
 
 
-def _modelled(key: str) -> bool:
-    return key == "threads" or _starts(key, (*COUNTED, *FREE))
+def _not_counted(config: Config) -> str | None:
+    """Why counting on noise says nothing of `config`; None where it does."""
+    for key, choices, why in NOT_COUNTED:
+        skips = key != "frames.rule" or config.frames.skip > 1
+        if skips and settings.get(config, key) in choices:
+            return why
+    return None
 
 
-def _no_model(key: str) -> str:
+def _modelled(key: str, uncounted: str | None) -> bool:
+    counted = uncounted is None and _starts(key, COUNTED)
+    return key == "threads" or counted or _starts(key, FREE)
+
+
+def _no_model(key: str, uncounted: str | None) -> str:
     reasons = (why for branch, why in NO_MODEL.items() if key.startswith(branch))
-    why = next(reasons, "its effect on cost is known only by running it")
+    default = uncounted if uncounted and _starts(key, COUNTED) else None
+    why = next(reasons, default or "its effect on cost is known only by running it")
     return f"There is no model of {key}: {why}. Only --check tells."

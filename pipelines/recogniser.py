@@ -12,10 +12,13 @@ from dataclasses import dataclass
 
 from pipelines import audio
 from pipelines.config import Config
+from pipelines.device import DeviceWork, open_device
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.models import dictionary, sphinx
-from pipelines.scoring import Scorer, build_scorer
+from pipelines.models.opening import open_model
+from pipelines.scoring import Prepared, Scorer, build_scorer
+from pipelines.scoring.device_scorer import Array, DeviceScorer
 from pipelines.search import compile as graphs
+from pipelines.search.device_viterbi import DeviceViterbi
 from pipelines.search.viterbi import Viterbi
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -30,13 +33,29 @@ class Recogniser:
     config: Config
     frontend: Mfcc
     scorer: Scorer
-    search: Viterbi
+    search: Viterbi | DeviceViterbi
+    origin: str = ""
+    """Where the acoustic model's parameters come from, in words."""
 
-    def configure(self, config: Config) -> None:
-        """Take over live settings, from the next block on."""
+    def configure(self, config: Config, prepared: Prepared | None = None) -> None:
+        """Take over live settings, from the next block on.
+
+        `prepared`: what `scorer.make_ready` made for them; without it, what they need is made here.
+        """
         self.config = config
-        self.scorer.configure(config)
+        self.scorer.configure(config, prepared)
         self.search.configure(config.search)
+
+    def score_ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
+        """This block comes next: a scorer on a device may begin with it while the search works."""
+        if isinstance(self.scorer, DeviceScorer):
+            self.scorer.ahead(block, first_frame, lane)
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know, each sentence once."""
+        devices = (DeviceScorer, DeviceViterbi)
+        told = [p.take_notices() for p in (self.scorer, self.search) if isinstance(p, devices)]
+        return [notice for notices in told for notice in notices]
 
     def register(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""
@@ -59,7 +78,7 @@ def build(
 ) -> Recogniser:
     """Make a recogniser ready; spans of group `setup` say where the time went.
 
-    Raises ModelError, LanguageModelError, GraphError (one sentence each) or Cancelled.
+    Raises ModelError, LanguageModelError, GraphError, DeviceError (one sentence each) or Cancelled.
     """
 
     @contextmanager
@@ -72,18 +91,23 @@ def build(
         yield
         lane.put(number, start, recorder.clock())
 
+    devices: dict[str, DeviceWork] = {}
+    for name in sorted({config.device, config.search.device} - {"cpu"}):
+        with step("setup.device", f"opening {name}"):
+            devices[name] = DeviceWork(open_device(name, config.threads), recorder, lane)
     with step("setup.model", "reading the acoustic model"):
-        model = sphinx.load(sphinx.default_directory())
-        words = dictionary.default()
+        model = open_model(config, progress, cancelled)
     with step("setup.graph", "finding the search graph"):
-        graph = graphs.load_or_build(config.graph, model, words, progress, cancelled)
+        graph = graphs.load_or_build(config.graph, model, progress, cancelled)
     with step("setup.compile", "compiling the kernels"):
         frontend = Mfcc(model.feat_params)
-        scorer = build_scorer(config, model)
-        search = Viterbi(graph, config.search)
+        scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
+        search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
+        if config.search.device in devices:
+            search = DeviceViterbi(graph, config.search, devices[config.search.device])
         frontend.warm_up()
         scorer.warm_up()
         search.warm_up()
     if cancelled():
         raise Cancelled
-    return Recogniser(config, frontend, scorer, search)
+    return Recogniser(config, frontend, scorer, search, model.origin)

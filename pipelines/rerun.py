@@ -25,10 +25,10 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.control import Control
 from pipelines.decode import Decoder
-from pipelines.models import sphinx
+from pipelines.models import opening
 from pipelines.playlist import Item
 from pipelines.recogniser import Progress, Recogniser, build
-from pipelines.scoring import build_scorer
+from pipelines.scoring import Prepared, build_scorer, with_context
 from pipelines.unrecorded import Unrecorded
 from profiler.analysis.statistics import Ratio, alternated
 from profiler.errors import BadInput, Cancelled
@@ -199,7 +199,8 @@ def _runners(
         if recogniser is None:
             recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
             made.append((fixed, recogniser))
-        runners.append(_Runner(config, recogniser, peaks))
+        prepared = recogniser.scorer.make_ready(config, progress, cancelled)
+        runners.append(_Runner(config, recogniser, prepared, peaks))
     return runners
 
 
@@ -213,11 +214,13 @@ def _without_live(config: Config) -> Config:
 class _Runner:
     """Decodes by one arm and takes the spans out after each file."""
 
-    def __init__(self, config: Config, recogniser: Recogniser, peaks: Peaks) -> None:
-        self._config, self._recogniser = config, recogniser
+    def __init__(
+        self, config: Config, recogniser: Recogniser, prepared: Prepared, peaks: Peaks
+    ) -> None:
+        self._config, self._recogniser, self._prepared = config, recogniser, prepared
         self._recorder = Recorder()
         self._lane = self._recorder.lane("decode", decode=True)
-        recogniser.configure(config)
+        recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, Unrecorded(), Control())
         self._recording = Recording(
             {stage.id: stage for stage in self._recorder.stages},
@@ -229,7 +232,7 @@ class _Runner:
     def decode(self, item: Item, keep: bool) -> Cells:
         """Decode one file; returns ns by stage and cell, and the wall time under the name ""."""
         if self._recogniser.config != self._config:
-            self._recogniser.configure(self._config)
+            self._recogniser.configure(self._config, self._prepared)
         # Another arm may have made the shared stages known to its own recorder.
         self._recogniser.register(self._recorder)
         first = self._decoder.frame
@@ -313,25 +316,29 @@ class Alone:
         """Score f32 [frames, 39] block by block; the spans are added to the recording."""
         clock, lane = self._recorder.clock, self._lane
         self._scorer.reset()
+        beyond = sum(self._scorer.context)
+        padded = with_context(features, self._scorer.context)
         for at in range(0, len(features), self._block):
-            part = features[at : at + self._block]
+            n = min(self._block, len(features) - at)
             start = clock()
-            self._scorer.score(part, at, lane)
-            lane.put(self._tile, start, clock(), at, len(part))
+            self._scorer.score(padded[at : at + n + beyond], at, lane)
+            lane.put(self._tile, start, clock(), at, n)
         spans = drained(lane)
         self.recording.spans = np.concatenate([self.recording.spans, spans])
         return _cells(spans, self.recording.stages, 0, len(features))
 
 
-def counted(configs: Mapping[str, Config], peaks: Peaks) -> dict[str, Recording]:
+def counted(
+    configs: Mapping[str, Config], peaks: Peaks, cancelled: Callable[[], bool] = lambda: False
+) -> dict[str, Recording]:
     """Run the scorer of each configuration over a few blocks of noise, for its counts and laws.
 
     The times of these recordings say nothing; the number of frames is the same for all.
     """
-    model = sphinx.load(sphinx.default_directory())
     features = np.random.default_rng(0).standard_normal((4 * COUNTED_FRAMES, 39)).astype(np.float32)
     found = {}
     for name, config in configs.items():
+        model = opening.open_model(config, cancelled=cancelled)
         alone = Alone(config, model, peaks)
         alone.score(features)
         found[name] = alone.recording

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
+from pipelines import config as settings
 from pipelines import playlist
 from pipelines.config import Config
 from pipelines.control import Control
@@ -104,6 +105,7 @@ def execute(
     Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
     being decoded, problems end up in the outcome and what was recorded stays.
     """
+    control.config = settings.check(request.config)
     items = playlist.build(request.audio, request.transcripts)
     course = course or Straight(request.repeat)
     recorder = Recorder()
@@ -188,8 +190,13 @@ def _prepare(
         journal.calibration(measured.rows())
         lane.put(stage, start, recorder.clock())
 
+    origins: dict[str, None] = {}
+
     def made(config: Config) -> Recogniser:
-        return build(config, recorder, lane, progress, lambda: control.stopping)
+        recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
+        origins[recogniser.origin] = None
+        journal.meta("acoustic_models", list(origins))
+        return recogniser
 
     recogniser = made(request.config)
     course.prepare(recogniser, made)

@@ -66,6 +66,7 @@ class CountingLane(Lane):
         "_read",
         "_readings",
         "_results",
+        "_sharing",
         "_threads",
         "_until",
         "missed",
@@ -86,6 +87,7 @@ class CountingLane(Lane):
         self._read: Callable[[], bytes] | None = None
         self._threads = 1
         self._until = self._lent_at = 0
+        self._sharing = False
         self._readings: deque[Entry] = deque()
         self._held: list[Entry] = []
         self._results: dict[tuple[int, int], _Total] = {}
@@ -129,8 +131,17 @@ class CountingLane(Lane):
         start = self._mark
         Lane.lap(self, stage, work0, work1, work2)
         if self._read is not None:
-            self._account(stage, self._mark - start, self._mark)
+            # The last stage of a call that timed its own parts shares the reading of the first.
+            self._account(stage, self._mark - start, 0 if self._sharing else self._mark)
+            self._sharing = False
             self._mark = self._clock()
+
+    def lap_before(
+        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
+    ) -> None:
+        """Record one span as Lane.lap_before does; the laps up to the next `lap` share its reading."""
+        Lane.lap_before(self, later_ns, stage, work0, work1, work2)
+        self._sharing = self._read is not None
 
     def lend(self) -> Lent:
         """Hand the ring to a kernel as Lane.lend does."""

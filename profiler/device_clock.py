@@ -22,10 +22,10 @@ LEAST_BASE_NS: Final = 100_000_000
 class DeviceClock(Protocol):
     """A device's events. Times have any origin and need not run at the host's rate.
 
-    `synchronous`: work given to a stream is done when the call returns (a CPU in the device's place).
+    `host_time`: they are the host's own (a processor in the device's place), and need no map.
     """
 
-    synchronous: bool
+    host_time: bool
 
     def record(self, stream: int) -> Any:
         """Enqueue an event behind all that was given to `stream`; returns at once."""

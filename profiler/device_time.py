@@ -38,6 +38,16 @@ LATENCY: Final = "device.latency"
 PAIR_EVERY_NS: Final = 100_000_000
 """Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time even were the rate not known."""
 
+WAITED: Final = Cost(
+    unmodelled="it waits for the device; what the device did meanwhile stands on the device's own lane"
+)
+"""The law of the stages that end in WAIT, but for those of scoring, which have the law of what ran."""
+
+IDLE: Final = Cost(
+    unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host"
+)
+"""The law of LATENCY."""
+
 _LARGEST: Final = (1 << 32) - 1
 
 
@@ -120,11 +130,12 @@ class DeviceTimer:
     """Records what a device does for a run: a lane per stream, and the host's waits on the host's lane.
 
     On the host's lane a wait for stage S becomes spans of the stage "S.wait" (S's group), and waiting
-    while the device ran nothing "device.latency" (group overhead). Giving work to the device is the host's
-    own work: whoever does it records it, and keeps its spans off the waits. With a NullLane nothing is
-    recorded and no event is made. `worst_ns`: by how much mapped times
-    had to be mended because they broke causality (work cannot begin before it was given, nor end after
-    the host saw it done); more than the clock pairs' uncertainty means that the clocks are not linear.
+    while the device ran nothing "device.latency" (group overhead). Where S is scoring, its wait carries the
+    part of S's work that was done meanwhile, so that scoring time can be attributed. Giving work to the
+    device is the host's own work: whoever does it records it, and keeps its spans off the waits. With a
+    NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had to be
+    mended because they broke causality (work cannot begin before it was given, nor end after the host saw
+    it done); more than the clock pairs' uncertainty means that the clocks are not linear.
     """
 
     def __init__(
@@ -140,18 +151,25 @@ class DeviceTimer:
         self._now = recorder.clock
         self._recording = not isinstance(host, NullLane)
         self._lanes = [
-            recorder.lane(name, kind=DEVICE) if self._recording else NullLane(name, DEVICE)
-            for name in streams
+            _lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams
         ]
         self._free = [0] * len(streams)
         self._items: list[_Item] = []
         self._waits: list[Wait] = []
         self._keys = 0
-        self._latency = recorder.stage(LATENCY, "overhead")
-        self._wait_stages: dict[int, int] = {}
+        self._wait_stages: dict[tuple[int | None, int], tuple[int, bool]] = {}
         self._pair_due = 0
-        if self._recording:
+        if self._recording and not device.host_time:
             self._take_pair()
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Nothing that is given in the context is recorded (warming up)."""
+        before, self._recording = self._recording, False
+        try:
+            yield
+        finally:
+            self._recording = before
 
     @contextmanager
     def work(
@@ -175,8 +193,6 @@ class DeviceTimer:
         given, began = self._now(), self._device.record(stream)
         yield
         ended = self._device.record(stream)
-        if self._device.synchronous:
-            self._waits.append(Wait(stream, given, self._now()))
         self._keys += 1
         item = _Item(
             stream,
@@ -216,7 +232,7 @@ class DeviceTimer:
         work = (size, size if pinned else 0, 0)
         with self.work(stage, stream, first_frame, frames, work, transfer=True):
             yield
-        if blocking and not self._device.synchronous:
+        if blocking:
             event = self._items[-1].ended if self._recording else self._device.record(stream)
             self._device.wait(event)
             if self._recording:
@@ -240,18 +256,23 @@ class DeviceTimer:
             return
         done, self._items = self._split()
         idle = not self._items
-        if idle and self._now() >= self._pair_due:
+        if idle and not self._device.host_time and self._now() >= self._pair_due:
             self._take_pair()
         found = [self._mapped(item) for item in done]
         charges = charge(self._waits, found)
         self._waits = []
         waited: dict[int, int] = {}
+        counts = {item.key: item.work for item in done}
         for part in charges:
-            stage = self._latency if part.busy is None else self._wait_stage(part.busy.stage)
-            self._host.put(stage, part.start_ns, part.end_ns, first_frame, frames)
+            stage, counted = self._wait_stage(None if part.busy is None else part.busy.stage)
+            work = (0, 0, 0)
             if part.busy is not None:
                 spent = part.end_ns - part.start_ns
                 waited[part.busy.key] = waited.get(part.busy.key, 0) + spent
+                if counted:
+                    share = spent / (part.busy.end_ns - part.busy.start_ns)
+                    work = _part(counts[part.busy.key], share)
+            self._host.put(stage, part.start_ns, part.end_ns, first_frame, frames, *work)
         for item, busy in zip(done, found, strict=True):
             work0, work1, work2 = item.work
             if item.transfer:
@@ -283,8 +304,7 @@ class DeviceTimer:
         return done, rest
 
     def _mapped(self, item: _Item) -> Busy:
-        to_host, time_ns = self.clock_map.to_host, self._device.time_ns
-        start, end = to_host(time_ns(item.began)), to_host(time_ns(item.ended))
+        start, end = self._host_ns(item.began), self._host_ns(item.ended)
         earliest, latest = max(item.given_ns, self._free[item.stream]), self._now()
         fitted_start = min(max(start, earliest), latest)
         fitted_end = min(max(end, fitted_start), latest)
@@ -292,11 +312,30 @@ class DeviceTimer:
         self._free[item.stream] = fitted_end
         return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
 
-    def _wait_stage(self, stage: int) -> int:
-        if stage not in self._wait_stages:
-            known = self._recorder.stages[stage]
-            self._wait_stages[stage] = self._recorder.stage(known.name + WAIT, known.group)
-        return self._wait_stages[stage]
+    def _host_ns(self, event: Any) -> int:
+        device_ns = self._device.time_ns(event)
+        return device_ns if self._device.host_time else self.clock_map.to_host(device_ns)
+
+    def _wait_stage(self, stage: int | None) -> tuple[int, bool]:
+        """The stage for waits while `stage` ran, or nothing did, and whether it carries work.
+
+        Its law is known by its first span.
+        """
+        key = stage, self._host.epoch
+        if key not in self._wait_stages:
+            recorder, epoch = self._recorder, self._host.epoch
+            counted = False
+            if stage is None:
+                number, law = recorder.stage(LATENCY, "overhead"), IDLE
+            else:
+                known = recorder.stages[stage]
+                counted = known.group == "scoring"
+                names = [f"{name} meanwhile" for name in known.work] if counted else []
+                number = recorder.stage(known.name + WAIT, known.group, names)
+                law = (recorder.cost_of(stage, epoch) if counted else None) or WAITED
+            recorder.cost(number, epoch, law)
+            self._wait_stages[key] = number, counted
+        return self._wait_stages[key]
 
     def _take_pair(self) -> None:
         pair = measure_pair(self._device, self._now)
@@ -305,3 +344,14 @@ class DeviceTimer:
         if len(self.clock_map.pairs) > 3:
             self.clock_map.forget_before(self.clock_map.pairs[-2].device_ns)
         self._pair_due = self._now() + PAIR_EVERY_NS
+
+
+def _part(work: tuple[int, int, int], share: float) -> tuple[int, int, int]:
+    first, second, third = (round(count * share) for count in work)
+    return first, second, third
+
+
+def _lane(recorder: Recorder, name: str) -> Lane:
+    """The lane of a stream; two recognisers that take turns on one device share it."""
+    known = (lane for lane in recorder.lanes if (lane.name, lane.kind) == (name, DEVICE))
+    return next(known, None) or recorder.lane(name, kind=DEVICE)

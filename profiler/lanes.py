@@ -77,6 +77,9 @@ _SLOT_COUNTS: Final = np.dtype(
 RING_RECORDS: Final = 1 << 16
 """Spans a lane holds before it drops: over a second at 50 000 spans/s, emptied every 50 ms."""
 
+LEAST_OUTGOING: Final = 256
+"""Spans that the consumer has room for at first: what a decode records in 50 ms."""
+
 AT, LEFT, DROPPED, N_LENT = range(4)
 """Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one."""
 
@@ -108,6 +111,7 @@ class Lane:
         "_lent",
         "_lent_state",
         "_mark",
+        "_outgoing",
         "_records",
         "_ring",
         "_slots",
@@ -146,6 +150,7 @@ class Lane:
         self._at = 0
         self._stop = capacity * SLOT_BYTES
         self._taken = 0
+        self._outgoing = _Outgoing(self._records, 0, lane_id)
         self._mark = self._block = 0
         self._epoch = self._taken_epoch = 0
         self._epochs: deque[tuple[int, int]] = deque()
@@ -192,6 +197,18 @@ class Lane:
         _pack_lap(self._ring, at, self._mark, end, self._block, work0, work1, work2, stage)
         self._mark = end
         self._at = at + 40
+
+    def lap_before(
+        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
+    ) -> None:
+        """A lap that ended `later_ns` ago: what came after belongs to the laps that follow.
+
+        For a kernel whose stages take turns too quickly for a span each, and which adds up their times.
+        """
+        end = max(self._clock() - later_ns, self._mark)
+        frames, first_frame = self._block & 0xFFFF_FFFF, self._block >> 32
+        self.put(stage, self._mark, end, first_frame, frames, work0, work1, work2)
+        self._mark = end
 
     def lend(self) -> Lent:
         """Hand the ring to a kernel, for `kernel_spans.put`; no `put` or `lap` until `settle`.
@@ -269,27 +286,55 @@ class Lane:
         count = min(self.waiting, limit)
         if count <= 0:
             return b""
-        first = taken % self._slots
-        slots = self._records[first : first + count]
-        if len(slots) < count:
-            rest = self._records[: count - len(slots)]
-            slots = np.frombuffer(slots.tobytes() + rest.tobytes(), SLOT)
-        spans = np.empty(count, SPAN)
-        start = slots["start_ns"]
-        spans["start_ns"] = start
-        spans["duration_ns"] = slots["end_ns"] - start
-        spans["stage"] = slots["stage"]
-        spans["lane"] = self.id
-        spans.view(_SPAN_COUNTS)["c"] = slots.view(_SLOT_COUNTS)["c"]
-        epochs, epoch = spans["epoch"], self._taken_epoch
-        epochs[:] = epoch
+        if self._outgoing.count < count:
+            self._outgoing = _Outgoing(self._records, count, self.id, self._taken_epoch)
+        out, done = self._outgoing, 0
+        while done < count:
+            # Twice where the spans go round the ring's end.
+            first = (taken + done) % self._slots
+            done += out.copy(first, min(count - done, self._slots - first), done)
+        epoch, fresh = self._taken_epoch, bool(self._epochs)
         while self._epochs and self._epochs[0][0] < taken + count:
             since, epoch = self._epochs.popleft()
-            epochs[max(since - taken, 0) :] = epoch
+            out.epoch[max(since - taken, 0) :] = epoch
         self._taken_epoch = epoch
+        spans = out.spans[:count].tobytes()
+        if fresh:
+            out.epoch[:] = epoch
         # Only after the copy may the producer write there again.
         self._taken = taken + count
-        return spans.tobytes()
+        return spans
+
+
+class _Outgoing:
+    """Room for `count` spans of a session as the consumer makes them of slots, and the fields of both by view.
+
+    A round of the writer takes some dozen spans with cold caches: looking up fields by name would take
+    longer than copying them. `epoch` holds what spans have unless it changes among them.
+    """
+
+    __slots__ = ("_counts", "_duration", "_from", "_stage", "_start", "count", "epoch", "spans")
+
+    def __init__(self, ring: np.ndarray, count: int, lane: int, epoch: int = 0) -> None:
+        self.count = max(count, LEAST_OUTGOING)
+        self.spans = np.zeros(self.count, SPAN)
+        self.spans["lane"] = lane
+        self.epoch = self.spans["epoch"]
+        self.epoch[:] = epoch
+        self._start, self._duration = self.spans["start_ns"], self.spans["duration_ns"]
+        self._stage, self._counts = self.spans["stage"], self.spans.view(_SPAN_COUNTS)["c"]
+        self._from = ring["start_ns"], ring["end_ns"], ring["stage"], ring.view(_SLOT_COUNTS)["c"]
+
+    def copy(self, first: int, count: int, to: int) -> int:
+        """Make spans `to` … of `count` slots from `first` on, which do not go round; return `count`."""
+        slots, spans = slice(first, first + count), slice(to, to + count)
+        starts, ends, stages, counts = self._from
+        start = starts[slots]
+        self._start[spans] = start
+        np.subtract(ends[slots], start, self._duration[spans])
+        self._stage[spans] = stages[slots]
+        self._counts[spans] = counts[slots]
+        return count
 
 
 class NullLane:
@@ -323,6 +368,11 @@ class NullLane:
         """Do nothing."""
 
     def lap(self, stage: int, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
+        """Do nothing."""
+
+    def lap_before(
+        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
+    ) -> None:
         """Do nothing."""
 
     def lend(self) -> Lent:

@@ -125,7 +125,8 @@ class Cost:
     plateau. `transferred`: bytes moved between host and device. `threads`: how many share the work, so
     which roofs count. `scattered`: the bytes lie about in memory and each access waits for the one
     before, so that neither roof is expected to explain the time. `unmodelled`: why there is no law, for
-    a stage that has none.
+    a stage that has none. `device`: whose memory the bytes move in ("cuda"; empty: the host's); classes
+    of operations name theirs themselves ("gemm@cuda").
     """
 
     operations: Mapping[str, Linear] = field(default_factory=dict)
@@ -136,6 +137,7 @@ class Cost:
     threads: int = 1
     scattered: bool = False
     unmodelled: str = ""
+    device: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -154,6 +156,7 @@ class Cost:
             "threads": self.threads,
             "scattered": self.scattered,
             "unmodelled": self.unmodelled,
+            "device": self.device,
         }
 
     @classmethod
@@ -176,6 +179,7 @@ class Cost:
             threads,
             values.get("scattered") is True,
             str(values.get("unmodelled", ""))[:LONGEST_REASON],
+            str(values.get("device", ""))[:LONGEST_REASON],
         )
 
 
@@ -241,6 +245,10 @@ class Recorder:
             if self._latest.get((stage_id, epoch)) != cost:
                 self._latest[stage_id, epoch] = cost
                 self.costs.append((stage_id, epoch, cost))
+
+    def cost_of(self, stage_id: int, epoch: int) -> Cost | None:
+        """What `cost` was told last of the stage under `epoch`, or None."""
+        return self._latest.get((stage_id, epoch))
 
     def lane(
         self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane

@@ -21,8 +21,8 @@ STOPPED = 130
 """Exit status after Ctrl+C, as shells have it."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --preset, --config, --set, --audio, --transcripts and --repeat."""
+def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
+    """Add --preset, --config, --set, --audio, --transcripts and, where it means something, --repeat."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})"
@@ -48,9 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.tsv",
         help="what was said: file<TAB>transcript, with a header",
     )
-    parser.add_argument(
-        "--repeat", metavar="N", type=int, default=1, help="decode the files N times"
-    )
+    if repeat:
+        parser.add_argument(
+            "--repeat", metavar="N", type=int, default=1, help="decode the files N times"
+        )
+    else:
+        parser.set_defaults(repeat=1)
 
 
 def preset(arguments: argparse.Namespace) -> Preset:
@@ -62,7 +65,7 @@ def preset(arguments: argparse.Namespace) -> Preset:
     else:
         chosen = presets.load(arguments.preset or presets.DEFAULT)
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
-    config = settings.assign(chosen.config, assignments)
+    config = settings.check(settings.assign(chosen.config, assignments))
     return Preset(chosen.name, chosen.title, chosen.description, config)
 
 

@@ -21,7 +21,9 @@ def report(session: Session) -> dict[str, Any]:
 
     parts = breakdown(session)
     counted = counting.by_stage(session)
-    utterances = [utterance(u) for u in session.utterances]
+    utterances = [
+        utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances
+    ]
     errors = sum(u.errors or 0 for u in session.utterances)
     words = sum(u.reference_words or 0 for u in session.utterances)
     return {
@@ -60,7 +62,8 @@ def report(session: Session) -> dict[str, Any]:
     }
 
 
-def utterance(u: Any) -> dict[str, Any]:
+def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
+    """One utterance's row; `alternatives`: its nbest and word confidences, where they were kept."""
     audio_s = u.audio_s
     wall_s = u.wall_ns / 1e9 if u.wall_ns is not None else None
     return {
@@ -73,6 +76,7 @@ def utterance(u: Any) -> dict[str, Any]:
         "wer": u.errors / u.reference_words if u.errors is not None and u.reference_words else None,
         "wer_errors": u.errors,
         "wer_words": u.reference_words,
+        **(alternatives if isinstance(alternatives, dict) else {}),
     }
 
 

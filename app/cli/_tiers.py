@@ -6,9 +6,8 @@ A counted by hardware or kernel, B time measured, D estimated; none where the ti
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 COUNTED, MEASURED = "A", "B"
@@ -24,15 +23,12 @@ class Tier:
     reason: str
 
 
-RunApart = Callable[[str], tuple[bool, str]]
-
-
-def evidence(run_apart: RunApart) -> Iterator[Tier]:
-    """Try every source of figures. `run_apart` runs Python code in a process of its own: (worked, output)."""
+def evidence() -> Iterator[Tier]:
+    """Try every source of figures."""
     yield from spans()
     yield from counters()
     yield from samples()
-    yield from devices(run_apart)
+    yield from devices()
     yield from peaks()
 
 
@@ -112,21 +108,15 @@ def samples() -> Iterator[Tier]:
     yield Tier("sampled: NVIDIA device (NVML)", here, COUNTED if here else None, reason)
 
 
-def devices(run_apart: RunApart) -> Iterator[Tier]:
+def devices() -> Iterator[Tier]:
     """What torch can compute on, and whether a device's time can be told."""
-    works, output = run_apart(
-        "import json; from dataclasses import asdict; from pipelines import device\n"
-        "print(json.dumps([asdict(found) for found in device.availability()]))"
-    )
-    if not works:
-        yield Tier("accelerator", False, None, f"torch does not start: {output}")
-        return
-    found = json.loads(output)
-    others = [row for row in found if row["name"] != "cpu"]
-    usable = [row["name"] for row in others if row["available"]]
-    for row in others:
-        grade = MEASURED if row["available"] else None
-        yield Tier(f"accelerator: {row['name']}", row["available"], grade, row["reason"])
+    from pipelines.availability import probe
+
+    others = [found for found in probe() if found.name not in ("cpu", "torch-cpu")]
+    usable = [found.name for found in others if found.available]
+    for found in others:
+        grade = MEASURED if found.available else None
+        yield Tier(f"accelerator: {found.name}", found.available, grade, found.reason)
     yield Tier(
         "device time",
         bool(usable),

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         dict(settings.parse_assignment(text, option_name=f"--{name}") for text in texts)
         for name, texts in (("a", arguments.a), ("b", arguments.b))
     ]
-    configs = [settings.assign(chosen.config, assignments) for assignments in asked]
+    configs = [settings.check(settings.assign(chosen.config, assignments)) for assignments in asked]
     from pipelines.ab import Arm, Interleaved
     from pipelines.control import Control
     from pipelines.run import Request, execute
@@ -67,7 +67,13 @@ def run(arguments: argparse.Namespace) -> int:
         replace=bool(arguments.out),
     )
     control, progress = Control(), _output.Progress()
-    course = Interleaved(arms[0], arms[1], arguments.repeat, progress=progress)
+    course = Interleaved(
+        arms[0],
+        arms[1],
+        arguments.repeat,
+        progress=progress,
+        cancelled=lambda: control.stopping,
+    )
     try:
         with _pipeline.stopped_by_interrupt(control):
             outcome = execute(request, control, progress, course=course)

@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try everything and print what came of it; exit status 1 when something needed does not work."""
     checks = [check for probe in PROBES for check in probe()]
-    evidence = list(_tiers.evidence(_in_a_process))
+    evidence = list(_tiers.evidence())
     ready = all(c.works for c in checks if c.needed)
     if arguments.json:
         from profiler.machine.describe import describe

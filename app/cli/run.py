@@ -104,7 +104,7 @@ def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
         "wer": errors / words if words else None,
         "wer_errors": errors if words else None,
         "wer_words": words or None,
-        "utterances": [_report.utterance(u) for u in result.utterances],
+        "utterances": [_report.utterance(u, u.alternatives) for u in result.utterances],
         "categories": None,
         "stages": [],
         "recorder": None,

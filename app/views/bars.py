@@ -247,7 +247,11 @@ class Bars(QWidget):
             painter.fillRect(QRectF(0, bar.top(), 2, bar.height()), QColor(color))
             painter.setFont(font(1.0))
             painter.setPen(tokens.color("text"))
-            name = metrics.elidedText(line.name, Qt.TextElideMode.ElideMiddle, verdict_left - 14)
+            name, fits = line.name, verdict_left - 14
+            if metrics.horizontalAdvance(name) > fits:
+                # The colour tells the group; what is said after it is the stage's own name.
+                name = name.partition(".")[2] or name
+            name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, fits)
             inset = row.adjusted(7, 0, 0, 0)
             painter.drawText(inset, middle | Qt.AlignmentFlag.AlignLeft, name)
             painter.setPen(tokens.color("muted"))

@@ -30,6 +30,9 @@ STAGES_EVERY_S = 0.7
 STAGES_DUTY = 0.05
 """Share of the time that counting the stages of a growing range may take."""
 
+SPANS_AT_ONCE = 1 << 17
+"""Of a long session opened, so many are summed up before the window may do something else: some 30 ms."""
+
 
 class BreakdownView(View):
     """Bars per category, rows per stage, one plain sentence."""
@@ -97,6 +100,11 @@ class BreakdownView(View):
             self._redraw()
         return self._model
 
+    def settle(self) -> None:
+        """Complete the stages at once."""
+        if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
+            self._redraw()
+
     def summary(self) -> str:
         """Return one sentence: the sum, the largest category, the dominating stage's verdict."""
         model = self.model()
@@ -155,6 +163,10 @@ class BreakdownView(View):
         if waited < pause:
             if not self._count_soon.isActive():
                 self._count_soon.start(int((pause - waited) * 1000) + 1)
+            return
+        if model.frames and not snapshot.track.stages.update(snapshot.session, SPANS_AT_ONCE):
+            # The stages shown stay until the sums of a session just opened are complete.
+            self._count_soon.start(0)
             return
         from profiler.analysis.breakdown import breakdown
 

@@ -1,13 +1,15 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
-Two structures that only grow at the end, so a live tail is paid for once:
+Two structures over values that only grow at the end, so a live tail is paid for once. Both keep the values
+by reference and add a sixteenth of their size:
 
-- `RunningSums`: prefix sums, from which the *exact* mean over any stretch of time is two look-ups.
+- `RunningSums`: the sum before each block of 16 frames, from which the *exact* mean over any stretch of
+  time is two look-ups and at most 30 additions.
 - `Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still
   shows when an hour lies in a thousand pixels.
 
-Both give the same numbers bit for bit whether they were fed at once or in pieces: sums are
-accumulated strictly in order, and minima and maxima are exact.
+Both give the same numbers bit for bit whether they were fed at once or in pieces: only full blocks are
+summed up, strictly in order, and minima and maxima are exact.
 """
 
 import numpy as np
@@ -36,37 +38,58 @@ def _grown(array: NDArray, used: int, needed: int) -> NDArray:
 
 
 class RunningSums:
-    """Prefix sums of [frames, series] values, appended at the end."""
+    """Prefix sums of values [frames, series], one per block of FACTOR frames."""
 
     def __init__(self, series: int) -> None:
-        self._sums = np.zeros((1024, series))
-        self._frames = 0
+        self._values = np.zeros((series, 0))
+        self._before = np.zeros((series, 64))
+        self._blocks = 0
 
     def __len__(self) -> int:
-        return self._frames
+        return self._values.shape[1]
 
-    def truncate(self, frames: int) -> None:
-        """Forget everything from frame `frames` on."""
-        self._frames = min(self._frames, max(0, frames))
+    def follow(self, values: Floats, same: int | None = None) -> None:
+        """Take `values` [frames, series] in place of what was there.
 
-    def append(self, values: Floats) -> None:
-        """Add the next frames, values [m, series]."""
-        n, m = self._frames, len(values)
-        if not m:
+        Args:
+            values: all frames from the first on. They are kept by reference and must not change while
+                anything is asked; fastest where the frames of a series lie in a row.
+            same: frames that are as they were (default: all there were).
+        """
+        done = min(self._blocks, len(self) if same is None else same // FACTOR)
+        self._values = values.T
+        self._blocks = len(values) // FACTOR
+        if self._blocks <= done:
             return
-        self._sums = _grown(self._sums, n + 1, n + m + 1)
+        if self._blocks >= self._before.shape[1]:
+            before = np.empty((len(self._before), 2 * self._blocks))
+            before[:, : done + 1] = self._before[:, : done + 1]
+            self._before = before
+        piece = self._before[:, done : self._blocks + 1]
+        fresh = self._values[:, done * FACTOR : self._blocks * FACTOR]
+        piece[:, 1:] = fresh.reshape(len(piece), -1, FACTOR).sum(axis=2)
         # Starting the accumulation at the last sum keeps the order of additions, hence the bits.
-        piece = self._sums[n : n + m + 1]
-        piece[1:] = values
-        np.add.accumulate(piece, axis=0, out=piece)
-        self._frames = n + m
+        np.add.accumulate(piece, axis=1, out=piece)
+
+    def _area(self, at: Floats) -> Floats:
+        """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
+        last = len(self) - 1
+        whole = np.minimum(at.astype(np.int64), last)
+        block = whole // FACTOR
+        # Every frame of the block counts as far as it lies before `at`.
+        frames = block[:, None] * FACTOR + np.arange(FACTOR)
+        parts = np.clip(at[:, None] - frames, 0.0, 1.0)
+        inside = self._values[:, np.minimum(frames, last)]
+        area: Floats = self._before[:, block] + np.einsum("skf,kf->sk", inside, parts)
+        return area
 
     def total(self, first: int, last: int) -> Floats:
         """Sum over frames [first, last) per series."""
-        first, last = max(0, first), min(last, self._frames)
+        first, last = max(0, first), min(last, len(self))
         if last <= first:
-            return np.zeros(self._sums.shape[1])
-        return self._sums[last] - self._sums[first]
+            return np.zeros(len(self._values))
+        area = self._area(np.array([first, last], dtype=np.float64))
+        return area[:, 1] - area[:, 0]
 
     def means(self, edges: Floats, end: int | None = None) -> Floats:
         """Mean per column [columns, series]; NaN where a column holds no frame.
@@ -76,69 +99,62 @@ class RunningSums:
                 piecewise constant curve, so nothing shimmers while the range moves.
             end: frames from here on count as not there (the playhead).
         """
-        stop = self._frames if end is None else min(end, self._frames)
-        at = np.clip(edges, 0.0, stop)
-        whole = np.minimum(at.astype(np.int64), max(stop - 1, 0))
-        part = (at - whole)[:, None]
-        sums = self._sums
+        stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
-            return np.full((len(edges) - 1, sums.shape[1]), np.nan)
-        area = sums[whole] + part * (sums[whole + 1] - sums[whole])
+            return np.full((len(edges) - 1, len(self._values)), np.nan)
+        at = np.clip(edges, 0.0, stop)
         width = np.diff(at)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             # The difference of two large sums may fall a rounding error below zero.
-            return np.where(width > 0, np.maximum(np.diff(area, axis=0), 0.0) / width, np.nan)
+            area = np.maximum(np.diff(self._area(at), axis=1), 0.0)
+            return np.where(width > 0, area.T / width, np.nan)
 
 
 class Extremes:
     """Minima and maxima of one series over frames, as a pyramid that grows at the end."""
 
     def __init__(self) -> None:
-        self._low = [np.empty(1024)]
-        # The same array as long as every frame is given as one value.
-        self._high = [self._low[0]]
+        self._low: list[NDArray] = [np.empty(0)]
+        self._high: list[NDArray] = [np.empty(0)]
         self._count = [0]
 
     def __len__(self) -> int:
         return self._count[0]
 
-    def truncate(self, frames: int) -> None:
-        """Forget everything from frame `frames` on."""
-        size = max(0, frames)
-        for level in range(len(self._count)):
-            self._count[level] = min(self._count[level], size)
-            size //= FACTOR
+    def follow(self, low: NDArray, high: NDArray | None = None, same: int | None = None) -> None:
+        """Take one value per frame [frames], or lower and upper ends, in place of what was there.
 
-    def append(self, low: Floats, high: Floats | None = None) -> None:
-        """Add the next frames: values [m], or lower and upper ends [m] each."""
-        if len(low):
-            self._append(0, low, low if high is None else high)
+        Args:
+            low: all frames from the first on, kept by reference.
+            high: upper ends, where they are not the same.
+            same: frames that are as they were (default: all there were).
+        """
+        kept = len(self) if same is None else min(same, len(self))
+        self._low[0], self._high[0] = low, low if high is None else high
+        self._count[0] = len(low)
+        level = 0
+        while self._count[level] >= FACTOR:
+            level += 1
+            if level == len(self._count):
+                self._low.append(np.empty(64, low.dtype))
+                self._high.append(np.empty(64, low.dtype))
+                self._count.append(0)
+            kept //= FACTOR
+            self._summarise(level, kept)
+        del self._low[level + 1 :], self._high[level + 1 :], self._count[level + 1 :]
 
-    def _append(self, level: int, low: Floats, high: Floats) -> None:
-        if level == len(self._count):
-            self._low.append(np.empty(1024))
-            self._high.append(np.empty(1024))
-            self._count.append(0)
-        n = self._count[level]
-        end = n + len(low)
-        one = self._high[level] is self._low[level]
-        if one and low is not high:
-            self._high[level], one = self._low[level].copy(), False
-        self._low[level] = _grown(self._low[level], n, end)
-        self._high[level] = self._low[level] if one else _grown(self._high[level], n, end)
-        self._low[level][n:end] = low
-        if not one:
-            self._high[level][n:end] = high
-        self._count[level] = end
-        done = self._count[level + 1] if level + 1 < len(self._count) else 0
-        full = end // FACTOR
-        if full > done:
-            part = slice(done * FACTOR, full * FACTOR)
-            self._append(
-                level + 1,
-                self._low[level][part].reshape(-1, FACTOR).min(axis=1),
-                self._high[level][part].reshape(-1, FACTOR).max(axis=1),
-            )
+    def _summarise(self, level: int, kept: int) -> None:
+        """Make a level's blocks from `kept` on anew, each of FACTOR blocks of the level below."""
+        kept = min(kept, self._count[level])
+        full = self._count[level - 1] // FACTOR
+        part = slice(kept * FACTOR, full * FACTOR)
+        self._low[level] = _grown(self._low[level], kept, full)
+        self._high[level] = _grown(self._high[level], kept, full)
+        low = self._low[level - 1][part].reshape(-1, FACTOR)
+        high = self._high[level - 1][part].reshape(-1, FACTOR)
+        self._low[level][kept:full] = low.min(axis=1)
+        self._high[level][kept:full] = high.max(axis=1)
+        self._count[level] = full
 
     def columns(self, edges: Floats, end: int | None = None) -> tuple[Floats, Floats]:
         """Minimum and maximum per column, each [columns]; NaN where a column holds no frame.
@@ -176,6 +192,6 @@ class Extremes:
         pairs[0::2] = np.minimum(start, blocks - 1)
         pairs[1::2] = np.clip(after, 1, blocks)
         # A stopper lets an interval end at the very end of the array.
-        least = np.minimum.reduceat(np.append(low, np.inf), pairs)[0::2]
-        most = np.maximum.reduceat(np.append(high, -np.inf), pairs)[0::2]
+        least = np.minimum.reduceat(np.append(low, low[-1]), pairs)[0::2]
+        most = np.maximum.reduceat(np.append(high, high[-1]), pairs)[0::2]
         return np.where(there, least, np.nan), np.where(there, most, np.nan)

@@ -30,7 +30,7 @@ class FrameSeries:
         self._work: dict[str, tuple[RunningSums, Extremes]] = {}
         # Weakly: the series is itself kept for as long as its track lives.
         self._track: ref[CostTrack] | None = None
-        self._kept = 0
+        self._same = 0
         self._tail = np.empty((0, len(CATEGORIES)))
 
     def __len__(self) -> int:
@@ -39,48 +39,34 @@ class FrameSeries:
     def update(self, track: CostTrack) -> None:
         """Take over what is new in `track`; costs what is new, not what there is."""
         frames = int(track.n_frames)
-        costs = track.categories_ns
+        costs, walls = track.categories_ns, track.wall_ns
         known = len(self.costs)
-        kept = min(known, frames)
+        same = min(known, frames)
         start = known - len(self._tail)
-        if kept > start:
-            same = np.all(costs[start:kept] == self._tail[: kept - start], axis=1)
-            if not same.all():
-                kept = start + int(np.argmin(same))
-        if kept < start and known:
-            kept = 0
-        if kept < known:
-            self._truncate(kept)
-        if frames > kept:
-            self.costs.append(np.asarray(costs[kept:frames], dtype=np.float64))
-            walls = np.asarray(track.wall_ns[kept:frames], dtype=np.float64)
-            self.wall.append(walls[:, None])
-            self.walls.append(walls)
-        self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) : frames])
-        self._track, self._kept = ref(track), min(self._kept, kept)
+        if same > start:
+            alike = np.all(costs[start:same] == self._tail[: same - start], axis=1)
+            if not alike.all():
+                same = start + int(np.argmin(alike))
+        if same < start and known:
+            same = 0
+        self.costs.follow(costs, same)
+        self.wall.follow(walls[:, None], same)
+        self.walls.follow(walls, same=same)
+        self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) :])
+        self._track, self._same = ref(track), min(self._same, same)
 
     @property
     def work(self) -> dict[str, tuple[RunningSums, Extremes]]:
         """Sums and extremes of each count, brought up to date when somebody asks for them."""
         track = None if self._track is None else self._track()
         if track is not None:
-            frames = len(self.costs)
             for name, values in track.work.items():
                 sums, extremes = self._work.setdefault(name, (RunningSums(1), Extremes()))
-                done = min(len(sums), self._kept)
-                sums.truncate(done)
-                extremes.truncate(done)
-                fresh = np.asarray(values[done:frames], dtype=np.float64)
-                sums.append(fresh[:, None])
-                extremes.append(fresh)
-            self._track, self._kept = None, frames
+                same = min(len(sums), self._same)
+                sums.follow(values[:, None], same)
+                extremes.follow(values, same=same)
+            self._track, self._same = None, len(self.costs)
         return self._work
-
-    def _truncate(self, frames: int) -> None:
-        self.costs.truncate(frames)
-        self.wall.truncate(frames)
-        self.walls.truncate(frames)
-        self._kept = min(self._kept, frames)
 
 
 _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()

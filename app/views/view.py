@@ -213,6 +213,9 @@ class View(QFrame):
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Finish what is drawn little by little: a picture is about to be taken."""
+
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
         return ""

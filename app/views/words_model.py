@@ -104,26 +104,31 @@ class WordsModel:
 
 
 class Envelope:
-    """Lowest and highest sample per run-global frame, kept up with a session's utterances."""
+    """Lowest and highest sample per run-global frame as int8, kept up with a session's utterances."""
 
     def __init__(self) -> None:
         self._extremes = Extremes()
+        self._peaks = np.zeros((2, 1024), np.int8)
         self._taken = 0
 
     def update(self, utterances: Iterable[Utterance]) -> Extremes:
         """Take over utterances that were not there before, in order of time."""
         begun = list(utterances)
+        same = end = len(self._extremes)
         for utterance in begun[self._taken :]:
-            gap = int(utterance.first_frame) - len(self._extremes)
-            if gap > 0:
-                silence = np.zeros(gap)
-                self._extremes.append(silence, silence)
-            elif gap < 0:
-                self._extremes.truncate(int(utterance.first_frame))
-            if utterance.peaks is not None and len(utterance.peaks):
-                peaks = np.asarray(utterance.peaks, dtype=np.float64) / _PEAK
-                self._extremes.append(peaks[:, 0], peaks[:, 1])
+            first = int(utterance.first_frame)
+            peaks = np.empty((0, 2)) if utterance.peaks is None else utterance.peaks
+            # Between utterances, silence; what an earlier one said of these frames no longer holds.
+            low, end = min(first, end), first + len(peaks)
+            same = min(same, low)
+            if end > self._peaks.shape[1]:
+                wider = np.zeros((2, 2 * end), np.int8)
+                wider[:, :low] = self._peaks[:, :low]
+                self._peaks = wider
+            self._peaks[:, low:first] = 0
+            self._peaks[:, first:end] = peaks.T
         self._taken = len(begun)
+        self._extremes.follow(self._peaks[0, :end], self._peaks[1, :end], same)
         return self._extremes
 
 
@@ -156,7 +161,7 @@ def words_model(
     begun.sort(key=lambda u: u.first_frame)
     # The audio of the utterance under way is known to its end; what follows is not.
     end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
-    low, high = envelope_of(session).columns(edges, end)
+    low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
     known = _aligned_before.setdefault(session, {})
     spoken = tuple(
         _remembered(known, utterance, number, cursor_frame)

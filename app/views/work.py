@@ -1,13 +1,16 @@
-"""Work per frame: tokens, senones and Gaussians as small multiples over audio time.
+"""Work per frame: tokens, beam and senones as small multiples over audio time, and what scoring costs.
 
 Every quantity has a lane and a scale of its own, so that none is read against another's axis. A
-column shows the range of its frames (a single dear frame stays visible) and their mean.
+column shows the range of its frames (a single dear frame stays visible) and their mean. The last lane
+holds Gaussians, bytes and time relative to what they were: do they move together?
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -19,29 +22,56 @@ from app.views.events import FRAME_S
 from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import clock, count, short_count
+from app.views.scale import clock, count, milliseconds, short_count
 from app.views.view import Table
-from app.views.work_model import Curve, Lane, WorkModel, work_model
+from app.views.work_model import (
+    SCORING_BYTES,
+    SCORING_TIME,
+    Curve,
+    Lane,
+    WorkModel,
+    work_model,
+)
 
 HEADING = 16
 """Pixels above each lane's curve for its name and figures."""
 
 COLORS = {
     "tokens": "search",
+    "beam": "search",
+    "search.beam": "search",
     "senones asked": "frontend",
     "senones scored": "memory",
     "gaussians": "compute",
-    "components": "compute",
+    "components": "frontend",
+    SCORING_BYTES: "memory",
+    SCORING_TIME: "text",
 }
 """Category whose colour a quantity's curve takes: the part of the cost that it drives."""
 
 TITLES = {
     "tokens": "tokens",
+    "beam": "beam in use",
+    "search.beam": "beam in use",
     "senones asked": "senones asked for",
     "senones scored": "senones scored",
-    "gaussians": "Gaussians evaluated",
-    "components": "mixture components summed",
+    "gaussians": "Gaussians",
+    "components": "components summed",
+    SCORING_BYTES: "bytes (modelled)",
+    SCORING_TIME: "scoring time",
 }
+
+SHORT = {"components": "summed", SCORING_BYTES: "bytes", SCORING_TIME: "time"}
+"""Where there is little room."""
+
+UNITS = {"beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
+"""Of the table twin's columns; the others are counts."""
+
+RELATIVE_WEIGHT = 2
+"""Height of the lane with several curves, in those of the others."""
+
+STYLES = {SCORING_BYTES: Qt.PenStyle.DashLine, "components": Qt.PenStyle.DotLine}
+"""Several curves of a lane differ in their line as well as in colour."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -65,22 +95,25 @@ class LanesItem(PixelItem):
         self._tokens = tokens
         self.update()
 
-    def lane_rects(self, lanes: int) -> list[QRectF]:
+    def lane_rects(self, lanes: Sequence[Lane]) -> list[QRectF]:
         """Where each lane's curve is drawn."""
         area = self.boundingRect()
-        each = area.height() / max(1, lanes)
-        head = min(HEADING, each / 2)
-        return [
-            QRectF(0, round(i * each + head), area.width(), round(each - head - 2))
-            for i in range(lanes)
-        ]
+        weights = [RELATIVE_WEIGHT if lane.relative else 1 for lane in lanes]
+        # Headings take the same room everywhere, the curves share the rest.
+        head = min(HEADING, area.height() / max(1, len(lanes)) / 2)
+        each = (area.height() - len(lanes) * (head + 2)) / max(1, sum(weights))
+        rects, top = [], 0.0
+        for weight in weights:
+            rects.append(QRectF(0, round(top + head), area.width(), round(weight * each)))
+            top += head + 2 + weight * each
+        return rects
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw every lane with its heading."""
         if self.model is None:
             return
         lanes = self.model.lanes
-        for lane, rect in zip(lanes, self.lane_rects(len(lanes)), strict=True):
+        for lane, rect in zip(lanes, self.lane_rects(lanes), strict=True):
             self._paint_lane(painter, lane, rect)
 
     def _paint_lane(self, painter: QPainter, lane: Lane, rect: QRectF) -> None:
@@ -88,7 +121,12 @@ class LanesItem(PixelItem):
         painter.setPen(QPen(tokens.color("grid"), 1))
         for y in (rect.bottom(), rect.top()):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        for curve in lane.curves:
+        if lane.relative:
+            y = rect.bottom() - 1 - float(lane.place(np.ones(1))[0]) * (rect.height() - 2)
+            painter.setPen(QPen(tokens.color("border"), 1, Qt.PenStyle.DashLine))
+            painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
+        # The last one, time, flickers most: what it is compared with lies on top.
+        for curve in reversed(lane.curves):
             self._paint_curve(painter, lane, curve, rect)
 
     def _paint_curve(self, painter: QPainter, lane: Lane, curve: Curve, rect: QRectF) -> None:
@@ -98,13 +136,14 @@ class LanesItem(PixelItem):
         height = rect.height() - 2
         x = (there + 0.5) / len(curve.mean) * rect.width()
         low, high, mean = (
-            rect.bottom() - 1 - lane.place(values[there]) * height
+            rect.bottom() - 1 - lane.place(values[there] / curve.one) * height
             for values in (curve.low, curve.high, curve.mean)
         )
-        color = self._tokens.category[COLORS[curve.name]]
-        painter.setPen(QPen(QColor(blended(color, self._tokens.card, 0.55)), 1))
-        painter.drawPolyline(bars(x, high, low))
-        painter.setPen(QPen(QColor(color), 1))
+        color = self._tokens.color(COLORS[curve.name])
+        if not lane.relative:
+            painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
+            painter.drawPolyline(bars(x, high, low))
+        painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
         painter.drawPolyline(polyline(x, mean))
 
 
@@ -120,37 +159,67 @@ class HeadingsItem(PixelItem):
         model = self._lanes.model
         if model is None:
             return
-        for lane, rect in zip(model.lanes, self._lanes.lane_rects(len(model.lanes)), strict=True):
+        for lane, rect in zip(model.lanes, self._lanes.lane_rects(model.lanes), strict=True):
             self._paint_heading(painter, lane, rect)
 
     def _paint_heading(self, painter: QPainter, lane: Lane, rect: QRectF) -> None:
-        tokens = theme()
         face = font(0.92)
         metrics = QFontMetricsF(face)
         painter.setFont(face)
         x, y = 0.0, rect.top() - HEADING
-        parts = [
-            part
-            for curve in lane.curves
-            for part in (
-                (None, COLORS[curve.name]),
-                (self.tr(TITLES[curve.name]), "text"),
-                (self.tr("mean {0}").format(count(curve.average)), "muted"),
+        titles = {curve.name: self.tr(TITLES[curve.name]) for curve in lane.curves}
+        figures = {curve.name: figure(curve.name, curve.average) for curve in lane.curves}
+        short = {name: self.tr(SHORT.get(name, TITLES[name])) for name in titles}
+        wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
+        for names, means in ((titles, figures), (titles, nothing), (short, nothing)):
+            needed = sum(
+                31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
             )
-        ]
-        if lane.log:
-            parts.append((self.tr("logarithmic"), "muted"))
-        for text, token in parts:
-            if text is None:
-                painter.fillRect(QRectF(x, y + HEADING / 2 - 1, 10, 2), tokens.color(token))
-                x += 15
-                continue
-            painter.setPen(tokens.color(token))
-            place = QRectF(x, y, rect.width() - x, HEADING)
-            width = metrics.horizontalAdvance(text)
-            painter.fillRect(QRectF(x - 2, y + 1, width + 4, HEADING - 2), tokens.color("card"))
-            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
-            x += width + (8 if token == "text" else 18)
+            if needed - 16 <= rect.width():
+                break
+        for name, title in names.items():
+            self._swatch(painter, name, x, y + HEADING / 2)
+            x = self._word(painter, metrics, QPointF(x + 15, y), title, "text")
+            if means[name]:
+                x = self._word(painter, metrics, QPointF(x + 7, y), means[name], "muted")
+            x += 16
+        note = self._note(lane)
+        if note and x + metrics.horizontalAdvance(note) <= rect.width():
+            self._word(painter, metrics, QPointF(x, y), note, "muted")
+
+    def _note(self, lane: Lane) -> str:
+        if lane.relative:
+            relative = self.tr("relative to before")
+            return self.tr("{0}, logarithmic").format(relative) if lane.log else relative
+        return self.tr("logarithmic") if lane.log else ""
+
+    def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
+        style = STYLES.get(name, Qt.PenStyle.SolidLine)
+        painter.setPen(QPen(theme().color(COLORS[name]), 2, style))
+        painter.drawLine(QLineF(x, y, x + 10, y))
+
+    def _word(
+        self, painter: QPainter, metrics: QFontMetricsF, at: QPointF, text: str, token: str
+    ) -> float:
+        """Write a word over whatever lies there; return where it ends."""
+        width = metrics.horizontalAdvance(text)
+        tokens = theme()
+        painter.fillRect(
+            QRectF(at.x() - 2, at.y() + 1, width + 4, HEADING - 2), tokens.color("card")
+        )
+        painter.setPen(tokens.color(token))
+        place = QRectF(at.x(), at.y(), width + 2, HEADING)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
+        return at.x() + width
+
+
+def figure(name: str, value: float) -> str:
+    """A quantity's value with its unit, as people read it."""
+    if name == SCORING_TIME:
+        return f"{milliseconds(value * 1e-6)} ms"
+    if name == SCORING_BYTES:
+        return f"{short_count(value)}B" if value >= 1e3 else f"{count(value)} B"
+    return count(value)
 
 
 class WorkView(ChartView[WorkModel]):
@@ -179,11 +248,15 @@ class WorkView(ChartView[WorkModel]):
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
         labels = []
-        rects = self.lanes.lane_rects(len(model.lanes))
+        rects = self.lanes.lane_rects(model.lanes)
         for lane, rect in zip(model.lanes, rects, strict=True):
+            unit = "×" if lane.relative else ""
             if rect.height() >= 22:
-                labels.append((height - rect.bottom() + 3, short_count(lane.bottom)))
-            labels.append((height - rect.top() - 3, short_count(lane.top)))
+                labels.append((height - rect.bottom() + 3, short_count(lane.bottom) + unit))
+            labels.append((height - rect.top() - 3, short_count(lane.top) + unit))
+            one = float(lane.place(np.ones(1))[0]) * (rect.height() - 2)
+            if lane.relative and 10 < one < rect.height() - 14:
+                labels.append((height - rect.bottom() + one, "1×"))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
         self.set_note(self.tr("per 10 ms frame · band: least to greatest, line: mean"))
@@ -200,7 +273,7 @@ class WorkView(ChartView[WorkModel]):
             return []
         lines = [Line(clock(second, 2), self.tr("per frame"), strong=True)]
         for curve in model.curves:
-            value = count(float(curve.mean[column]))
+            value = figure(curve.name, float(curve.mean[column]))
             lines.append(Line(self.tr(TITLES[curve.name]), value, COLORS[curve.name]))
         return lines
 
@@ -209,7 +282,7 @@ class WorkView(ChartView[WorkModel]):
         model = self.model()
         if model is None or not model.lanes:
             return self.tr("No work counts recorded yet.")
-        parts = [f"{self.tr(TITLES[c.name])} {count(c.average)}" for c in model.curves]
+        parts = [f"{self.tr(TITLES[c.name])} {figure(c.name, c.average)}" for c in model.curves]
         return self.tr("Mean per frame from {0} to {1}: {2}.").format(
             clock(model.first_s),
             clock(min(model.last_s, model.cursor_frame * FRAME_S)),
@@ -227,6 +300,8 @@ class WorkView(ChartView[WorkModel]):
         step = (last - first) / wanted
         for curve in model.curves:
             title = self.tr(TITLES[curve.name])
+            if unit := UNITS.get(curve.name):
+                title = f"{title}, {unit}"
             headers += [title, self.tr("{0}, greatest").format(title)]
         rows: list[list[object]] = []
         for row in range(wanted):

@@ -1,34 +1,51 @@
-"""What the work view draws: counts per frame, one lane each with a scale of its own. No Qt."""
+"""What the work view draws: counts per frame in lanes, and what scoring costs beside them. No Qt.
+
+The last lane puts Gaussians, bytes and time on one scale, each relative to what it was before the first
+change: where they move together a trick pays for what it leaves out, where they part it does not.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.views.columns import Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
-from app.views.frames import series_of
+from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import robust_top
+from profiler.analysis.track import SCORING_BYTES
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-LANES = (
+SCORING_TIME: Final = "scoring time"
+"""ns per frame: what was computed, waited for memory, and neither."""
+
+BEAM: Final = ("beam", "search.beam")
+"""Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
+
+LANES: Final = (
     ("tokens",),
+    BEAM,
     ("senones scored", "senones asked"),
-    ("gaussians",),
-    ("components",),
 )
-"""From top to bottom: what the search holds, what it asks for and gets, what that costs. Quantities of
+"""From top to bottom: what the search holds, how wide it looks, what it asks for and gets. Quantities of
 one lane have the same unit and share a scale."""
+
+RELATIVE: Final = ("gaussians", "components", SCORING_BYTES, SCORING_TIME)
+"""The curves of the last lane, in units of their own means before the first change."""
 
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
 selection) and the ripple on both sides of it are then both seen."""
+
+
+STALE_FRAMES: Final = 300
+"""A reading holds until the next one, but no longer than this: blocks have at most 256 frames."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +53,12 @@ class Curve:
     """One quantity per frame over the visible range.
 
     Attributes:
-        name: which quantity (a key of `CostTrack.work`).
+        name: which quantity (a key of `CostTrack.work`, SCORING_TIME or one of BEAM).
         low: [columns] least value in the column; NaN where there is no frame.
         high: [columns] greatest value.
         mean: [columns] mean.
         average: mean over the frames shown in the range, NaN without any.
+        one: the value that is 1 on the scale of a relative lane.
     """
 
     name: str
@@ -48,19 +66,21 @@ class Curve:
     high: Floats
     mean: Floats
     average: float
+    one: float = 1.0
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Curves on one scale, from `bottom` (0 unless logarithmic) to `top`."""
+    """Curves on one scale, from `bottom` (0 unless logarithmic) to `top`; `relative`: in units of `one`."""
 
     curves: tuple[Curve, ...]
     bottom: float
     top: float
     log: bool
+    relative: bool = False
 
     def place(self, values: Floats) -> Floats:
-        """Height 0…1 within the lane for values; what is off the scale lies on its edge."""
+        """Height 0…1 within the lane for values of its scale; what is off it lies on its edge."""
         if not self.log:
             return np.clip(values / self.top, 0.0, 1.0)
         span = math.log(self.top / self.bottom)
@@ -105,26 +125,98 @@ def work_model(
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
+    window = _Window(session, track, series, edges, (first, last), end)
+    known = marks(session, end, len(series))
     lanes = []
     for names in LANES:
-        curves = []
-        for name in (n for n in names if n in series.work):
-            sums, extremes = series.work[name]
-            low, high = extremes.columns(edges, end)
-            mean = sums.means(edges, end)[:, 0]
-            count = last - first
-            average = float(sums.total(first, last)[0]) / count if count > 0 else math.nan
-            curves.append(Curve(name, low, high, mean, average))
-        if curves:
+        if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
             lanes.append(Lane(tuple(curves), *_scale(curves)))
+    curves = [c for name in RELATIVE if (c := window.curve(name, _before(known, end))) is not None]
+    if len(curves) > 1:
+        lanes.append(Lane(tuple(curves), *_relative_scale(curves), relative=True))
     return WorkModel(
         first_s=first_s,
         last_s=last_s,
         cursor_frame=end,
         lanes=tuple(lanes),
-        marks=marks(session, end, len(series)),
+        marks=known,
         boundaries=boundaries(session, end),
     )
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The visible range, from which the curves are made: frames `shown`, none from `end` on."""
+
+    session: Session
+    track: CostTrack
+    series: FrameSeries
+    edges: Floats
+    shown: tuple[int, int]
+    end: int
+
+    def curve(self, name: str, before: int | None = None) -> Curve | None:
+        """The curve of a quantity, None where it was not recorded; `before`: frames whose mean is `one`."""
+        if name == SCORING_TIME:
+            return self._time(before)
+        found = self.series.work.get(name)
+        if found is None:
+            return self._sampled(name) if name in self.session.sample_names else None
+        sums, extremes = found
+        low, high = extremes.columns(self.edges, self.end)
+        mean = sums.means(self.edges, self.end)[:, 0]
+        one = 1.0 if before is None else _mean(float(sums.total(0, before)[0]), before)
+        average = _mean(float(sums.total(*self.shown)[0]), self.shown[1] - self.shown[0])
+        return Curve(name, low, high, mean, average, one)
+
+    def _time(self, before: int | None) -> Curve | None:
+        scoring = [CATEGORIES.index(name) for name in ("compute", "memory", "unexplained")]
+        costs = self.series.costs
+        mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
+        one = 1.0
+        if before is not None:
+            one = _mean(float(costs.total(0, before)[scoring].sum()), before)
+        total = float(costs.total(*self.shown)[scoring].sum())
+        average = _mean(total, self.shown[1] - self.shown[0])
+        return Curve(SCORING_TIME, mean, mean, mean, average, one) if total else None
+
+    def _sampled(self, name: str) -> Curve | None:
+        """A reading taken now and then: each column has the last one before its middle."""
+        times, values = self.session.samples(name)
+        if not len(times):
+            return None
+        frames = self.track.frames_at(times)
+        middle = (self.edges[1:] + self.edges[:-1]) / 2
+        last = np.searchsorted(frames, middle, side="right") - 1
+        age = middle - frames[np.maximum(last, 0)]
+        there = (last >= 0) & (age < STALE_FRAMES) & (middle >= 0) & (middle < self.end)
+        mean = np.where(there, values[np.maximum(last, 0)], np.nan)
+        average = float(mean[there].mean()) if there.any() else math.nan
+        return Curve(name, mean, mean, mean, average)
+
+
+def _mean(total: float, frames: int) -> float:
+    return total / frames if frames > 0 else math.nan
+
+
+def _before(known: tuple[Mark, ...], end: int) -> int:
+    """Frames before the first change that took effect; all there are without one."""
+    changes = [m.applied_frame for m in known if m.waits and m.applied_frame]
+    return min(changes, default=end)
+
+
+def _relative_scale(curves: list[Curve]) -> tuple[float, float, bool]:
+    ratios = np.concatenate(
+        [curve.mean / curve.one for curve in curves if curve.one > 0] or [np.ones(1)]
+    )
+    ratios = ratios[np.isfinite(ratios)]
+    if not len(ratios):
+        return 0.0, 1.0, False
+    top = max(robust_top(ratios), 1.2)
+    least = float(np.quantile(ratios, 0.02))
+    if least > 0 and top > LOG_RATIO * least:
+        return 10.0 ** math.floor(math.log10(least)), top, True
+    return 0.0, top, False
 
 
 def _scale(curves: list[Curve]) -> tuple[float, float, bool]:

@@ -52,8 +52,14 @@ class Piece(NamedTuple):
 class Mfcc:
     """The front end for one set of parameters: tables that all utterances share."""
 
-    def __init__(self, parameters: FeatureParameters | Mapping[str, str]) -> None:
-        """Take parameters, or the options of a `feat.params` (FeatureParameterError if unfit)."""
+    def __init__(
+        self, parameters: FeatureParameters | Mapping[str, str], warp: float = 1.0
+    ) -> None:
+        """Take parameters, or the options of a `feat.params` (FeatureParameterError if unfit).
+
+        `warp` scales the frequencies of the mel filters: above 1 the voice seems to come from a
+        longer vocal tract (training data of more voices).
+        """
         if isinstance(parameters, Mapping):
             parameters = FeatureParameters.from_mapping(parameters)
         p = parameters
@@ -61,7 +67,7 @@ class Mfcc:
         self._stage_ids: dict[str, int] = {}
         self.dimension = N_STREAMS * p.ncep
         self.window = np.hamming(p.window_samples)
-        self.starts, self.offsets, self.weights = mel_filters(p)
+        self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
 
     def n_frames(self, n_samples: int) -> int:
@@ -217,11 +223,12 @@ class Utterance:
 
 
 def mel_filters(
-    p: FeatureParameters,
+    p: FeatureParameters, warp: float = 1.0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Triangular filters on the mel scale 2595 log10(1 + f/700), in flattened form.
 
     Returns first bin i64[nfilt], offsets i64[nfilt+1] into the weights, and weights f64[…].
+    `warp` multiplies every edge.
     """
     bin_hz = SAMPLE_RATE / p.nfft
 
@@ -229,7 +236,7 @@ def mel_filters(
         return 2595.0 * math.log10(1.0 + hz / 700.0)
 
     mels = np.linspace(mel(p.lowerf), mel(p.upperf), p.nfilt + 2)
-    edges = 700.0 * (10.0 ** (mels / 2595.0) - 1.0) / bin_hz
+    edges = warp * 700.0 * (10.0 ** (mels / 2595.0) - 1.0) / bin_hz
     if p.round_filters:
         edges = np.floor(edges + 0.5)
     starts, offsets, weights = [], [0], []

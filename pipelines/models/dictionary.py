@@ -51,21 +51,37 @@ class Dictionary:
         return list(self.pronunciations)
 
     def restrict(self, words: Iterable[str]) -> Dictionary:
-        """Only these words; DictionaryError when one has no pronunciation."""
+        """Only these words; DictionaryError when some have no pronunciation."""
         chosen = list(words)
-        for word in chosen:
-            if word not in self.pronunciations:
-                raise DictionaryError(f"The dictionary has no pronunciation of '{word}'.")
-        return Dictionary({w: self.pronunciations[w] for w in chosen})
+        missing = [word for word in chosen if word not in self.pronunciations]
+        if missing:
+            raise DictionaryError(
+                f"{self.path or 'The dictionary'} has no pronunciation of {listed(missing)}."
+            )
+        return Dictionary({w: self.pronunciations[w] for w in chosen}, self.path)
 
-    def only_phones(self, phones: Sequence[str]) -> Dictionary:
-        """Only pronunciations made of these phones; words left without one disappear."""
+    def check_phones(self, phones: Iterable[str]) -> None:
+        """DictionaryError when a pronunciation has another phone than these."""
         known = frozenset(phones)
-        kept = {
-            word: tuple(p for p in prons if known.issuperset(p))
-            for word, prons in self.pronunciations.items()
-        }
-        return Dictionary({w: p for w, p in kept.items() if p})
+        strange: dict[str, None] = {}
+        words = []
+        for word, prons in self.pronunciations.items():
+            unknown = [phone for pron in prons for phone in pron if phone not in known]
+            if unknown:
+                words.append(word)
+                strange.update(dict.fromkeys(unknown))
+        if words:
+            raise DictionaryError(
+                f"{self.path or 'The dictionary'} pronounces {listed(words)} with phones that the "
+                f"acoustic model lacks: {listed(list(strange))}."
+            )
+
+
+def listed(words: Sequence[str], shown: int = 4) -> str:
+    """The first few of `words` in quotation marks, and how many there are besides."""
+    names = ", ".join(f"'{word}'" for word in words[:shown])
+    more = len(words) - shown
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def read(path: str | os.PathLike[str]) -> Dictionary:
@@ -79,20 +95,23 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
         raise DictionaryError(f"{file} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError:
         raise DictionaryError(f"{file} is not a dictionary: it is not UTF-8 text.") from None
-    found: dict[str, dict[Pronunciation, None]] = {}
+    found: dict[str, tuple[Pronunciation, ...]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.startswith(_COMMENT):
+        word, *phones = line.split() or [""]
+        if not word or line.startswith(_COMMENT):
             continue
-        word, *phones = line.split()
         if not phones or not word.isprintable():
             raise DictionaryError(
                 f"{file}, line {number}: a word and its phones should stand here."
             )
-        alternate = _ALTERNATE.match(word)
-        found.setdefault(alternate["word"] if alternate else word, {})[tuple(phones)] = None
+        if word[-1] == ")" and (alternate := _ALTERNATE.match(word)):
+            word = alternate["word"]
+        known = found.get(word, ())
+        if (pron := tuple(phones)) not in known:
+            found[word] = (*known, pron)
     if not found:
         raise DictionaryError(f"{file} holds no pronunciation.")
-    return Dictionary({word: tuple(prons) for word, prons in found.items()}, file)
+    return Dictionary(found, file)
 
 
 def default_path() -> Path:

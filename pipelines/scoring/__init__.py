@@ -1,9 +1,11 @@
 """Acoustic scoring: features in, log-likelihoods of all senones out, with spans and cost laws.
 
-The dense GMM scorer, its kernels, Gaussian selection strategies and frame rules live here. Reading
+Scorers by mixtures and by nets, their kernels, Gaussian selection strategies and frame rules live here. Reading
 models belongs to `pipelines.models`, choosing what to ask for to `pipelines.search`.
 """
 
+from pipelines.scoring.gmm import MAX_FRAMES
+from pipelines.scoring.layered import Prepared, with_context
 from pipelines.scoring.scorer import Scorer, build_scorer
 
-__all__ = ["Scorer", "build_scorer"]
+__all__ = ["MAX_FRAMES", "Prepared", "Scorer", "build_scorer", "with_context"]

@@ -8,14 +8,20 @@ given a score. Gaussian selection of mixture components lowers the second and th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pipelines.scoring import kernels
-from pipelines.scoring.kernels import EXPANDED, STREAMS
+from pipelines.scoring.kernels import DIM, EXPANDED, STREAMS
+from pipelines.scoring.lazy import STAGE as LAZY_STAGE
+from pipelines.scoring.lazy import STAGES as LAZY_STAGES
+from pipelines.scoring.lazy import LazyMixtures
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.packing import PackedGmm
+from pipelines.scoring.selection import Kind
 from pipelines.scoring.team import WAIT_STAGE, Team
 from profiler.spans import Cost, Linear
 
@@ -35,10 +41,15 @@ Array = np.ndarray[Any, Any]
 
 
 class Gmm:
-    """Parameters and workspace of one model; strategies are built on its stages."""
+    """Parameters and workspace of a tied-mixture model (`family.Family`); strategies build on its stages."""
+
+    kind: Kind = "Tied"
+    dim = STREAMS * DIM
+    stages: Mapping[str, tuple[str, ...]] = STAGES | LAZY_STAGES
 
     def __init__(self, parameters: PackedGmm, threads: int) -> None:
         p = self.parameters = parameters
+        self.n_senones = p.n_senones
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
         self.team = Team(threads, p.senones_per_codebook + EXPANDED)
         self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
@@ -61,9 +72,13 @@ class Gmm:
         kernels.expand(features, self.parameters.centre, x)
         return x
 
+    def workspace(self, n: int) -> Array:
+        """Room for the log densities of n frames, f32 [n, codebooks, 3, padded densities]."""
+        return self._g[:n]
+
     def densities(self, x: Array, first: int, last: int, meter: Meter) -> Array:
         """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""
-        g = self._g[: len(x)]
+        g = self.workspace(len(x))
         kernels.evaluate(x, self.parameters.gaussians, g, first, last)
         meter.done("score.gaussians", len(x) * self.gaussians_per_frame)
         return g
@@ -74,6 +89,29 @@ class Gmm:
         products, shift = self.products(len(scores))
         kernels.logarithms(products, shift, p.start, p.runs, p.run_start, scores, first, last)
         meter.done("score.log", len(scores) * p.n_senones)
+
+    @cached_property
+    def _lazy(self) -> LazyMixtures:
+        return LazyMixtures(self, MAX_FRAMES)
+
+    def begin_some(self, features: Array, meter: Meter) -> None:
+        """Gaussians and exponentials of a block, for `score_some`."""
+        self._lazy.begin(features, meter)
+
+    def score_some(
+        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
+    ) -> None:
+        """Exact scores of some senones in frames first … last − 1: see `family.Family`."""
+        self._lazy.score(first, last, senones, scores, meter)
+
+    def costs_of_some(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of the stages that `begin_some` and `score_some` record."""
+        return {
+            "score.gaussians": gaussians_cost(self.parameters, frames),
+            "score.exp": exponentials_cost(self.gaussians_per_frame, frames),
+            LAZY_STAGE: self._lazy.cost(frames),
+            WAIT_STAGE: Cost(unmodelled=WAITS),
+        }
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the common stages for calls of about `frames` frames."""
@@ -104,6 +142,23 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_min=least,
         bytes_max=most,
         working_set_bytes=block_bytes(p, frames),
+    )
+
+
+def exponentials_cost(per_frame: int, frames: int) -> Cost:
+    """A comparison, a subtraction and an exponential per density, read and written in place.
+
+    The second pass over a stream's 128 densities finds them in the first-level cache.
+    """
+    traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
+    return Cost(
+        operations={
+            "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
+            "fma": Linear(per_work=(2.0, 0.0, 0.0)),
+        },
+        bytes_min=traffic,
+        bytes_max=traffic,
+        working_set_bytes=float(frames * per_frame * FLOAT),
     )
 
 

@@ -53,20 +53,21 @@ Array = np.ndarray[Any, Any]
 
 @njit(nogil=True, cache=True)
 def expand(features: Array, centre: Array, x: Array) -> None:
-    """x[n, 3, 27] from features [n, 39]: squares and values about `centre` [39], and one."""
+    """x[n, streams, 2·dim + 1] from features [n, streams · dim]: squares and values about `centre`, and one."""
+    streams, dim = x.shape[1], x.shape[2] // 2
     for t in range(features.shape[0]):
-        for s in range(STREAMS):
-            for d in range(DIM):
-                value = features[t, s * DIM + d]
+        for s in range(streams):
+            for d in range(dim):
+                value = features[t, s * dim + d]
                 # A comparison with NaN is false, so NaN becomes zero.
                 if value > LIMIT:
                     value = np.float32(LIMIT)
                 elif not value >= -LIMIT:
                     value = np.float32(-LIMIT) if value < 0 else np.float32(0)
-                value -= centre[s * DIM + d]
+                value -= centre[s * dim + d]
                 x[t, s, d] = value * value
-                x[t, s, DIM + d] = value
-            x[t, s, 2 * DIM] = 1.0
+                x[t, s, dim + d] = value
+            x[t, s, 2 * dim] = 1.0
 
 
 @njit(nogil=True, cache=True)

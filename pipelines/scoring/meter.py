@@ -28,10 +28,17 @@ class Meter:
         self._lane = lane
         lane.begin(first_frame, frames)
 
-    def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
-        """`stage` ran from the end of the one before until now.
+    def done(
+        self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0, later_ns: int = 0
+    ) -> None:
+        """`stage` ran from the end of the one before until now, or until `later_ns` ago.
 
+        With `later_ns` a kernel says how long those of its stages took that are yet to be closed.
         Before `register` nothing is recorded; afterwards an unknown stage is a KeyError.
         """
-        if self._ids:
+        if not self._ids:
+            return
+        if later_ns:
+            self._lane.lap_before(later_ns, self._ids[stage], work0, work1, work2)
+        else:
             self._lane.lap(self._ids[stage], work0, work1, work2)

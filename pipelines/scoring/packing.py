@@ -7,13 +7,14 @@ them are one matrix product with [x², x, 1] (27 columns per stream of 13 dimens
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import kept
 from pipelines.scoring.kernels import DIM, EXPANDED, STREAMS
 from pipelines.scoring.vector import LANES
 
@@ -52,6 +53,11 @@ class PackedGmm:
         return int(self.start[-1])
 
     @cached_property
+    def identity(self) -> str:
+        """Digest of the parameters, for caches of what follows from them."""
+        return kept.digest(self.centre, self.gaussians, self.weights)
+
+    @cached_property
     def rows(self) -> Array:
         """The mixture weights once more, a contiguous row of senones for each density."""
         result = np.empty_like(self.weights)
@@ -61,9 +67,31 @@ class PackedGmm:
             result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
         return result
 
+    @cached_property
+    def column_of_senone(self) -> Array:
+        """Column of each senone among the padded ones, int64 [n_senones]."""
+        result = np.empty(self.n_senones, np.int64)
+        for senone, column, length in self.runs.tolist():
+            result[senone : senone + length] = np.arange(column, column + length)
+        return result
+
+    @cached_property
+    def book_of_senone(self) -> Array:
+        """Codebook of each senone, int32 [n_senones]."""
+        found = np.searchsorted(self.start, self.column_of_senone, side="right") - 1
+        return found.astype(np.int32)
+
+    @cached_property
+    def dots(self) -> Array:
+        """The weights once more, f32 [n_senones, 3, padded densities]: those of a senone side by side."""
+        panels = self.weights.reshape(-1, STREAMS, self.padded_densities, LANES)
+        by_column = panels.transpose(0, 3, 1, 2).reshape(-1, STREAMS, self.padded_densities)
+        return np.ascontiguousarray(by_column[self.column_of_senone])
+
 
 def pack(model: AcousticModel) -> PackedGmm:
-    """Lay out `model` (PTM or semi-continuous, 3 streams of 13 dimensions)."""
+    """Lay out `model` (PTM or semi-continuous, 3 streams of 13 dimensions), neighbouring densities side by side."""
+    model = _neighbours_together(model)
     books, densities = model.n_codebooks, model.n_densities
     counts = np.bincount(model.senone_codebook, minlength=books)
     widths = -(-counts // LANES) * LANES
@@ -87,6 +115,33 @@ def pack(model: AcousticModel) -> PackedGmm:
         runs=runs,
         run_start=run_start,
     )
+
+
+def _neighbours_together(model: AcousticModel) -> AcousticModel:
+    """The same model with the densities of each codebook and stream in the order of a k-d tree.
+
+    Selection takes or leaves panels of sixteen, which should therefore lie near each other.
+    """
+    means, variances, weights = (np.array(a) for a in (model.means, model.variances, model.weights))
+    for book in range(model.n_codebooks):
+        senones = np.flatnonzero(model.senone_codebook == book)
+        for s in range(STREAMS):
+            scaled = model.means[book, s] / np.sqrt(model.variances[book, s].mean(axis=0))
+            order = np.array(_halved(scaled, np.arange(len(scaled))))
+            means[book, s] = model.means[book, s, order]
+            variances[book, s] = model.variances[book, s, order]
+            weights[s][:, senones] = model.weights[s][np.ix_(order, senones)]
+    return replace(model, means=means, variances=variances, weights=weights)
+
+
+def _halved(points: Array, members: Array) -> list[int]:
+    """`members` in the order of a k-d tree over `points`, cut at multiples of sixteen."""
+    if len(members) <= LANES:
+        return [int(member) for member in members]
+    widest = int(np.ptp(points[members], axis=0).argmax())
+    ordered = members[np.argsort(points[members, widest], kind="stable")]
+    cut = _padded(len(members) // 2)
+    return _halved(points, ordered[:cut]) + _halved(points, ordered[cut:])
 
 
 def _gaussians(model: AcousticModel) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
-"""The scorer's own vector exp and log as roofs of the machine, at their best: on data within the first cache.
+"""The scorer's own exp, log and matrix product as roofs of the machine, at their best: on data within the first cache.
 
 Handed to `profiler.machine.peaks.load_or_measure`, which knows no workload. With them no scoring stage can
-run above the "exp" or "log" that it is judged by.
+run above the "exp", "log" or "gemm" that it is judged by: its tiles beat the BLAS library by some percent.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.continuous.kernels import multiply
 from pipelines.scoring.vector import LANES, exp_shifted, log_shifted
 from profiler.machine.timing import Task, Work
 
 SIZE = 2048
 """Floats a pass: two arrays of 8 KiB."""
+ROWS, DEPTH, PANELS = 64, 48, 3
+"""A product [64, 48] × [48, 48]: three arrays of 9 to 12 KiB."""
 
 
 @njit(nogil=True, cache=True)
@@ -30,6 +33,19 @@ def _exp(source: Any, target: Any, repeats: int) -> None:
 def _log(source: Any, target: Any, repeats: int) -> None:
     for _ in range(repeats):
         log_shifted(source.ctypes.data, target.ctypes.data, source.size // LANES, np.float32(0))
+
+
+@njit(nogil=True, cache=True)
+def _product(a: Any, b: Any, c: Any, repeats: int) -> None:
+    for _ in range(repeats):
+        multiply(a.ctypes.data, 4 * DEPTH, ROWS, b.ctypes.data, PANELS, DEPTH, c.ctypes.data)
+
+
+def _multiplied() -> Task:
+    a = np.ones((ROWS, DEPTH), np.float32)
+    b = np.ones((PANELS, DEPTH, LANES), np.float32)
+    c = np.empty((ROWS, PANELS * LANES), np.float32)
+    return lambda repeats: _product(a, b, c, repeats)
 
 
 def _over(function: Callable[..., None], first: float, last: float) -> Callable[[], Task]:
@@ -45,6 +61,7 @@ KERNELS: Mapping[str, Work] = MappingProxyType(
     {
         "exp.scorer": Work(float(SIZE), _over(_exp, -8.0, 0.0)),
         "log.scorer": Work(float(SIZE), _over(_log, 0.1, 5.0)),
+        "gemm.scorer": Work(2.0 * ROWS * DEPTH * PANELS * LANES, _multiplied),
     }
 )
 """Name of the roof → work."""

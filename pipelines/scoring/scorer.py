@@ -1,31 +1,51 @@
-"""The scorer that the decode loop holds: features in, scores of all senones out.
+"""The scorer that the decode loop holds: features in, senone scores out.
 
-Puts a frame rule before a Gaussian selection strategy, both exchangeable at a block boundary.
+Three layers, one upon the other, each exchangeable at a block boundary: a frame rule says which frames are
+scored (`frames`), a senone rule which senones of these (`senones`), a selection strategy which Gaussians
+(`selection`), on the parameters of a model (`family`).
+
+What all scorers do alike is in `layered`; the scorer of neural nets in `dnn`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import frames, gmm, selection
-from pipelines.scoring.kernels import DIM, STREAMS
+from pipelines.scoring import continuous, frames, gmm, lazy, selection, senones
+from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.dnn.scorer import DnnScorer
+from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.packing import pack
-from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+from pipelines.scoring.selection import Progress, Strategy, never, quietly
+from pipelines.scoring.senones import SenoneRule
+from profiler.spans import Cost, Lane, NullLane, Recorder
 
 Array = np.ndarray[Any, Any]
 EXACT = "none"
-COPY_STAGE = "score.copy"
+SERIAL = (lazy.STAGE,)
+"""Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
 
 
 class Scorer(Protocol):
     """Natural log-likelihoods of all senones, up to a constant per frame."""
 
     n_senones: int
+
+    @property
+    def lazy(self) -> bool:
+        """Whether it wants to be told frame by frame what the search asks for."""
+
+    context: tuple[int, int]
+    """Frames before and after those of a block that must come with it (`layered.with_context`)."""
 
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that any of its configurations records."""
@@ -36,135 +56,144 @@ class Scorer(Protocol):
     def reset(self) -> None:
         """An utterance begins."""
 
-    def configure(self, config: Any) -> None:
-        """Take over live settings (pipelines.config.Config) from the next block on."""
+    def needs(self, config: Any) -> Hashable:
+        """What must be made before `config` (pipelines.config.Config) can act, as a key; None: nothing."""
+
+    def make_ready(
+        self, config: Any, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Prepared:
+        """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
+
+    def configure(self, config: Any, prepared: Prepared | None = None) -> None:
+        """Take over live settings from the next block on; what is not `prepared` is made first."""
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
-        """Scores f32 [frames, senones] of `block` f32 [frames, 39]; valid until the next call.
+        """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call.
 
         `first_frame` is run-global; spans go to `lane`.
         """
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
-        """What can be done for a block before the search says what it wants."""
+        """What can be done for a block of at most MAX_FRAMES before the search says what it wants."""
 
     def frame(self, state: Any, t: int, wanted: Array | None) -> Array:
-        """Scores f32 [senones] of frame t of the block; only the `wanted` ones need be right."""
+        """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
+
+        None wants all. Valid until the next block.
+        """
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
 
 
-class GmmScorer:
-    """A dense scorer: all senones of every scored frame."""
+class _Source:
+    """Chosen senones come from the strategy where it can, otherwise from the family's exact kernels."""
 
-    def __init__(self, config: Any, model: AcousticModel) -> None:
-        self.n_senones = model.n_senones
-        self._gmm = gmm.Gmm(pack(model), config.threads)
-        self._meter = Meter()
-        self._strategies = {name: selection.create(name, self._gmm) for name in selection.methods()}
-        self._rules = {name: frames.create(name) for name in frames.rules()}
-        self._scores = np.empty((gmm.MAX_FRAMES, self.n_senones), np.float32)
-        self._computed = np.empty((gmm.MAX_FRAMES, self.n_senones), np.float32)
-        self._last = np.empty(self.n_senones, np.float32)
-        self.configure(config)
-        self.reset()
+    def __init__(self, family: Any, strategy: Strategy) -> None:
+        some: Any = strategy if hasattr(strategy, "score_some") else family
+        self.score = strategy.score
+        self.begin_some, self.score_some = some.begin_some, some.score_some
+        self._strategy, self._some, self._threads = strategy, some, family.team.threads
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `score`, which all threads share."""
+        return self._shared(self._strategy.costs(frames))
+
+    def costs_of_some(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `begin_some` and `score_some`."""
+        return self._shared(self._some.costs_of_some(frames))
+
+    def _shared(self, costs: dict[str, Cost]) -> dict[str, Cost]:
+        return {
+            name: cost if name in SERIAL else dataclasses.replace(cost, threads=self._threads)
+            for name, cost in costs.items()
+        }
+
+
+class GmmScorer(LayeredScorer):
+    """Scores by Gaussian mixtures, of tied or continuous density."""
+
+    def __init__(
+        self,
+        config: Any,
+        model: AcousticModel,
+        progress: Progress = quietly,
+        cancelled: Callable[[], bool] = never,
+    ) -> None:
+        n = model.n_senones
+        family = self._family = _family(model, config.threads)
+        self._strategies = {
+            name: selection.create(name, family.kind, family)
+            for name in selection.methods(family.kind)
+        }
+        parents = senones.parents_of(model)
+        super().__init__(
+            n,
+            family.dim,
+            {name: senones.create(name, n, parents) for name in senones.rules()},
+            {name: frames.create(name, model) for name in frames.rules()},
+        )
+        self.configure(config, self.make_ready(config, progress, cancelled))
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that any strategy records."""
-        stages = dict(gmm.STAGES)
+        """Register every stage that any strategy or rule records."""
+        stages = dict(self._family.stages)
         for strategy in self._strategies.values():
             stages |= strategy.stages
-        stages[COPY_STAGE] = ("copied",)
-        self._meter.register(recorder, stages)
+        self._register(recorder, stages)
 
     def warm_up(self) -> None:
-        """Run every strategy on a few frames, so that all kernels are compiled and paged in."""
-        features = np.zeros((3, STREAMS * DIM), np.float32)
+        """Compile what any strategy or rule may call, prepared or not, so that a live change waits for nothing."""
+        features = np.zeros((3, self._family.dim), np.float32)
         for strategy in self._strategies.values():
-            strategy.score(features, self._scores[:3], Meter())
+            strategy.warm_up(features, self._scores[:3])
+        source = _Source(self._family, self._strategies[EXACT])
+        for layer in self._layers.values():
+            layer.configure(self._config.gmm, source)
+            layer.score(features, self._scores[:3], Meter())
+        self.configure(self._config)
 
-    def reset(self) -> None:
-        """An utterance begins: nothing to copy from yet."""
-        self._frame = 0
-        for rule in self._rules.values():
-            rule.reset()
+    def _parts(self, config: Any) -> list[Part]:
+        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        strategy = self._strategy_of(config)
+        found = super()._parts(config)
+        if (key := strategy.needs(config.gmm)) is not None:
+            found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
+        return found
 
-    def configure(self, config: Any) -> None:
-        """Take over the settings from the next block on; no kernel is compiled here."""
+    def _strategy_of(self, config: Any) -> Strategy:
         chosen = config.gmm.selection
-        self._strategy = self._strategies[chosen.method if chosen.enabled else EXACT]
-        self._strategy.configure(chosen)
-        self._rule = self._rules[config.frames.rule]
-        self._skip = config.frames.skip
-        self._block = min(config.block, gmm.MAX_FRAMES)
+        return self._strategies[chosen.method if chosen.enabled else EXACT]
 
-    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
-        """Scores f32 [frames, senones] of `block` f32 [frames, 39]; valid until the next call."""
-        if block.ndim != 2 or block.shape[1] != STREAMS * DIM:
-            raise ValueError(f"features of shape {block.shape}, expected [frames, {STREAMS * DIM}]")
-        block = np.ascontiguousarray(block, np.float32)
-        if len(block) > len(self._scores):
-            self._scores = np.empty((len(block), self.n_senones), np.float32)
-        scores = self._scores[: len(block)]
-        for at in range(0, len(block), gmm.MAX_FRAMES):
-            part = slice(at, at + gmm.MAX_FRAMES)
-            self._part(block[part], scores[part], first_frame + at, lane)
-        return scores
-
-    def _part(self, block: Array, scores: Array, first_frame: int, lane: Lane | NullLane) -> None:
-        """Score at most MAX_FRAMES frames: the chosen ones, and copies for the others."""
-        n = len(block)
-        self._meter.begin(first_frame, n, lane)
-        if self._skip == 1:
-            self._strategy.score(block, scores, self._meter)
-        else:
-            chosen = self._rule.choose(block, self._frame, self._skip)
-            if self._frame == 0:
-                chosen[0] = True
-            where = np.flatnonzero(chosen)
-            computed = self._computed[: len(where)]
-            if len(where):
-                self._strategy.score(block[where], computed, self._meter)
-            source = np.cumsum(chosen) - 1
-            for t in range(n):
-                scores[t] = computed[source[t]] if source[t] >= 0 else self._last
-            self._meter.done(COPY_STAGE, n - len(where))
-        # Skipping may be switched on before the next block, which then begins with a copy.
-        self._last[:] = scores[n - 1]
-        self._frame += n
-
-    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
-        """A dense scorer does everything here: scores f32 [frames, senones]."""
-        return self.score(block, first_frame, lane)
-
-    def frame(self, state: Array, t: int, wanted: Array | None) -> Array:
-        """Scores f32 [senones] of frame t of the prepared block."""
-        row: Array = state[t]
-        return row
-
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages under the present configuration."""
-        scored = max(1, self._block // self._skip)
-        threads = self._gmm.team.threads
-        costs = {
-            name: dataclasses.replace(cost, threads=threads)
-            for name, cost in self._strategy.costs(scored).items()
-        }
-        if self._skip > 1:
-            costs[COPY_STAGE] = self._copy_cost()
-        return costs
-
-    def _copy_cost(self) -> Cost:
-        """Scores written for the copied frames; in fact every covered frame is read and written."""
-        row = float(4 * self.n_senones)
-        return Cost(
-            bytes_min=Linear(per_work=(row, 0.0, 0.0)),
-            bytes_max=Linear(per_frame=2 * row),
-            working_set_bytes=2 * row * self._block,
-        )
+    def _arranged(self, config: Any) -> SenoneRule:
+        strategy = self._strategy = self._strategy_of(config)
+        strategy.configure(config.gmm, self._part("selection", strategy))
+        layer = self._layers[config.gmm.senones]
+        layer.configure(config.gmm, _Source(self._family, strategy))
+        return layer
 
 
-def build_scorer(config: Any, model: AcousticModel) -> Scorer:
-    """The scorer for `config` (pipelines.config.Config) on `model`."""
-    return GmmScorer(config, model)
+def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:
+    if model.is_continuous:
+        return ContinuousGmm(continuous.pack(model), threads)
+    return gmm.Gmm(pack(model), threads)
+
+
+def build_scorer(
+    config: Any,
+    model: AcousticModel,
+    progress: Progress = quietly,
+    cancelled: Callable[[], bool] = never,
+    work: DeviceWork | None = None,
+) -> Scorer:
+    """The scorer for `config` (pipelines.config.Config) on `model`. Raises Cancelled.
+
+    `work`: the device of `config.device`, where that is not the processor.
+    """
+    if work is not None:
+        keep = config.search.device == config.device
+        spare = partial(build_scorer, config, model, progress, cancelled)
+        return DeviceScorer(config, model, work, spare, keep)
+    if config.model == "dnn":
+        return DnnScorer(config, model)
+    return GmmScorer(config, model, progress, cancelled)

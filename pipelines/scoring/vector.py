@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
@@ -26,15 +27,16 @@ LANES = 16
 VECTOR_BYTES = 4 * LANES
 
 
-def _wide_registers() -> bool:
-    """Whether a vector of 16 floats is one of at least 32 registers (AVX-512)."""
+def has_feature(name: str) -> bool:
+    """Whether this processor has what LLVM calls `name`."""
     try:
-        return bool(llvm.get_host_cpu_features().get("avx512f", False))
+        return bool(llvm.get_host_cpu_features().get(name, False))
     except RuntimeError:  # llvmlite does not know this processor
         return False
 
 
-WIDE_REGISTERS = _wide_registers()
+WIDE_REGISTERS = has_feature("avx512f")
+"""Whether a vector of 16 floats is one of at least 32 registers."""
 
 _F32 = ir.FloatType()
 _I16 = ir.IntType(16)
@@ -57,6 +59,14 @@ _EXP_SERIES = [1.0 / math.factorial(k) for k in range(6, -1, -1)]
 _LOG_SERIES = [2.0 / k for k in (7, 5, 3, 1)]
 _SQRT_HALF_BITS = 0x3F3504F3
 _BIAS = 127
+
+
+def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> np.ndarray[Any, Any]:
+    """Zeros of `kind` that begin with a cache line: a vector then lies in one line and not across two."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    space = np.zeros(size + VECTOR_BYTES, np.uint8)
+    begin = -space.ctypes.data % VECTOR_BYTES
+    return space[begin : begin + size].view(kind).reshape(shape)
 
 
 def _at(builder: Any, address: Any, kind: Any) -> Any:
@@ -100,13 +110,17 @@ def _larger(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
-def _reduce_max(builder: Any, value: Any) -> Any:
+def _reduce(builder: Any, combine: Callable[[Any, Any], Any], value: Any) -> Any:
     width = LANES // 2
     while width:
         order = ir.Constant(_IV, [(lane + width) % LANES for lane in range(LANES)])
-        value = _larger(builder, value, builder.shuffle_vector(value, value, order))
+        value = combine(value, builder.shuffle_vector(value, value, order))
         width //= 2
     return builder.extract_element(value, ir.Constant(_I32, 0))
+
+
+def _reduce_max(builder: Any, value: Any) -> Any:
+    return _reduce(builder, lambda x, y: _larger(builder, x, y), value)
 
 
 def _step(builder: Any, address: Any, index: Any) -> Any:
@@ -323,6 +337,36 @@ def count_bits(typing_context: Any, bits: Any) -> Any:
     return signature, generate
 
 
+def _exponential(builder: Any, x: Any) -> Any:
+    """exp(max(x, −87)) of a vector x ≤ 0."""
+    x = _larger(builder, x, _constant(_LOWEST_EXPONENT))
+    rounded = _fma(builder, x, _constant(1 / math.log(2.0)), _constant(_ROUND))
+    power = builder.sub(builder.bitcast(rounded, _IV), _integers(_ROUND_BITS))
+    whole = builder.fsub(rounded, _constant(_ROUND))
+    rest = _fma(builder, whole, _constant(-_LN2_HIGH), x)
+    rest = _fma(builder, whole, _constant(-_LN2_LOW), rest)
+    series = _constant(_EXP_SERIES[0])
+    for factor in _EXP_SERIES[1:]:
+        series = _fma(builder, series, rest, _constant(factor))
+    bits = builder.shl(builder.add(power, _integers(_BIAS)), _integers(23))
+    return builder.fmul(series, builder.bitcast(bits, _FV))
+
+
+def _logarithm(builder: Any, x: Any) -> Any:
+    """log(x) of a vector of positive normal numbers."""
+    bits = builder.bitcast(x, _IV)
+    power = builder.ashr(builder.sub(bits, _integers(_SQRT_HALF_BITS)), _integers(23))
+    scaled = builder.sub(bits, builder.shl(power, _integers(23)))
+    m = builder.bitcast(scaled, _FV)
+    ratio = builder.fdiv(builder.fsub(m, _constant(1.0)), builder.fadd(m, _constant(1.0)))
+    square = builder.fmul(ratio, ratio)
+    series = _constant(_LOG_SERIES[0])
+    for factor in _LOG_SERIES[1:]:
+        series = _fma(builder, series, square, _constant(factor))
+    whole = builder.sitofp(power, _FV)
+    return _fma(builder, whole, _constant(math.log(2.0)), builder.fmul(ratio, series))
+
+
 @intrinsic
 def exp_shifted(typing_context: Any, source: Any, target: Any, groups: Any, shift: Any) -> Any:
     """target[i] = exp(max(source[i] − shift, −87)) for 16·groups floats; source[i] ≤ shift."""
@@ -333,18 +377,7 @@ def exp_shifted(typing_context: Any, source: Any, target: Any, groups: Any, shif
         shifts = _splat(builder, shift)
         with cgutils.for_range(builder, groups) as loop:
             x = builder.fsub(_load(builder, _step(builder, source, loop.index)), shifts)
-            x = _larger(builder, x, _constant(_LOWEST_EXPONENT))
-            rounded = _fma(builder, x, _constant(1 / math.log(2.0)), _constant(_ROUND))
-            power = builder.sub(builder.bitcast(rounded, _IV), _integers(_ROUND_BITS))
-            whole = builder.fsub(rounded, _constant(_ROUND))
-            rest = _fma(builder, whole, _constant(-_LN2_HIGH), x)
-            rest = _fma(builder, whole, _constant(-_LN2_LOW), rest)
-            series = _constant(_EXP_SERIES[0])
-            for factor in _EXP_SERIES[1:]:
-                series = _fma(builder, series, rest, _constant(factor))
-            bits = builder.shl(builder.add(power, _integers(_BIAS)), _integers(23))
-            result = builder.fmul(series, builder.bitcast(bits, _FV))
-            _store(builder, result, _step(builder, target, loop.index))
+            _store(builder, _exponential(builder, x), _step(builder, target, loop.index))
         return context.get_dummy_value()
 
     return signature, generate
@@ -359,19 +392,61 @@ def log_shifted(typing_context: Any, source: Any, target: Any, groups: Any, shif
         source, target, groups, shift = arguments
         shifts = _splat(builder, shift)
         with cgutils.for_range(builder, groups) as loop:
-            x = _load(builder, _step(builder, source, loop.index))
-            bits = builder.bitcast(x, _IV)
-            power = builder.ashr(builder.sub(bits, _integers(_SQRT_HALF_BITS)), _integers(23))
-            scaled = builder.sub(bits, builder.shl(power, _integers(23)))
-            m = builder.bitcast(scaled, _FV)
-            ratio = builder.fdiv(builder.fsub(m, _constant(1.0)), builder.fadd(m, _constant(1.0)))
-            square = builder.fmul(ratio, ratio)
-            series = _constant(_LOG_SERIES[0])
-            for factor in _LOG_SERIES[1:]:
-                series = _fma(builder, series, square, _constant(factor))
-            whole = builder.sitofp(power, _FV)
-            result = _fma(builder, whole, _constant(math.log(2.0)), builder.fmul(ratio, series))
+            result = _logarithm(builder, _load(builder, _step(builder, source, loop.index)))
             _store(builder, builder.fadd(result, shifts), _step(builder, target, loop.index))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _sum_exp(builder: Any, source: Any, groups: Any, shifts: Any) -> Any:
+    """Lane by lane Σ exp(value − shift) over `groups` vectors."""
+    total = cgutils.alloca_once(builder, _FV)
+    builder.store(_constant(0.0), total)
+    with cgutils.for_range(builder, groups) as loop:
+        x = builder.fsub(_load(builder, _step(builder, source, loop.index)), shifts)
+        builder.store(builder.fadd(builder.load(total), _exponential(builder, x)), total)
+    return builder.load(total)
+
+
+@intrinsic
+def sum_exp_down(typing_context: Any, source: Any, count: Any, products: Any, shifts: Any) -> Any:
+    """Lane by lane over `count` vectors of 16: products *= Σ exp(value − best), shifts += best."""
+    signature = types.void(*[types.intp] * 4)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, count, products, shifts = arguments
+        best = _lane_maxima(builder, source, count)
+        total = _sum_exp(builder, source, count, best)
+        _store(builder, builder.fmul(_load(builder, products), total), products)
+        _store(builder, builder.fadd(_load(builder, shifts), best), shifts)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def sum_exp(typing_context: Any, source: Any, groups: Any, shift: Any) -> Any:
+    """Σ exp(source[i] − shift) over 16·groups floats; source[i] ≤ shift."""
+    signature = types.float32(types.intp, types.intp, types.float32)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, groups, shift = arguments
+        total = _sum_exp(builder, source, groups, _splat(builder, shift))
+        return _reduce(builder, builder.fadd, total)
+
+    return signature, generate
+
+
+@intrinsic
+def log_plus(typing_context: Any, source: Any, shifts: Any, target: Any) -> Any:
+    """target[lane] = log(source[lane]) + shifts[lane] for 16 positive normal floats."""
+    signature = types.void(*[types.intp] * 3)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, shifts, target = arguments
+        result = _logarithm(builder, _load(builder, source))
+        _store(builder, builder.fadd(result, _load(builder, shifts)), target)
         return context.get_dummy_value()
 
     return signature, generate

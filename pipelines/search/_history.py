@@ -1,6 +1,8 @@
 """The tokens' history: dropping entries that no token leads to, and following one back; compiled.
 
-History is int32 [capacity, 3]: previous entry (-1: none), arc, frame. Entries point backwards only.
+History is int32 [capacity, 3]: previous entry (-1: none), arc (-1: none), frame. Entries point backwards
+only. Alternatives (`_lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry),
+ascending by entry, with f32 costs.
 """
 
 from __future__ import annotations
@@ -12,19 +14,49 @@ import numpy as np
 
 
 @numba.njit(cache=True, nogil=True)
-def collect(history: Any, roots: Any, n_roots: int, used: int) -> int:  # pragma: no cover
-    """Keep only the entries that `roots[:n_roots]` lead to; renumber both; returns their number."""
+def collect(
+    history: Any,
+    used: int,
+    roots: Any,
+    n_roots: int,
+    other_roots: Any,
+    n_others: int,
+    alternative: Any,
+    delta: Any,
+    n_alternatives: int,
+    beam: float,
+) -> tuple[int, int]:  # pragma: no cover - compiled
+    """Keep only entries that roots[:n_roots] or other_roots[:n_others] lead to; renumber all.
+
+    An alternative is kept when its cost, with all that lies between it and the cheapest root, is
+    within `beam`. Returns how many entries and alternatives are left.
+    """
     number = np.zeros(used, dtype=np.int32)
+    # What it costs more than the best of the roots' paths to pass an entry.
+    above = np.full(used, np.inf, dtype=np.float32)
     for i in range(n_roots):
         if roots[i] >= 0:
-            number[roots[i]] = 1
-    # Entries point backwards only, so one pass from the end marks all.
+            above[roots[i]] = 0.0
+    for i in range(n_others):
+        if other_roots[i] >= 0:
+            above[other_roots[i]] = 0.0
+    # Entries point backwards only, so one pass from the end reaches all.
+    a = n_alternatives - 1
     for i in range(used - 1, -1, -1):
-        if number[i] != 0 and history[i, 0] >= 0:
-            number[history[i, 0]] = 1
+        here = above[i]
+        if here < np.inf and history[i, 0] >= 0:
+            above[history[i, 0]] = min(above[history[i, 0]], here)
+        while a >= 0 and alternative[a, 0] == i:
+            losing = alternative[a, 1]
+            value = here + delta[a]
+            if not value <= beam:
+                alternative[a, 0] = -1
+            elif losing >= 0:
+                above[losing] = min(above[losing], value)
+            a -= 1
     kept = 0
     for i in range(used):
-        if number[i] != 0:
+        if above[i] < np.inf:
             previous = history[i, 0]
             history[kept, 0] = number[previous] if previous >= 0 else -1
             history[kept, 1] = history[i, 1]
@@ -36,7 +68,18 @@ def collect(history: Any, roots: Any, n_roots: int, used: int) -> int:  # pragma
     for i in range(n_roots):
         if roots[i] >= 0:
             roots[i] = number[roots[i]]
-    return kept
+    for i in range(n_others):
+        if other_roots[i] >= 0:
+            other_roots[i] = number[other_roots[i]]
+    left = 0
+    for a in range(n_alternatives):
+        if alternative[a, 0] >= 0:
+            losing = alternative[a, 1]
+            alternative[left, 0] = number[alternative[a, 0]]
+            alternative[left, 1] = number[losing] if losing >= 0 else -1
+            delta[left] = delta[a]
+            left += 1
+    return kept, left
 
 
 @numba.njit(cache=True, nogil=True)

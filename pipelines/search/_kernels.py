@@ -1,16 +1,20 @@
-"""Token passing, compiled: prune, emit and epsilon steps over a packed graph.
+"""Token passing, compiled: the emit step over a packed graph, and the loop over frames.
 
-The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (GetCutoff
-with its adaptive beam), emitting arcs against a cutoff for the next frame that tightens as better
-tokens appear, then a worklist over epsilon arcs. What differs is the layout: a token keeps its place
-as long as it lives (self-loops become one vectorised pass), tokens are found by a sparse set, and
-history is written only when a token that came over an arc survives or is expanded.
+The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`_pruning`),
+emitting arcs against a cutoff for the next frame, then a worklist over epsilon arcs (`_epsilon`). What
+differs is the layout. A token keeps its place as long as it lives, and the arcs that leave it are copied once,
+when it is made, into lists without gaps: so a frame first computes all arcs' costs in one pass, knows
+the exact cutoff for the next frame before it makes a token, and then touches only arcs that pass.
+Tokens are found by a sparse set; the history holds only arcs with a word or into a phone's first state.
 
-Tokens are structs of arrays of length n_states, of which [0, n) live before a frame and [0, m)
-after it: `state`; `cost`, `hist` before the frame; `new_cost`, `new_hist`, `new_arc` after it
-(`new_arc` -1: by self-loop, or already in the history); `first`, `epsilon`, `loop_label`,
-`loop_weight` copied from the graph. `slot[state]` is a token's place if that place names the state.
-History is int32 [capacity, 3]: previous entry (-1: none), arc, frame.
+Tokens are structs of arrays of length n_states + 1 (the last is scratch): `state`; `cost`, `hist` before
+the frame (`cost` +inf: dead); `new_cost` after it and `come`, how it came about: number of a listed
+emitting arc, BY_LOOP, or BY_ENTRY (its history is in `new_hist`); `loop_label`, `loop_weight` from the
+graph. Places [0, n) have their arcs listed, [n, m) are new. `slot[state]` is a token's place if that
+place names the state. Emitting arcs: `source` (place), `label`, `weight` (insertion penalty included),
+`target` (state), `record` (the arc's number where the history wants it, else -1), and per frame `total`
+(cost) and `chosen` (which passed); epsilon arcs the same without `label`. Indices are unsigned, which
+spares Python's rule for negative ones. History is int32 [capacity, 3]: previous entry (-1: none), arc, frame.
 """
 
 from __future__ import annotations
@@ -20,367 +24,183 @@ from typing import Any
 import numba
 import numpy as np
 
+from pipelines.search._epsilon import close
 from pipelines.search._intrinsics import prefetch
+from pipelines.search._lattice import record_frame
 from pipelines.search._layout import (
     ADAPTIVE,
+    BEST,
+    BY_LOOP,
+    CHOSEN,
+    CONTENDERS,
     DONE,
     EMIT_ARCS,
+    EMITTING,
     EPSILON_ARCS,
     EXAMINED,
     FRAME,
-    HISTORY,
     INFINITY,
     LIMIT,
-    NEED_HISTORY,
-    NO_TOKENS,
-    OFFSET,
     PENDING,
     SENONES,
     TOKENS,
     M,
     N,
 )
+from pipelines.search._pruning import REDUCING, below, prune
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 
-BINS = 512
-"""Of the histogram that finds the cutoff for max_active before an exact selection."""
-AHEAD = 12
-"""Tokens between the prefetch of a token's arcs and their use."""
+MADE_WITH = "60e76f359ded"
+"""Digest of the kernel files called from here: see `_layout`."""
+AHEAD = 16
+"""Arcs between the prefetch of a target's slot and its use."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def select(values: Any, n: int, k: int) -> Any:  # pragma: no cover - compiled
-    """The k-th smallest (from 0) of values[:n], which are reordered; Hoare's quickselect."""
-    low, high = 0, n - 1
-    while low < high:
-        pivot = values[(low + high) >> 1]
-        i, j = low, high
-        while i <= j:
-            while values[i] < pivot:
-                i += 1
-            while values[j] > pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if k <= j:
-            high = j
-        elif k >= i:
-            low = i
-        else:
-            break
-    return values[k]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def cutoff(
-    costs: Any, m: int, best: Any, beam: float, max_active: int, min_active: int, scratch: Any
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=REDUCING)
+def _loop(
+    n: int, cost: Any, weight: Any, label: Any, row: Any, new_cost: Any, come: Any
 ) -> Any:  # pragma: no cover - compiled
-    """Cost from which tokens are dropped, as Kaldi's GetCutoff; +inf drops none."""
-    limit = np.float32(best + beam)
-    inside = 0
-    for i in range(m):
-        inside += costs[i] < limit
-    if inside > max_active:
-        # Bins over the beam, then a selection within the one bin that holds the rank.
-        counts = np.zeros(BINS, dtype=np.int32)
-        scale = np.float32(BINS / beam)
-        low = np.float32(best)
-        for i in range(m):
-            if costs[i] < limit:
-                counts[min(int((costs[i] - low) * scale), BINS - 1)] += 1
-        rank = max_active
-        chosen = 0
-        while rank >= counts[chosen]:
-            rank -= counts[chosen]
-            chosen += 1
-        n = 0
-        for i in range(m):
-            if costs[i] < limit and min(int((costs[i] - low) * scale), BINS - 1) == chosen:
-                scratch[n] = costs[i]
-                n += 1
-        return select(scratch, n, rank)
-    if inside <= min_active:
-        if m <= min_active:
-            return np.inf
-        n = 0
-        for i in range(m):
-            scratch[i] = costs[i]
-        kth = select(scratch, m, min_active)
-        if kth > limit:
-            return kth
-    return limit
+    """Pass tokens over their self-loops; the least cost."""
+    low = INFINITY
+    for i in range(n):
+        total = cost[i] + weight[i] + row[label[i]]
+        new_cost[i] = total
+        low = min(low, total)
+    for i in range(n):
+        come[i] = BY_LOOP
+    return low
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=REDUCING)
+def _price(
+    n: int, cost: Any, source: Any, weight: Any, label: Any, row: Any, total: Any
+) -> Any:  # pragma: no cover - compiled
+    """Cost over each listed emitting arc; the least of them."""
+    low = INFINITY
+    for e in range(n):
+        value = cost[source[e]] + weight[e] + row[label[e]]
+        total[e] = value
+        low = min(low, value)
+    return low
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def prune(
-    states: Any,
-    tokens: Any,
-    slot: Any,
-    history: Any,
-    registers: Any,
-    floats: Any,
-    limits: Any,
-    work: Any,
-) -> int:  # pragma: no cover - compiled
-    """Drop tokens over the cutoff, write history for the others, close the gaps."""
-    (
-        state,
-        cost,
-        hist,
-        new_cost,
-        new_hist,
-        new_arc,
-        first,
-        epsilon,
-        loop_label,
-        loop_weight,
-        scratch,
-    ) = tokens
-    beam, beam_delta, max_active, min_active = limits
-    n, m, used = registers[N], registers[M], registers[HISTORY]
-    if used + m > len(history):
-        return NEED_HISTORY
-    best = INFINITY
-    for i in range(m):
-        best = min(best, new_cost[i])
-    if not best < INFINITY:
-        return NO_TOKENS
-    cut = cutoff(new_cost, m, best, beam, max_active, min_active, scratch)
-    floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + beam_delta
-    limit = np.float32(cut)
-    frame = np.int32(registers[FRAME] - 1)
-    kept = 0
-    for i in range(m):
-        if new_cost[i] < limit:
-            entry = new_hist[i]
-            if new_arc[i] >= 0:
-                history[used, 0] = entry
-                history[used, 1] = new_arc[i]
-                history[used, 2] = frame
-                entry = np.int32(used)
-                used += 1
-            at = state[i]
-            if i < n:
-                first[kept] = first[i]
-                epsilon[kept] = epsilon[i]
-                loop_label[kept] = loop_label[i]
-                loop_weight[kept] = loop_weight[i]
-            else:
-                first[kept] = states[at].first
-                epsilon[kept] = states[at].epsilon
-                loop_label[kept] = states[at].loop_label
-                loop_weight[kept] = states[at].loop_weight
-            state[kept] = at
-            cost[kept] = new_cost[i] - best
-            hist[kept] = entry
-            slot[at] = kept
-            kept += 1
-    floats[OFFSET] += best
-    registers[N] = kept
-    registers[M] = kept
-    registers[HISTORY] = used
-    registers[PENDING] = 0
-    work[EXAMINED] += m
-    return DONE
+def mark(n: int, cost: Any, label: Any, asked: Any) -> None:  # pragma: no cover - compiled
+    """Mark in asked [n_senones + 1] the labels of those whose cost is finite."""
+    for i in range(n):
+        asked[label[i] if cost[i] < INFINITY else np.uint32(0)] = 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def emit(
-    arcs: Any,
     states: Any,
     tokens: Any,
+    emitting: Any,
     slot: Any,
     registers: Any,
     floats: Any,
     row: Any,
     asked: Any,
-    penalty: float,
     work: Any,
 ) -> Any:  # pragma: no cover - compiled
     """Pass tokens over self-loops and emitting arcs; returns the cutoff for the new tokens.
 
     `row[label]`: cost of each senone by label, row[0] = inf for states without a self-loop.
     """
-    (state, cost, hist, new_cost, new_hist, new_arc, first, epsilon, loop_label, loop_weight, _) = (
-        tokens
-    )
-    n = registers[N]
-    adaptive = np.float32(floats[ADAPTIVE])
-    extra = np.float32(penalty)
-    for i in range(n):
-        new_cost[i] = cost[i] + loop_weight[i] + row[loop_label[i]]
-    lowest = INFINITY
-    for i in range(n):
-        lowest = min(lowest, new_cost[i])
-    for i in range(n):
-        new_hist[i] = hist[i]
-        new_arc[i] = -1
-    for i in range(n):
-        asked[loop_label[i]] = 1
-    limit = lowest + adaptive
+    state, cost, _, new_cost, _, come, loop_label, loop_weight = tokens
+    source, label, weight, target, _, total, chosen = emitting
+    n, n_arcs = registers[N], registers[EMITTING]
+    low = _loop(n, cost, loop_weight, loop_label, row, new_cost, come)
+    low = min(low, _price(n_arcs, cost, source, weight, label, row, total))
+    limit = np.float32(low + floats[ADAPTIVE])
+    passed = 0
+    for e in range(n_arcs):
+        chosen[passed] = e
+        passed += total[e] < limit
+    mark(n_arcs, total, label, asked)
+    mark(n, cost, loop_label, asked)
     m = n
-    n_arcs = 0
-    for i in range(n):
-        if i + AHEAD < n:
-            prefetch(arcs, first[i + AHEAD])  # type: ignore[call-arg]
-        here = cost[i]
-        entry = hist[i]
-        for k in range(first[i], epsilon[i]):
-            label = arcs[k].ilabel
-            asked[label] = 1
-            total = here + arcs[k].weight + row[label]
-            if arcs[k].olabel != 0:
-                total += extra
-            if total < limit:
-                limit = min(limit, total + adaptive)
-                goal = arcs[k].target
-                place = slot[goal]
-                if place < m and state[place] == goal:
-                    if total < new_cost[place]:
-                        new_cost[place] = total
-                        new_hist[place] = entry
-                        new_arc[place] = k
-                else:
-                    prefetch(states, goal)  # type: ignore[call-arg]
-                    state[m] = goal
-                    new_cost[m] = total
-                    new_hist[m] = entry
-                    new_arc[m] = k
-                    slot[goal] = m
-                    m += 1
-        n_arcs += epsilon[i] - first[i]
-    registers[M] = m
+    nowhere = np.uint32(len(new_cost) - 1)
+    for j in range(passed):
+        if j + AHEAD < passed:
+            prefetch(slot, target[chosen[j + AHEAD]])  # type: ignore[call-arg]
+        e = chosen[j]
+        goal = target[e]
+        place = slot[goal]
+        if not (place < m and state[place] == goal):
+            prefetch(states, goal)  # type: ignore[call-arg]
+            place = np.uint32(m)
+            state[m] = goal
+            new_cost[m] = INFINITY
+            slot[goal] = m
+            m += 1
+        # Which of two is better nobody can predict: what loses is written where nobody reads.
+        at = place if total[e] < new_cost[place] else nowhere
+        new_cost[at] = total[e]
+        come[at] = e
     n_asked = 0
     asked[0] = 0
     for s in range(len(asked)):
         n_asked += asked[s]
         asked[s] = 0
-    loops = 0
-    for i in range(n):
-        loops += loop_label[i] > 0
-    work[TOKENS] += n
-    work[EMIT_ARCS] += n_arcs + loops
+    registers[M] = m
+    registers[CHOSEN] = passed
+    floats[BEST] = low
+    work[TOKENS] += below(cost, n, INFINITY)
+    work[EMIT_ARCS] += n + n_arcs
     work[SENONES] += n_asked
     return limit
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def close(
-    arcs: Any,
-    states: Any,
-    tokens: Any,
-    slot: Any,
-    history: Any,
-    registers: Any,
-    n_epsilon_states: int,
-    limit: Any,
-    penalty: float,
-    queue: Any,
-    queued: Any,
-    work: Any,
-) -> int:  # pragma: no cover - compiled
-    """Epsilon closure of the new tokens within `limit`, first in first out."""
-    (state, _, _, new_cost, new_hist, new_arc, _, _, _, _, _) = tokens
-    m, used = registers[M], registers[HISTORY]
-    size = len(queue)
-    extra = np.float32(penalty)
-    head, waiting = 0, 0
-    for i in range(m):
-        if state[i] < n_epsilon_states and new_cost[i] <= limit:
-            queue[waiting] = i
-            queued[i] = 1
-            waiting += 1
-    frame = np.int32(registers[FRAME])
-    n_arcs = 0
-    status = DONE
-    while waiting > 0:
-        i = queue[head]
-        head += 1
-        if head == size:
-            head = 0
-        waiting -= 1
-        queued[i] = 0
-        here = new_cost[i]
-        if here > limit:
-            continue
-        at = state[i]
-        begin, end = states[at].epsilon, states[at + 1].first
-        if new_arc[i] >= 0:
-            if used == len(history):
-                status = NEED_HISTORY
-                break
-            history[used, 0] = new_hist[i]
-            history[used, 1] = new_arc[i]
-            history[used, 2] = frame
-            new_hist[i] = used
-            new_arc[i] = -1
-            used += 1
-        n_arcs += end - begin
-        for k in range(begin, end):
-            total = here + arcs[k].weight
-            if arcs[k].olabel != 0:
-                total += extra
-            if total > limit:
-                continue
-            goal = arcs[k].target
-            place = slot[goal]
-            if place < m and state[place] == goal:
-                if not total < new_cost[place]:
-                    continue
-            else:
-                place = m
-                state[m] = goal
-                slot[goal] = m
-                queued[m] = 0
-                m += 1
-            new_cost[place] = total
-            new_hist[place] = new_hist[i]
-            new_arc[place] = k
-            if goal < n_epsilon_states and queued[place] == 0:
-                tail = head + waiting
-                if tail >= size:
-                    tail -= size
-                queue[tail] = place
-                queued[place] = 1
-                waiting += 1
-    while waiting > 0:
-        queued[queue[head]] = 0
-        head += 1
-        if head == size:
-            head = 0
-        waiting -= 1
-    registers[M] = m
-    registers[HISTORY] = used
-    work[EPSILON_ARCS] += n_arcs
-    return status
+def senones_asked(
+    tokens: Any, emitting: Any, registers: Any, asked: Any, found: Any
+) -> tuple[int, int]:  # pragma: no cover
+    """The senones that the next frame will look up: (how many, arcs gone over), ascending in `found`.
+
+    `asked` [n_senones + 1] is workspace, all zero before and after; `found` int64 [n_senones + 1].
+    """
+    _, cost, _, _, _, _, loop_label, _ = tokens
+    source, label, _, _, _, _, _ = emitting
+    n, n_arcs = registers[N], registers[EMITTING]
+    mark(n, cost, loop_label, asked)
+    for e in range(n_arcs):
+        asked[label[e] if cost[source[e]] < INFINITY else np.uint32(0)] = 1
+    asked[0] = 0
+    count = 0
+    for s in range(1, len(asked)):
+        # Without a branch: whether a senone is asked for is as good as random.
+        found[count] = s - 1
+        count += asked[s]
+        asked[s] = 0
+    return count, n + n_arcs
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def advance(
-    states: Any,
-    arcs: Any,
-    n_epsilon_states: int,
+    graph: Any,
     scores: Any,
     begin: int,
     end: int,
     scale: float,
-    penalty: float,
     limits: Any,
     tokens: Any,
+    emitting: Any,
+    epsilons: Any,
     slot: Any,
     history: Any,
+    lattice: Any,
     registers: Any,
     floats: Any,
     row: Any,
     asked: Any,
     queue: Any,
     queued: Any,
+    scratch: Any,
     work: Any,
     patience_ns: int,
     spans: Any,
-    stages: tuple[int, int, int],
+    stages: tuple[int, int, int, int],
     called_ns: int,
     first_frame: int,
 ) -> tuple[int, int]:  # pragma: no cover - compiled
@@ -388,19 +208,33 @@ def advance(
 
     Comes back early to keep within `patience_ns`, when the history is full (the frame is then
     taken up again from where it can be) and when no token survives. Records a span each of emit,
-    epsilon and prune (`stages`) for the frames done into the lent ring `spans`, one after another
-    from `called_ns` on; `first_frame` is the run-global number of frame 0 of `scores`.
+    epsilon, prune and, where alternatives are kept, lattice (`stages`) for the frames done into the
+    lent ring `spans`, one after another from `called_ns` on; `first_frame` is the run-global number
+    of frame 0 of `scores`.
     """
     minus = np.float32(-scale)
     started = now_ns()
-    emit_ns = epsilon_ns = prune_ns = 0
+    emit_ns = epsilon_ns = prune_ns = lattice_ns = 0
     work[:] = 0
+    before = work.copy()
     status = DONE
     t = begin
     while t < end:
         if registers[PENDING] != 0:
             t0 = now_ns()
-            status = prune(states, tokens, slot, history, registers, floats, limits, work)
+            status = prune(
+                graph,
+                tokens,
+                emitting,
+                epsilons,
+                slot,
+                history,
+                registers,
+                floats,
+                limits,
+                scratch,
+                work,
+            )
             prune_ns += now_ns() - t0
             if status != DONE:
                 break
@@ -408,28 +242,35 @@ def advance(
         row[0] = INFINITY
         for s in range(scores.shape[1]):
             row[s + 1] = minus * scores[t, s]
-        before = work[TOKENS], work[EMIT_ARCS], work[SENONES]
-        limit = emit(arcs, states, tokens, slot, registers, floats, row, asked, penalty, work)
+        before[:] = work
+        limit = emit(graph[0], tokens, emitting, slot, registers, floats, row, asked, work)
         t2 = now_ns()
         emit_ns += t2 - t1
         status = close(
-            arcs,
-            states,
+            graph,
             tokens,
+            emitting,
+            epsilons,
             slot,
             history,
             registers,
-            n_epsilon_states,
+            floats,
             limit,
-            penalty,
             queue,
             queued,
             work,
         )
         t3 = now_ns()
         epsilon_ns += t3 - t2
+        if status == DONE and lattice[0] >= 0:
+            status = record_frame(
+                graph, tokens, emitting, slot, history, lattice, registers, row, limit, queue, work
+            )
+            t4 = now_ns()
+            lattice_ns += t4 - t3
+            t3 = t4
         if status != DONE:
-            work[TOKENS], work[EMIT_ARCS], work[SENONES] = before
+            work[:] = before
             break
         registers[PENDING] = 1
         floats[LIMIT] = limit
@@ -438,23 +279,15 @@ def advance(
         if t3 - started > patience_ns:
             break
     if HAS_CLOCK:
-        # What the call itself costs around the three steps belongs to the largest of them.
-        at = max(now_ns() - epsilon_ns - prune_ns, called_ns + emit_ns)
+        # What the call itself costs around the steps belongs to the largest of them.
+        at = max(now_ns() - epsilon_ns - prune_ns - lattice_ns, called_ns + emit_ns)
         first, frames = first_frame + begin, t - begin
         tokens_passed, arcs_passed, asked_for = work[TOKENS], work[EMIT_ARCS], work[SENONES]
         put(spans, stages[0], called_ns, at, first, frames, tokens_passed, arcs_passed, asked_for)
         put(spans, stages[1], at, at + epsilon_ns, first, frames, work[EPSILON_ARCS], 0, 0)
         at += epsilon_ns
         put(spans, stages[2], at, at + prune_ns, first, frames, work[EXAMINED], 0, 0)
+        at += prune_ns
+        if lattice[0] >= 0:
+            put(spans, stages[3], at, at + lattice_ns, first, frames, work[CONTENDERS], 0, 0)
     return t, status
-
-
-@numba.njit(cache=True, nogil=True)
-def senones_asked(arcs: Any, tokens: Any, n: int, asked: Any) -> None:  # pragma: no cover
-    """Mark in asked [n_senones + 1] the labels that the next frame's emit step will look up."""
-    (_, _, _, _, _, _, first, epsilon, loop_label, _, _) = tokens
-    for i in range(n):
-        asked[loop_label[i]] = 1
-        for k in range(first[i], epsilon[i]):
-            asked[arcs[k].ilabel] = 1
-    asked[0] = 0

@@ -1,20 +1,24 @@
 """Numbers that the search's kernels and their callers agree on: registers, counts, return codes.
 
-The kernels freeze these numbers when they are compiled, and numba's cache looks at the date of the
-kernels' own file only: whoever changes a number here touches `_kernels.py` too.
+Kernels are compiled once and kept by numba under a hash of the file of the outermost one, whatever became
+of the files it calls into. So each such file holds in `MADE_WITH` a digest of those, and a test says
+what it should be when one of them has changed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# Registers: int64 values that live from call to call.
-N, M, PENDING, HISTORY, FRAME, N_REGISTERS = range(6)
-# Float registers: what was taken off all costs, the beam that the last cutoff allows, and the cost
-# over which a token of the last frame does not count.
-OFFSET, ADAPTIVE, LIMIT, N_FLOATS = range(4)
+# Registers: int64 values that live from call to call. [0, N) are listed tokens, [0, M) all of them;
+# EMITTING and EPSILONS count listed arcs, CHOSEN those of the last frame that led to a token.
+N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_REGISTERS = range(10)
+# Float registers: what was taken off all costs, the beam that the last cutoff allows, the cost over
+# which a token of the last frame does not count, the least cost in it, the last cutoff less the best.
+OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
 # Work counts of a call.
-TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, EXAMINED, N_WORK = range(6)
+TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, EXAMINED, CONTENDERS, N_WORK = range(7)
 DONE, NEED_HISTORY, NO_TOKENS = range(3)
 
 INFINITY = np.float32(np.inf)
+# How a token came about in the last frame, where it is not the number of a listed emitting arc.
+BY_LOOP, BY_ENTRY = -1, -2

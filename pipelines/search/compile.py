@@ -1,143 +1,93 @@
-"""The cache of search graphs, and the child process that compiles a missing one.
+"""Finds a search graph in the cache, or has a child process compile it.
 
 Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be
 interrupted; in a child process (`python -m pipelines.search.compile`) it can be killed at any
 moment and its memory goes with it. The child reports its steps as JSON lines on stdout and ends
-when its stdin closes, so that it never outlives the parent. Graphs are cached by the content of all
-they are made from.
+when its stdin closes, so that it never outlives the parent.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import importlib.metadata
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from pipelines.config import Graph as GraphConfig
-from pipelines.models import dictionary as dictionaries
-from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx import AcousticModel
-from pipelines.search.build import COMPILER_VERSION, Recipe, compile_graph, from_mapping
-from pipelines.search.wfst import VERSION, Graph, GraphError, load, save
+from pipelines.search import cache
+from pipelines.search.build import compile_graph
+from pipelines.search.recipe import Recipe, from_mapping, recipe_of
+from pipelines.search.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
-from profiler.paths import cache_dir
 
 Progress = Callable[[str, float | None], None]
 POLL_S = 0.05
-STALE_S = 24 * 3600.0
-"""A build folder this old was left by a process that was killed."""
-_BUILD_PREFIX = ".build-"
-
-
-def default_language_model() -> Path:
-    """The US-English trigram that the pocketsphinx package carries."""
-    return dictionaries.default_path().with_name("en-us.lm.bin")
-
-
-def recipe_of(
-    config: GraphConfig,
-    model: AcousticModel,
-    dictionary: Dictionary | None = None,
-    language_model: Path | None = None,
-) -> Recipe:
-    """What the settings ask for; the files default to those of the pocketsphinx package."""
-    path = dictionary.path if dictionary is not None else None
-    return Recipe(
-        model=str(model.directory),
-        dictionary=str(path or dictionaries.default_path()),
-        language_model=str(language_model or default_language_model()),
-        vocabulary=config.vocabulary,
-        order=config.order,
-        bigrams=config.bigrams,
-    )
 
 
 def load_or_build(
     config: GraphConfig,
     model: AcousticModel,
-    dictionary: Dictionary | None = None,
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
-    language_model: Path | None = None,
 ) -> Graph:
     """The graph for these settings, from the cache or compiled now.
 
-    GraphError, LanguageModelError, DictionaryError or ModelError in one sentence; Cancelled.
+    BadInput in one sentence; Cancelled.
     """
-    recipe = recipe_of(config, model, dictionary, language_model)
-    return load(build(recipe, progress, cancelled))
+    return obtain(recipe_of(config, model), progress, cancelled)[1]
 
 
-def build(
+def obtain(
     recipe: Recipe,
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Path:
-    """Path of the sound, cached graph of `recipe`; it is compiled if need be."""
-    folder = cache_dir("graphs")
-    path = folder / f"{cache_key(recipe)}.graph"
-    if path.exists():
-        try:
-            load(path)
-        except GraphError:
-            progress("replacing a damaged graph in the cache", None)
-            path.unlink(missing_ok=True)
-        else:
-            os.utime(path)
-            return path
-    _sweep(folder)
-    # On the cache's own file system, so that the finished graph is renamed and never copied.
-    work = Path(tempfile.mkdtemp(prefix=_BUILD_PREFIX, dir=folder))
+) -> tuple[Path, Graph]:
+    """The graph of `recipe` and its place in the cache; it is compiled if need be."""
+    path = cache.path_of(recipe)
+    if (graph := _cached(path, progress)) is not None:
+        return path, graph
+
+    waited = False
+
+    def wait() -> None:
+        nonlocal waited
+        if cancelled():
+            raise Cancelled
+        if not waited:
+            progress("waiting for another program that builds this graph", None)
+        waited = True
+        time.sleep(POLL_S)
+
+    with cache.workplace(path, wait) as place:
+        # Another program may just have finished it.
+        graph = _cached(path, progress)
+        if graph is None:
+            made = place / "graph"
+            _run_child(recipe, made, progress, cancelled)
+            made.replace(path)
+            graph = load(path)
+    cache.evict(keep=path)
+    return path, graph
+
+
+def _cached(path: Path, progress: Progress) -> Graph | None:
+    if not path.exists():
+        return None
     try:
-        made = work / "graph"
-        _run_child(recipe, made, progress, cancelled)
-        made.replace(path)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return path
-
-
-def cache_key(recipe: Recipe) -> str:
-    """Hash of the content of all files, the options and the versions that decide the graph."""
-    facts: dict[str, Any] = recipe.as_dict()
-    model = Path(recipe.model)
-    for name in ("mdef", "transition_matrices", "noisedict"):
-        file = model / name
-        facts[f"model/{name}"] = _digest(file) if file.exists() else None
-    facts["model"] = ""
-    for name in ("dictionary", "language_model"):
-        facts[name] = _digest(Path(facts[name]))
-    facts["versions"] = [COMPILER_VERSION, VERSION, importlib.metadata.version("kaldifst")]
-    text = json.dumps(facts, sort_keys=True).encode()
-    return f"{recipe.vocabulary}-{recipe.order}-{hashlib.sha256(text).hexdigest()[:24]}"
-
-
-def _digest(file: Path) -> str:
-    try:
-        with file.open("rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as error:
-        raise GraphError(f"{file} cannot be read: {error.strerror or error}.") from error
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed build left behind."""
-    for left in folder.glob(f"{_BUILD_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE_S:
-                shutil.rmtree(left, ignore_errors=True)
+        graph = load(path)
+    except GraphError:
+        progress("replacing a damaged graph in the cache", None)
+        path.unlink(missing_ok=True)
+        return None
+    cache.used(path)
+    return graph
 
 
 def _run_child(
@@ -198,8 +148,8 @@ def _run_child(
         raise GraphError(failure)
     if code < 0:
         raise GraphError(
-            f"The graph compiler was stopped by signal {-code}; a graph of {recipe.vocabulary} "
-            "words needs about a gigabyte of memory."
+            f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
+            "fewer words or n-grams need less."
         )
     last = (errors or ["no message"])[-1].strip()
     raise GraphError(f"The graph compiler ended with code {code}: {last}")

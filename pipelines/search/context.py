@@ -1,60 +1,104 @@
 """C and H: from position-dependent phones to senones.
 
-Kaldi's composition with a context transducer turns every phone label into a window of three; tying
-maps windows to senone sequences. Each sequence is then spelled out as three arcs in series, which
-is composition with H for a left-to-right HMM without skips. Self-loops come later, as in Kaldi.
+Composition with a context transducer gives every phone its left and right neighbour: an arc says
+the phone before it, now that the one after it is known. Phones in context are tied to sequences of
+senones at once, and left contexts that the tying does not tell apart are one, so that there are
+fewer states than with OpenFst's context transducer and tying after it. Each sequence is then
+spelled out as three arcs in series, which is composition with H for a left-to-right HMM without
+skips. Self-loops come later, as in Kaldi.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.models.sphinx.mdef import POSITIONS, ModelDefinition
+from pipelines.search import _context
 from pipelines.search.lexicon import PhoneLabels
 from pipelines.search.openfst import Fst, from_arcs
 
-SILENT_CONTEXT = 0
-"""What composition with context writes for "no phone": before the first and after the last."""
 
+def expand(
+    fst: Fst, definition: ModelDefinition, labels: PhoneLabels
+) -> tuple[Fst, NDArray[np.int32]]:
+    """Put phones into context and tie them.
 
-def tie(
-    fst: Fst, windows: Sequence[Sequence[int]], definition: ModelDefinition, labels: PhoneLabels
-) -> tuple[Fst, NDArray[np.int32], NDArray[np.int64]]:
-    """Relabel windows of phones by what they are tied to.
-
-    Returns the transducer with labels 1 … n for senone sequences and n + 1 … for disambiguation
-    symbols; sequences int32 [n, 3] of senones by label - 1; and the labels of the disambiguation
-    symbols.
+    Before the first phone and after the last silence is the context. Returns the transducer with
+    labels 1 … n for senone sequences, n + 1 for the symbol that begins every path (without it the
+    first arc would say nothing, and determinisation could fail) and n + 2 … for the disambiguation
+    symbols; and the sequences, int32 [n, 3] of senones by label - 1.
     """
-    phones = np.zeros((len(windows), 3), dtype=np.int64)
-    is_phone = np.zeros(len(windows), dtype=bool)
-    symbol = np.zeros(len(windows), dtype=np.int64)
-    for i, window in enumerate(windows):
-        if len(window) == 3:
-            phones[i], is_phone[i] = window, True
-        elif len(window) == 1:
-            # [-label] for a disambiguation symbol, [0] for the one that begins every path.
-            symbol[i] = 1 + (labels.disambiguation.index(-window[0]) + 1 if window[0] else 0)
-    base = np.where(phones == SILENT_CONTEXT, definition.silence, (phones - 1) // POSITIONS)
-    position = (phones[:, 1] - 1) % POSITIONS
-    left, centre, right = base.T
-    sequence = np.where(
-        definition.filler[centre],
-        definition.ci_ssids[centre],
-        definition.ssid[centre, left, right, position],
+    sequences, said, held, left = _tied(definition)
+    n, span = len(sequences), len(said)
+    n_labels = labels.backoff + labels.n_disambiguation
+    base, position = np.divmod(np.arange(n_labels) - 1, POSITIONS)
+    onward = held[base[:, None] % definition.n_ci, left[None, :], position[:, None]]
+    base[0] = -1
+    base[labels.backoff :] = -1
+    symbol = np.zeros(n_labels, dtype=np.int32)
+    symbol[labels.backoff :] = n + 2 + np.arange(labels.n_disambiguation)
+    base = base.astype(np.int32)
+
+    keys, table = _context.find_places(
+        fst.first, fst.ilabel, fst.target, fst.start, base, onward, span
     )
+    is_final = np.isfinite(fst.final)
+    n_arcs = int((np.diff(fst.first) + is_final)[keys // span].sum())
+    first = np.empty(len(keys) + 2, dtype=np.int64)
+    ilabel, target = np.empty(n_arcs, dtype=np.int32), np.empty(n_arcs, dtype=np.int32)
+    origin = np.empty(n_arcs, dtype=np.int64)
+    _context.fill_arcs(
+        keys,
+        table,
+        fst.first,
+        fst.ilabel,
+        fst.target,
+        is_final,
+        base,
+        onward,
+        said,
+        definition.silence,
+        symbol,
+        first,
+        ilabel,
+        target,
+        origin,
+    )
+    final = np.full(len(keys) + 1, np.inf, dtype=np.float32)
+    final[-1] = 0.0
+    # An arc to the end comes from a final state and has its weight and no word.
+    weight = np.append(fst.weight, fst.final[::-1])[origin]
+    olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[origin]
+    return Fst(0, final, first, ilabel, olabel, weight, target), sequences
+
+
+def _tied(
+    definition: ModelDefinition,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Sequences of senones, and all that can be held: a base phone in a left context.
+
+    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left,
+    positions]: the number of a phone in a left context, the same for all that no right context
+    tells apart; `left` [held]: its base phone. The last one is held before the first phone: it
+    says the symbol that begins every path and is silence to the next phone.
+    """
     # Two state sequences with the same senones are one: transitions follow from the senones.
-    rows, number = np.unique(definition.sseq[sequence[is_phone]], axis=0, return_inverse=True)
-    label = np.zeros(len(windows), dtype=np.int32)
-    label[is_phone] = 1 + number.reshape(-1)
-    label[symbol > 0] = len(rows) + symbol[symbol > 0]
-    tied = Fst(
-        fst.start, fst.final, fst.first, label[fst.ilabel], fst.olabel, fst.weight, fst.target
+    sequences, number = np.unique(definition.sseq, axis=0, return_inverse=True)
+    filler = definition.filler[:, None, None, None]
+    own = definition.ci_ssids[:, None, None, None]
+    label = 1 + number.reshape(-1)[np.where(filler, own, definition.ssid)]
+    phones = definition.n_ci
+    rows = label.transpose(0, 1, 3, 2).reshape(-1, phones)
+    centre = np.repeat(np.arange(phones), phones * POSITIONS)
+    kinds, held = np.unique(np.column_stack([centre, rows]), axis=0, return_inverse=True)
+    said = np.vstack([kinds[:, 1:], np.full(phones, len(sequences) + 1)])
+    return (
+        sequences.astype(np.int32),
+        said.astype(np.int32),
+        held.reshape(phones, phones, POSITIONS).astype(np.int32),
+        np.append(kinds[:, 0], definition.silence).astype(np.int32),
     )
-    return tied, rows.astype(np.int32), np.unique(label[symbol > 0]).astype(np.int64)
 
 
 def spell(fst: Fst, sequences: NDArray[np.int32], first_symbol: int) -> Fst:

@@ -1,82 +1,148 @@
-"""G: a back-off n-gram model as a weighted acceptor of words.
+"""G: a grammar that a person wrote as a weighted acceptor of words.
 
-One state per history that has longer n-grams; an n-gram arc goes to the longest suffix of
-history + word that is a state, a back-off arc (input `#0`, no output) to the shortened history.
-The decoder therefore takes the better of an explicit n-gram and its back-off path, as in Kaldi.
+Every rule is copied to where it is used (Thompson's construction), epsilons are removed and the
+whole is determinised. Of several ways to say a sentence the most probable counts, as everywhere in
+the search. Only what is regular can be built: a rule may use itself as the last thing it says
+(JSGF's right recursion), which becomes a loop, and nowhere else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import log
+
 import numpy as np
-from numpy.typing import NDArray
 
-from pipelines.models.language.ngram import SENTENCE_END, SENTENCE_START, NGram
-from pipelines.search.openfst import Fst, from_arcs
+from pipelines.models.grammar.expression import (
+    MAX_DEPTH,
+    Alternatives,
+    Expression,
+    Grammar,
+    GrammarError,
+    Reference,
+    Repeat,
+    Sequence,
+    Word,
+)
+from pipelines.search.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+
+MAX_STATES = 500_000
+"""Of the acceptor. Rules that are used in rules multiply; beyond this no graph would be small."""
+GROWTH, SLACK = 4, 5000
+"""Determinisation may make this many states of one, and so many more; a word list makes fewer."""
+_HALF = -log(0.5)
 
 
-def word_label(word_id: int) -> int:
-    """Label of a word: its id in the model plus 1, since 0 is epsilon."""
-    return word_id + 1
+def acceptor(grammar: Grammar, label: Callable[[Word], int]) -> Fst:
+    """G of `grammar`; `label` gives a word its label above 0, equal for equal words.
+
+    GrammarError when nothing can be said, or the grammar is too large or not regular.
+    """
+    import kaldifst
+
+    built = _Automaton(grammar, label)
+    fst = to_kaldifst(built.fst())
+    # Determinisation removes epsilons too, but is wrong about cycles of them.
+    kaldifst.rmepsilon(fst)
+    if fst.num_states == 0:
+        raise GrammarError(f"{grammar.path}: its public rules can never be said to their end.")
+    limit = SLACK + GROWTH * fst.num_states
+    try:
+        kaldifst.determinize_star(fst, max_states=limit)
+    except RuntimeError:
+        raise GrammarError(
+            f"{grammar.path} cannot be made deterministic within {limit} states: the same words can "
+            "be said in too many ways, or with different weights in repetitions."
+        ) from None
+    kaldifst.minimize_encoded(fst)
+    result = from_kaldifst(fst)
+    if not result.n_arcs:
+        raise GrammarError(f"{grammar.path}: its public rules say no word.")
+    result.olabel = result.ilabel
+    return result
 
 
-def backoff_label(model: NGram) -> int:
-    """Label of `#0`: one above the last word's."""
-    return len(model.words) + 1
+class _Automaton:
+    """States and arcs as they are added; state 0 is the start, 1 the end."""
 
+    def __init__(self, grammar: Grammar, label: Callable[[Word], int]) -> None:
+        self._grammar = grammar
+        self._label = label
+        self._arcs: list[tuple[int, int, float, int]] = []
+        self._n_states = 2
+        self._depth = 0
+        # Of the rules that are being copied: the states between which the copy lies.
+        self._open: dict[str, tuple[int, int]] = {}
+        choices = tuple((1.0, Reference(name, 0)) for name in grammar.public)
+        self._add(Alternatives(choices), 0, 1)
 
-def acceptor(model: NGram) -> Fst:
-    """G, start state at the history `<s>`; P(`</s>` | history) are final weights."""
-    index = model.index()
-    end, start = index[SENTENCE_END], index[SENTENCE_START]
-    has_children = [
-        np.bincount(model.find(model.ids[k][:, :-1]), minlength=model.counts[k - 1]) > 0
-        for k in range(1, model.order)
-    ]
-    # State of each history: 0 is the empty one.
-    states: list[NDArray[np.int64]] = []
-    n_states = 1
-    for children in has_children:
-        numbers = np.full(len(children), -1, dtype=np.int64)
-        numbers[children] = n_states + np.arange(int(children.sum()))
-        n_states += int(children.sum())
-        states.append(numbers)
+    def fst(self) -> Fst:
+        """What was built, without output labels."""
+        source, label, weight, target = (np.array(c) for c in zip(*self._arcs, strict=True))
+        final = np.full(self._n_states, np.inf, dtype=np.float32)
+        final[1] = 0.0
+        silent = np.zeros_like(label)
+        return from_arcs(self._n_states, 0, final, source, label, silent, weight, target)
 
-    def suffix_state(grams: NDArray[np.int32]) -> NDArray[np.int64]:
-        """State of the longest suffix (at most order - 1 words) that has longer n-grams."""
-        result = np.zeros(len(grams), dtype=np.int64)
-        for k in range(1, min(grams.shape[1], model.order - 1) + 1):
-            row = model.find(grams[:, -k:])
-            # The -1 at the end is what a gram that is not listed (row -1) gets.
-            state = np.append(states[k - 1], -1)[row]
-            result = np.where(state >= 0, state, result)
-        return result
-
-    final = np.full(n_states, np.inf, dtype=np.float32)
-    arcs: list[tuple[NDArray, NDArray, NDArray, NDArray, NDArray]] = []
-    for k in range(1, model.order + 1):
-        grams = model.ids[k - 1]
-        weight = -model.log_prob[k - 1]
-        source = (
-            np.zeros(len(grams), dtype=np.int64)
-            if k == 1
-            else states[k - 2][model.find(grams[:, :-1])]
-        )
-        ends = grams[:, -1] == end
-        final[source[ends]] = weight[ends]
-        words = ~ends & (grams[:, -1] != start)
-        label = grams[words, -1] + 1
-        arcs.append((source[words], label, label, weight[words], suffix_state(grams[words])))
-        if k < model.order:
-            histories = has_children[k - 1]
-            shorter = (
-                suffix_state(grams[histories][:, 1:])
-                if k > 1
-                else np.zeros(int(histories.sum()), dtype=np.int64)
+    def _state(self) -> int:
+        self._n_states += 1
+        if self._n_states > MAX_STATES:
+            raise GrammarError(
+                f"{self._grammar.path} needs more than {MAX_STATES} states: rules that are used in "
+                "rules multiply."
             )
-            source = states[k - 1][histories]
-            label = np.full(len(source), backoff_label(model))
-            weight = -model.log_backoff[k - 1][histories]
-            arcs.append((source, label, np.zeros_like(label), weight, shorter))
-    columns = [np.concatenate(column) for column in zip(*arcs, strict=True)]
-    first_state = int(suffix_state(np.array([[start]], dtype=np.int32))[0])
-    return from_arcs(n_states, first_state, final, *columns)
+        return self._n_states - 1
+
+    def _arc(self, source: int, target: int, weight: float = 0.0, label: int = 0) -> None:
+        self._arcs.append((source, label, weight, target))
+
+    def _add(self, expression: Expression, source: int, target: int, weight: float = 0.0) -> None:
+        """Lay `expression` between two states; it costs `weight` more."""
+        match expression:
+            case Word():
+                self._arc(source, target, weight, self._label(expression))
+            case Sequence(items):
+                for item in items[:-1]:
+                    between = self._state()
+                    self._nest(item, source, between, weight)
+                    source, weight = between, 0.0
+                if items:
+                    self._nest(items[-1], source, target, weight)
+                else:
+                    self._arc(source, target, weight)
+            case Alternatives(choices):
+                total = sum(share for share, _ in choices)
+                for share, item in choices:
+                    self._nest(item, source, target, weight - log(share / total))
+            case Repeat(item):
+                begin, end = self._state(), self._state()
+                self._arc(source, begin, weight)
+                self._nest(item, begin, end)
+                self._arc(end, begin, _HALF)
+                self._arc(end, target, _HALF)
+            case Reference(rule):
+                self._refer(expression, rule, source, target, weight)
+
+    def _nest(self, item: Expression, source: int, target: int, weight: float = 0.0) -> None:
+        # Each group and each rule makes up to three levels of the tree.
+        if self._depth > 3 * MAX_DEPTH:
+            raise GrammarError(f"{self._grammar.path}: its rules lie too deep within each other.")
+        self._depth += 1
+        self._add(item, source, target, weight)
+        self._depth -= 1
+
+    def _refer(self, where: Reference, rule: str, source: int, target: int, weight: float) -> None:
+        if rule in self._open:
+            begin, end = self._open[rule]
+            if target != end:
+                raise GrammarError(
+                    f"{self._grammar.path}, line {where.line}: <{rule}> uses itself before its "
+                    "end; a rule may only say itself as the last thing."
+                )
+            self._arc(source, begin, weight)
+            return
+        begin = self._state()
+        self._arc(source, begin, weight)
+        self._open[rule] = (begin, target)
+        self._nest(self._grammar.rules[rule], begin, target)
+        del self._open[rule]

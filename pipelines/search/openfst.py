@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from pipelines.search import _arcs
 
 if TYPE_CHECKING:
     import kaldifst
 
 MAGIC = 2125659606
 _HEADER = struct.Struct("<iQqqq")  # flags, properties, start, states, arcs
+_LONGEST_HEADER = 128
 _VERSION = 2
 _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
 
@@ -71,10 +73,9 @@ def from_arcs(
     target: NDArray[Any],
 ) -> Fst:
     """An Fst from arcs in any order, which is kept within each state."""
-    # A stable sort merges runs, and the arcs mostly come as a few sorted runs.
-    order = np.argsort(source, kind="stable")
     first = np.zeros(n_states + 1, dtype=np.int64)
-    np.cumsum(np.bincount(source, minlength=n_states), out=first[1:])
+    order = np.empty(len(source), dtype=np.int64)
+    _arcs.sort_by_source(np.asarray(source, dtype=np.int64), first, order)
     return Fst(
         start,
         np.asarray(final, dtype=np.float32),
@@ -90,26 +91,27 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
     """Writes `fst` as an OpenFst vector file."""
     # A state is 3 words of 32 bits (final, arc count as 64 bits), an arc is 4.
     body = np.empty(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
-    states = 3 * np.arange(fst.n_states, dtype=np.int64) + 4 * fst.first[:-1]
-    body[states] = fst.final.view(np.int32)
-    body[states + 1] = np.diff(fst.first)
-    body[states + 2] = 0
-    arcs = 3 * (fst.source.astype(np.int64) + 1) + 4 * np.arange(fst.n_arcs, dtype=np.int64)
-    body[arcs] = fst.ilabel
-    body[arcs + 1] = fst.olabel
-    body[arcs + 2] = fst.weight.view(np.int32)
-    body[arcs + 3] = fst.target
+    _arcs.pack(
+        fst.first,
+        fst.final.view(np.int32),
+        fst.ilabel,
+        fst.olabel,
+        fst.weight.view(np.int32),
+        fst.target,
+        body,
+    )
     with Path(path).open("wb") as out:
         out.write(struct.pack("<i", MAGIC))
         out.writelines(struct.pack("<i", len(text)) + text for text in (b"vector", b"standard"))
         out.write(struct.pack("<i", _VERSION))
         out.write(_HEADER.pack(0, _MUTABLE_EXPANDED, fst.start, fst.n_states, fst.n_arcs))
-        out.write(body.tobytes())
+        out.write(body.data)
 
 
 def read(path: str | os.PathLike[str]) -> Fst:
     """Reads an OpenFst vector file that this program or OpenFst just wrote; ValueError if not."""
-    data = Path(path).read_bytes()
+    with Path(path).open("rb") as handle:
+        data = handle.read(_LONGEST_HEADER)
     at = 4
     if struct.unpack_from("<i", data)[0] != MAGIC:
         raise ValueError(f"{path} is not an OpenFst file")
@@ -122,41 +124,24 @@ def read(path: str | os.PathLike[str]) -> Fst:
     if flags:
         raise ValueError(f"{path} carries symbol tables or alignment; neither is expected here")
     at += 4 + _HEADER.size
-    body = np.frombuffer(data, dtype="<i4", offset=at).copy()
+    body = np.fromfile(path, dtype="<i4", offset=at)
     if n_states < 0 or 3 * n_states > len(body):
         raise ValueError(f"{path} is cut short")
     first = np.zeros(n_states + 1, dtype=np.int64)
-    if _count(body, first) != len(body):
+    if _arcs.count(body, first) != len(body):
         raise ValueError(f"{path} is cut short")
-    states = 3 * np.arange(n_states, dtype=np.int64) + 4 * first[:-1]
-    arcs = np.ones(len(body), dtype=bool)
-    for word in range(3):
-        arcs[states + word] = False
-    table = body[arcs].reshape(-1, 4)
+    final = np.empty(n_states, dtype=np.int32)
+    ilabel, olabel, weight, target = (np.empty(int(first[-1]), dtype=np.int32) for _ in range(4))
+    _arcs.unpack(body, first, final, ilabel, olabel, weight, target)
     return Fst(
         int(start),
-        body[states].view(np.float32),
+        final.view(np.float32),
         first,
-        table[:, 0].copy(),
-        table[:, 1].copy(),
-        table[:, 2].copy().view(np.float32),
-        table[:, 3].copy(),
+        ilabel,
+        olabel,
+        weight.view(np.float32),
+        target,
     )
-
-
-@numba.njit(cache=True, nogil=True)
-def _count(body: Words, first: NDArray[np.int64]) -> int:  # pragma: no cover - compiled
-    """Fill `first` by walking the states; returns the words walked, -1 on nonsense."""
-    at = 0
-    for state in range(len(first) - 1):
-        if at + 3 > len(body):
-            return -1
-        arcs = body[at + 1]
-        at += 3 + 4 * arcs
-        if arcs < 0 or at > len(body):
-            return -1
-        first[state + 1] = first[state] + arcs
-    return at
 
 
 def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:

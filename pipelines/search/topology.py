@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.search import _arcs
 from pipelines.search.openfst import Fst, from_arcs
 
 COPY_ARCS = 2
@@ -91,7 +92,7 @@ def _fold_single_entries(fst: Fst) -> Fst:
     epsilon &= fst.target != source
     # Labels of both arcs must fit on one.
     labelled = np.zeros(fst.n_states, dtype=bool)
-    np.logical_or.at(labelled, source, fst.olabel != 0)
+    labelled[source[fst.olabel != 0]] = True
     epsilon &= (fst.olabel == 0) | ~labelled[fst.target]
     # Not two folds in a row in one round: the inner state's arcs would be taken twice.
     folding = np.zeros(fst.n_states, dtype=bool)
@@ -117,14 +118,7 @@ def _fold_single_entries(fst: Fst) -> Fst:
 def trim(fst: Fst) -> Fst:
     """Drop states that the start state does not reach."""
     reached = np.zeros(fst.n_states, dtype=bool)
-    reached[fst.start] = True
-    frontier = np.array([fst.start])
-    degree = np.diff(fst.first)
-    while len(frontier):
-        arcs = np.repeat(fst.first[frontier], degree[frontier]) + _ranges(degree[frontier])
-        target = fst.target[arcs]
-        frontier = np.unique(target[~reached[target]])
-        reached[frontier] = True
+    _arcs.reach(fst.first, fst.target, fst.start, reached)
     if reached.all():
         return fst
     number = np.cumsum(reached) - 1

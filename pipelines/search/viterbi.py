@@ -7,21 +7,21 @@ stays accurate over hours.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _history, _kernels
+from pipelines.search import _epsilon, _history, _kernels, _pruning, alternatives, costs
 from pipelines.search import _layout as layout
-from pipelines.search.wfst import ARC, Graph
+from pipelines.search.governor import Governor
+from pipelines.search.settings import SearchSettings
+from pipelines.search.wfst import Graph
 from pipelines.search.words import Word, WordTracer
 from profiler.clock import now_ns
 from profiler.kernel_spans import HAS_CLOCK
-from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+from profiler.spans import Cost, Lane, NullLane, Recorder
 
-MIN_ACTIVE = 20
-"""Kaldi's FasterDecoder default: below this many tokens the beam widens."""
 BEAM_DELTA = 0.5
 """Kaldi's default: slack over the histogram's cutoff when it sets the next frame's beam."""
 FIRST_HISTORY = 1 << 18
@@ -29,94 +29,120 @@ FIRST_HISTORY = 1 << 18
 PATIENCE_NS = 20_000_000
 """A kernel call returns after the frame in which this is exceeded, so that others get the GIL."""
 FRAMES_WITHOUT_CLOCK = 32
-TOKEN_BYTES = 40.0
-"""Of a token: ten fields of 4 bytes, see `_kernels`."""
-ENTRY_BYTES = 12.0
-"""Of an entry of the history: previous entry, arc, frame."""
-LINE_BYTES = 64.0
-"""A cache line: what an access to a scattered record moves."""
-BACKTRACE_OPERATIONS = 6.0
-"""Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
 
 _STAGES = {
     "search.emit": ("tokens", "arcs", "senones"),
     "search.epsilon": ("arcs",),
-    "search.prune": ("tokens",),
+    # Names of their own: counts of one name are added up over the stages.
+    "search.prune": ("examined",),
+    "search.ask": ("looked at", "asked"),
+    "search.lattice": ("ways",),
     "search.backtrace": ("entries",),
 }
 _NO_LANE = NullLane()
-
-
-class SearchSettings(Protocol):
-    """What the decoder reads of its settings; `pipelines.config.Search` is one."""
-
-    @property
-    def beam(self) -> float: ...  # noqa: D102
-    @property
-    def max_active(self) -> int: ...  # noqa: D102
-    @property
-    def acoustic_scale(self) -> float: ...  # noqa: D102
-    @property
-    def insertion_penalty(self) -> float: ...  # noqa: D102
 
 
 class Viterbi:
     """Best path over `graph` for the scores given to `advance`.
 
     Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. How the scores
-    are cut into blocks does not change the result.
+    are cut into blocks does not change the result. With `lattice` set, `finish` also leaves the best
+    word sequences in `nbest` and the words' posterior probabilities in `confidences`.
     """
 
     def __init__(self, graph: Graph, config: SearchSettings) -> None:
         self.graph = graph
-        n = graph.n_states
-        # Only the pages of tokens that ever live are touched; n_states is the upper bound.
-        integers = ("state", "hist", "new_hist", "new_arc", "first", "epsilon", "loop_label")
-        floats = ("cost", "new_cost", "loop_weight", "scratch")
-        tokens = {name: np.empty(n, dtype=np.int32) for name in integers}
-        tokens |= {name: np.empty(n, dtype=np.float32) for name in floats}
-        order = "state cost hist new_cost new_hist new_arc first epsilon loop_label loop_weight"
-        self._tokens = tuple(tokens[name] for name in [*order.split(), "scratch"])
-        self._state, self._cost, self._hist, self._new_cost, self._new_hist, self._new_arc = (
-            self._tokens[:6]
+        places, arcs = graph.n_states + 1, len(graph.arcs) + 1
+        # Only the pages of tokens and arcs that ever live are touched; the graph's size is the upper bound.
+        self._tokens = _columns(places, "u4 f4 i4 f4 i4 i4 u4 f4")
+        self._state, self._cost, self._hist, self._new_cost, self._new_hist, self._come, _, _ = (
+            self._tokens
         )
-        self._slot = np.zeros(n, dtype=np.int32)
-        self._queue = np.empty(max(n, 1), dtype=np.int32)
-        self._queued = np.zeros(n, dtype=np.uint8)
+        self._emitting = _columns(arcs, "u4 u4 f4 u4 i4 f4 u4")
+        self._epsilons = _columns(arcs, "u4 f4 u4 i4 f4 u4")
+        self._scratch = (
+            *_columns(places, "f4 u4 i4 i4"),
+            np.empty(_pruning.BINS + 1, dtype=np.int32),
+        )
+        self._slot = np.zeros(places, dtype=np.uint32)
+        self._queue = np.empty(places, dtype=np.uint32)
+        self._queued = np.zeros(places, dtype=np.uint8)
         self._history = np.empty((FIRST_HISTORY, 3), dtype=np.int32)
         self._row = np.zeros(graph.n_senones + 1, dtype=np.float32)
         self._asked = np.zeros(graph.n_senones + 1, dtype=np.uint8)
+        self._found = np.zeros(graph.n_senones + 1, dtype=np.int64)
         self._registers = np.zeros(layout.N_REGISTERS, dtype=np.int64)
         self._floats = np.zeros(layout.N_FLOATS, dtype=np.float64)
         self._work = np.zeros(layout.N_WORK, dtype=np.int64)
+        self._entering = np.concatenate([[False], graph.senone_state == 0])
+        # One type for mapped and for fresh arrays: kernels are compiled once.
+        self._states, self._arcs = graph.states.view(), graph.arcs.view()
+        self._states.flags.writeable = self._arcs.flags.writeable = False
+        self._lattice: tuple[Any, ...] = alternatives.no_lattice()
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
-        self._steps = 0, 0, 0
+        self._steps = 0, 0, 0, 0
         self._first_frame = 0
         self._lost = False
+        self._penalty = 0.0
+        self._governor: Governor | None = None
         self.complete = False
         self.best_cost = np.inf
+        self.nbest: list[alternatives.Hypothesis] = []
+        self.confidences: list[float] = []
         self.configure(config)
         self.start(0)
+
+    @property
+    def beam(self) -> float:
+        """The beam in use: the settings', or what the governor has made of it."""
+        return float(self._limits[0])
+
+    @property
+    def cutoff(self) -> float:
+        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
+        return float(self._floats[layout.CUTOFF])
+
+    @property
+    def lost(self) -> bool:
+        """Whether no token survived, so that the rest of the utterance went unheard."""
+        return self._lost
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
-        emit, epsilon, prune = (self._stage[f"search.{s}"] for s in ("emit", "epsilon", "prune"))
-        self._steps = emit, epsilon, prune
+        emit, epsilon, prune, lattice = (
+            self._stage[f"search.{step}"] for step in ("emit", "epsilon", "prune", "lattice")
+        )
+        self._steps = emit, epsilon, prune, lattice
 
     def configure(self, config: SearchSettings) -> None:
-        """Take over settings, from the next frame on."""
+        """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
+        self._config = config
         self._scale = float(config.acoustic_scale)
-        self._penalty = float(config.insertion_penalty)
-        self._limits = (float(config.beam), BEAM_DELTA, int(config.max_active), MIN_ACTIVE)
+        if not config.governor:
+            self._governor = None
+        elif self._governor is None:
+            self._governor = Governor()
+        governed = self._governor.beam if self._governor else np.inf
+        self._use_beam(min(float(config.beam), governed))
+        if self._penalty != config.insertion_penalty:
+            self._penalty = float(config.insertion_penalty)
+            _pruning.reprice(self._graph, self._emitting, self._epsilons, self._registers)
+
+    def spent(self, frames: int, ns: int) -> None:
+        """Say how long the last block took in all; the governor, if any, sets the beam by it."""
+        if self._governor is not None:
+            config = self._config
+            self._use_beam(self._governor.after(frames, ns, config.wished_rtf, config.beam))
 
     def warm_up(self) -> None:
         """Compile (or load) every kernel, so that the first utterance does not pay for it."""
         silence = np.zeros((2, self.graph.n_senones), dtype=np.float32)
         self.start(0)
         self.advance(silence, 0, _NO_LANE)
+        self.partial(_NO_LANE)
         self.wanted()
         self._make_room()
         self.finish(_NO_LANE)
@@ -128,17 +154,23 @@ class Viterbi:
         self._lost = False
         self.complete = False
         self.best_cost = np.inf
+        self.nbest, self.confidences = [], []
         self._tracer.reset()
-        self._floats[:] = (0.0, np.inf, np.inf)
-        self._registers[:] = 0
-        self._registers[layout.M] = 1
-        self._registers[layout.FRAME] = -1
-        self._state[0] = self.graph.start
-        self._slot[self.graph.start] = 0
-        self._new_cost[0] = 0.0
-        self._new_hist[0] = self._new_arc[0] = -1
-        while self._close(np.inf) != layout.DONE:
-            self._make_room()
+        on, beam = self._config.lattice, self._config.lattice_beam
+        self._lattice = alternatives.lattice_arrays(self.graph, on, beam, self._lattice)
+        while True:
+            self._floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
+            self._registers[:] = 0
+            self._registers[layout.M] = 1
+            self._registers[layout.FRAME] = -1
+            self._state[0] = self.graph.start
+            self._slot[self.graph.start] = 0
+            self._new_cost[0] = 0.0
+            self._new_hist[0] = -1
+            self._come[0] = layout.BY_ENTRY
+            if self._close_start() == layout.DONE:
+                break
+            self._grow()
         self._registers[layout.FRAME] = 0
         self._registers[layout.PENDING] = 1
         self._latest = (first_frame, 0)
@@ -149,9 +181,9 @@ class Viterbi:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
         The kernel records one span each of search.emit, search.epsilon and search.prune per call
-        of it, laid one after another; `tokens` counts those expanded per frame, `arcs` those that
-        were followed, `senones` the different ones looked up per frame. ValueError when the shape
-        is wrong.
+        of it, laid one after another; `tokens` counts those expanded per frame, `arcs` those whose
+        cost was computed (self-loops, and arcs of tokens that died lately, included), `senones` the
+        different ones that living tokens looked up per frame. ValueError when the shape is wrong.
         """
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
@@ -161,29 +193,31 @@ class Viterbi:
         scores = np.ascontiguousarray(scores, dtype=np.float32)
         self._latest = (first_frame, len(scores))
         done, end = 0, len(scores)
+        stuck = False
         called_ns = now_ns()
         while done < end and not self._lost:
             begin = done
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
             done, status = _kernels.advance(
-                self.graph.states,
-                self.graph.arcs,
-                self.graph.n_epsilon_states,
+                self._graph,
                 scores,
                 done,
                 stop,
                 self._scale,
-                self._penalty,
                 self._limits,
                 self._tokens,
+                self._emitting,
+                self._epsilons,
                 self._slot,
                 self._history,
+                self._lattice,
                 self._registers,
                 self._floats,
                 self._row,
                 self._asked,
                 self._queue,
                 self._queued,
+                self._scratch,
                 self._work,
                 PATIENCE_NS,
                 lane.lend(),
@@ -197,20 +231,28 @@ class Viterbi:
             # Should there be another call, making room for it belongs to that call's first step.
             called_ns = now_ns()
             if status == layout.NEED_HISTORY:
+                if stuck and done == begin:
+                    self._grow()
                 self._make_room()
             elif status == layout.NO_TOKENS:
-                # Every path has cost infinity: only scores that are not numbers do that.
+                # Every path has cost infinity: by its scores, or for lack of an arc that leads on.
                 self._lost = True
+            stuck = status == layout.NEED_HISTORY and done == begin
 
-    def wanted(self) -> NDArray[np.int64]:
-        """Senones that the next frame will look up, ascending."""
+    def wanted(self, lane: Lane | NullLane = _NO_LANE) -> NDArray[np.int64]:
+        """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
+        begin = now_ns()
+        frame = self._latest[0] + self._latest[1]
         if self._registers[layout.PENDING] and not self._lost:
+            self._work[layout.EXAMINED] = 0
             self._prune()
-        _kernels.senones_asked(
-            self.graph.arcs, self._tokens, int(self._registers[layout.N]), self._asked
+            examined, begin, start = int(self._work[layout.EXAMINED]), now_ns(), begin
+            lane.put(self._stage["search.prune"], start, begin, frame, 1, examined)
+        count, arcs = _kernels.senones_asked(
+            self._tokens, self._emitting, self._registers, self._asked, self._found
         )
-        result = np.nonzero(self._asked)[0] - 1
-        self._asked[:] = 0
+        result = self._found[:count].copy()
+        lane.put(self._stage["search.ask"], begin, now_ns(), frame, 1, arcs, len(result))
         return result
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
@@ -220,9 +262,36 @@ class Viterbi:
     def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
         """Words of the best path to a final state, or of the best token if none is reached.
 
-        Sets `complete` (a final state was reached) and `best_cost` (of that path, nat).
+        Sets `complete` (a final state was reached) and `best_cost` (of that path, nat), and with a
+        lattice `nbest` and `confidences` (of the words returned).
         """
         return self._backtrace(True, lane)
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages; see `pipelines.search.costs`."""
+        return costs.laws(self.graph, int(self._limits[2]), float(self._history.nbytes))
+
+    @property
+    def _graph(self) -> tuple[Any, ...]:
+        """What kernels see of the graph."""
+        graph = self.graph
+        return self._states, self._arcs, self._entering, graph.n_epsilon_states, self._penalty
+
+    def _use_beam(self, beam: float) -> None:
+        config = self._config
+        self._limits = (beam, BEAM_DELTA, int(config.max_active), int(config.min_active))
+
+    def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
+        """Where kernels have no clock: all time to the largest step, to each its counts."""
+        emit, epsilon, prune, lattice = self._steps
+        counts = self._work.tolist()
+        at = now_ns()
+        asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
+        lane.put(emit, begin, at, first, frames, *asked)
+        lane.put(epsilon, at, at, first, frames, counts[layout.EPSILON_ARCS])
+        lane.put(prune, at, at, first, frames, counts[layout.EXAMINED])
+        if self._config.lattice:
+            lane.put(lattice, at, at, first, frames, counts[layout.CONTENDERS])
 
     def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = now_ns()
@@ -235,67 +304,6 @@ class Viterbi:
             self._tracer.entries,
         )
         return words
-
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages, counted in the kernels' source; bytes as an interval.
-
-        Scalar operations: a token's self-loop 2 additions and a comparison, an emitting arc 2
-        additions and 2 comparisons, an epsilon arc an addition and 2 comparisons, a token that is
-        pruned or kept 4 comparisons and a subtraction. Least bytes: each token's and arc's record
-        once (40 and 16). Most: a cache line of 64 for an arc, one for its target's slot, one for
-        the token there, and a token's fields read and written once per pass over them. Which record
-        comes next is known only from the one before, so that all are scattered. Backtrace counts
-        the entries of the path that were followed; making words of them is Python and in no count.
-        """
-        senones = self.graph.n_senones
-        tokens = TOKEN_BYTES * float(self._limits[2])
-        # Of the graph a frame touches what its tokens stand on, and where their arcs lead.
-        states = min(2.0 * self._limits[2], float(self.graph.n_states))
-        touched = tokens + states * self.graph.n_bytes / self.graph.n_states
-        emit = Cost(
-            {"scalar": Linear(per_work=(3.0, 4.0, 0.0)), "fma": Linear(per_frame=1.0 * senones)},
-            Linear(per_frame=4.0 * senones, per_work=(TOKEN_BYTES, ARC.itemsize, 0.0)),
-            Linear(per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, 3 * LINE_BYTES, 0.0)),
-            touched,
-            scattered=True,
-        )
-        epsilon = Cost(
-            {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
-            Linear(per_work=(ARC.itemsize, 0.0, 0.0)),
-            Linear(per_work=(3 * LINE_BYTES, 0.0, 0.0)),
-            touched,
-            scattered=True,
-        )
-        prune = Cost(
-            {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
-            Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
-            Linear(per_work=(2 * TOKEN_BYTES + 2 * LINE_BYTES, 0.0, 0.0)),
-            touched,
-            scattered=True,
-        )
-        backtrace = Cost(
-            {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
-            Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
-            Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
-            float(self._history.nbytes) + self.graph.n_bytes,
-            scattered=True,
-        )
-        return {
-            "search.emit": emit,
-            "search.epsilon": epsilon,
-            "search.prune": prune,
-            "search.backtrace": backtrace,
-        }
-
-    def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
-        """Where kernels have no clock: all time to the largest step, to each its counts."""
-        emit, epsilon, prune = self._steps
-        counts = self._work.tolist()
-        at = now_ns()
-        asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
-        lane.put(emit, begin, at, first, frames, *asked)
-        lane.put(epsilon, at, at, first, frames, counts[layout.EPSILON_ARCS])
-        lane.put(prune, at, at, first, frames, counts[layout.EXAMINED])
 
     def _words(self, final: bool) -> list[Word]:
         pending = bool(self._registers[layout.PENDING])
@@ -311,41 +319,66 @@ class Viterbi:
         if not n:
             return []
         best = int(np.argmin(total))
+        offset = float(self._floats[layout.OFFSET])
         if final:
-            self.best_cost = float(self._floats[layout.OFFSET] + float(total[best]))
-        entry, extra = self._path_end(best, pending)
+            self.best_cost = offset + float(total[best])
+        entry = self._entry(best) if pending else int(self._hist[best])
         end = int(self._registers[layout.FRAME])
         words = self._tracer.words(self._history, entry, end)
-        if extra:
-            self._registers[layout.HISTORY] -= 1
+        if final and self._lattice[0] >= 0 and np.isfinite(total[best]):
+            ends = (self._new_hist if pending else self._hist)[:n]
+            self._alternatives(entry, ends, total - total[best])
         first = self._first_frame
         return [(word, first + start, frames) for word, start, frames in words]
 
-    def _path_end(self, best: int, pending: bool) -> tuple[int, bool]:
-        """History entry of a token; one that came over an arc just now gets a passing one."""
-        if not pending:
-            return int(self._hist[best]), False
-        entry, arc = int(self._new_hist[best]), int(self._new_arc[best])
-        if arc < 0:
-            return entry, False
-        used = int(self._registers[layout.HISTORY])
-        if used == len(self._history):
+    def _alternatives(
+        self, entry: int, ends: NDArray[np.int32], above: NDArray[np.float32]
+    ) -> None:
+        """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
+        beam, alternative, delta = self._lattice[:3]
+        near = above <= beam
+        used, kept = (int(self._registers[r]) for r in (layout.HISTORY, layout.ALTERNATIVES))
+        lattice = alternatives.Lattice(
+            self._history[:used],
+            alternative[:kept],
+            delta[:kept],
+            ends[near].astype(np.int64),
+            above[near].astype(np.float64),
+            self.best_cost,
+        )
+        path = np.empty(used, dtype=np.int32)
+        n, _ = _history.trace(self._history, entry, -1, path)
+        self.confidences = alternatives.confidences(self.graph, lattice, path[:n][::-1], beam)
+        self.nbest = alternatives.best_sequences(self.graph, lattice, self._config.nbest, beam)
+
+    def _entry(self, place: int) -> int:
+        """History entry of a token after the last frame."""
+        if self._registers[layout.HISTORY] == len(self._history):
             self._make_room()
-            entry, used = int(self._new_hist[best]), int(self._registers[layout.HISTORY])
-        self._history[used] = (entry, arc, int(self._registers[layout.FRAME]) - 1)
-        self._registers[layout.HISTORY] += 1
-        return used, True
+        entry, used = _epsilon.entry_of(
+            place,
+            self._tokens,
+            self._emitting,
+            self._history,
+            int(self._registers[layout.HISTORY]),
+            int(self._registers[layout.FRAME]) - 1,
+        )
+        self._registers[layout.HISTORY] = used
+        return int(entry)
 
     def _prune(self) -> None:
         while True:
-            status = _kernels.prune(
-                self.graph.states,
+            status = _pruning.prune(
+                self._graph,
                 self._tokens,
+                self._emitting,
+                self._epsilons,
                 self._slot,
                 self._history,
                 self._registers,
                 self._floats,
                 self._limits,
+                self._scratch,
                 self._work,
             )
             if status != layout.NEED_HISTORY:
@@ -353,18 +386,20 @@ class Viterbi:
                 return
             self._make_room()
 
-    def _close(self, limit: float) -> int:
+    def _close_start(self) -> int:
+        """Epsilon closure of the start state."""
         return int(
-            _kernels.close(
-                self.graph.arcs,
-                self.graph.states,
+            _epsilon.begin(
+                self._graph,
                 self._tokens,
+                self._emitting,
+                self._epsilons,
                 self._slot,
                 self._history,
+                self._lattice,
                 self._registers,
-                self.graph.n_epsilon_states,
-                np.float32(limit),
-                self._penalty,
+                self._floats,
+                self._row,
                 self._queue,
                 self._queued,
                 self._work,
@@ -374,14 +409,37 @@ class Viterbi:
     def _make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
         r = self._registers
-        pending = bool(r[layout.PENDING])
-        roots = self._new_hist if pending else self._hist
-        n = int(r[layout.M if pending else layout.N])
-        r[layout.HISTORY] = _history.collect(self._history, roots, n, int(r[layout.HISTORY]))
+        n, m = int(r[layout.N]), int(r[layout.M])
+        others = 0
+        if r[layout.PENDING]:
+            others = m
+            self._new_hist[:m][self._come[:m] != layout.BY_ENTRY] = -1
+        beam, alternative, delta = self._lattice[:3]
+        r[layout.HISTORY], r[layout.ALTERNATIVES] = _history.collect(
+            self._history,
+            int(r[layout.HISTORY]),
+            self._hist,
+            n,
+            self._new_hist,
+            others,
+            alternative,
+            delta,
+            int(r[layout.ALTERNATIVES]),
+            beam,
+        )
         self._tracer.reset()
         # A prune step needs an entry for each new token at once.
-        need = int(r[layout.HISTORY]) + max(n, int(r[layout.M]))
-        if 2 * need > len(self._history):
-            larger = np.empty((max(2 * len(self._history), 2 * need), 3), dtype=np.int32)
-            larger[: len(self._history)] = self._history
-            self._history = larger
+        need = int(r[layout.HISTORY]) + max(n, m)
+        if 2 * need > len(self._history) or 2 * int(r[layout.ALTERNATIVES]) > len(alternative):
+            self._grow(2 * need)
+
+    def _grow(self, least: int = 0) -> None:
+        """Double the history, and what hangs on it."""
+        larger = np.empty((max(2 * len(self._history), least), 3), dtype=np.int32)
+        larger[: len(self._history)] = self._history
+        self._history = larger
+        self._lattice = alternatives.grown(self._lattice)
+
+
+def _columns(length: int, kinds: str) -> tuple[NDArray[Any], ...]:
+    return tuple(np.empty(length, dtype=kind) for kind in kinds.split())

@@ -52,6 +52,8 @@ class WordTracer:
         self.entries = n
         anchor = self._anchor if reached else _Anchor()
         entries = self._entries[:n][::-1]
+        # The lattice's own entries have no arc.
+        entries = entries[history[entries, 1] >= 0]
         arcs = graph.arcs[history[entries, 1]]
         frames = history[entries, 2]
         label = arcs["ilabel"]

@@ -55,7 +55,7 @@ def roofs(cost: Cost, peaks: Peaks) -> Roofs:
             continue
         arithmetic.append((law, NS / roof.median))
         best.append((law, NS / roof.high))
-    memory = peaks.bandwidth(cost.working_set_bytes, cost.threads)
+    memory = peaks.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
     low = high = least = Linear()
     if memory is None:
         complete = False

@@ -53,13 +53,17 @@ class StageSums:
         self._kinds: dict[tuple[int, int, int], _Kind] = {}
         self._waiting: dict[int, np.ndarray] = {}
 
-    def update(self, session: Session) -> None:
-        """Take in the spans read since the last call; start again when a law or roof was replaced."""
+    def update(self, session: Session, most: int | None = None) -> bool:
+        """Take in spans read since the last call; start again when a law or roof was replaced.
+
+        `most`: about how many at once, for a caller with something else to do meanwhile. True when none is left.
+        """
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
         spans, codes = session.spans, group_codes(session.stages)
-        while self._consumed < len(spans):
+        enough = len(spans) if most is None else self._consumed + most
+        while self._consumed < min(enough, len(spans)):
             end = min(self._consumed + STRETCH, len(spans))
             fresh = np.arange(self._consumed, end, dtype=np.uint32)
             lane_of = spans["lane"][self._consumed : end]
@@ -71,6 +75,7 @@ class StageSums:
                 else:
                     mine = mine[_IS_SHOWN[codes[spans["stage"][mine]]]]
                 self._sort_in(session, lane.id, mine)
+        return self._consumed == len(spans)
 
     def _on_decode_lane(
         self, lane: int, fresh: np.ndarray, spans: np.ndarray, codes: np.ndarray

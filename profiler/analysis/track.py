@@ -6,15 +6,16 @@ same bit for bit whether the session is read at once or in pieces, and the categ
 frames add up to its wall time without a rest.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from profiler.analysis import attribution
 from profiler.analysis.stage_sums import StageSums
-from profiler.analysis.tiles import group_codes, tile
+from profiler.analysis.tiles import group_codes, pick, tile
 from profiler.session.reader import Session
-from profiler.spans import GROUPS, SPAN
+from profiler.spans import GROUPS
 
 CATEGORIES: Final = (
     "compute",
@@ -39,16 +40,20 @@ MAX_FRAMES: Final = 1 << 25
 SLACK_FRAMES: Final = 1 << 20
 """How far ahead of the decoded frames (2.9 hours) a span may lie: features are made per utterance."""
 
-SUMMED_TOGETHER: Final = 64
-"""Frames that `CostTrack.total_ns` takes for one row."""
-
 LONG: Final = 4
 """A span of more than so many times the usual frames is spread by itself …"""
 
 MOST_LONG: Final = 1024
 """… as long as such spans are few, and cover the frames no more often than this."""
 
+SCORING_BYTES: Final = "scoring bytes"
+"""Name among the work counts of what scoring must move at least: modelled by the cost laws, not counted."""
+
 _DECODE: Final = GROUPS.index("decode")
+_COMPUTE, _MEMORY, _UNEXPLAINED = (
+    CATEGORIES.index(name) for name in ("compute", "memory", "unexplained")
+)
+_PLAIN: Final = {name: CATEGORIES.index(name) for name in ("transfer", "search", "frontend")}
 _WORK_NAMES: Final = {
     ("scoring", "senones"): "senones scored",
     ("search", "senones"): "senones asked",
@@ -60,7 +65,8 @@ class CostTrack:
 
     `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, 7], columns CATEGORIES;
     `wall_ns`: float64 [n_frames], their sum. `work`: name → float64 [n_frames]; counts of one name are
-    added up over the stages that report it, except that senones scored and senones asked are two names.
+    added up over the stages that report it, except that senones scored and senones asked are two names;
+    SCORING_BYTES among them follows from the cost laws, where there are any.
     `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `stages`: the sums
     by stage of the same session, which `breakdown` keeps up to date.
     """
@@ -75,35 +81,44 @@ class CostTrack:
         self.misplaced = 0
         self._decoded = 0
         self._consumed = 0
-        self._expected = 0
         self._waiting: dict[int, np.ndarray] = {}
-        self._categories = _PerFrame(len(CATEGORIES))
-        self._wall = _PerFrame(1)
-        self._work: dict[str, _PerFrame] = {}
+        self._sums = _PerFrame(len(CATEGORIES))
+        self._wall = np.zeros(0)
+        self._work: dict[str, int] = {}
+        self._ends: list[tuple[np.ndarray, np.ndarray]] = []
 
     @property
     def categories_ns(self) -> np.ndarray:
-        """Time per frame and category, float64 [n_frames, 7] in ns."""
-        return self._categories.first(self.n_frames)
+        """Time per frame and category, float64 [n_frames, 7] in ns; a category's frames lie in a row."""
+        return _read_only(self._sums.block[:, : self.n_frames].T)
 
     def total_ns(self, first: int, last: int) -> np.ndarray:
         """Sum of the categories over the frames first … last − 1, float64 [7] in ns."""
-        rows = self.categories_ns[first:last]
-        # Wide rows are summed up with vector instructions, rows of seven are not: six times as fast.
-        wide = len(rows) // SUMMED_TOGETHER * SUMMED_TOGETHER
-        folded = rows[:wide].reshape(-1, SUMMED_TOGETHER * len(CATEGORIES)).sum(axis=0)
-        total: np.ndarray = folded.reshape(SUMMED_TOGETHER, -1).sum(axis=0)
-        return total + rows[wide:].sum(axis=0)
+        total: np.ndarray = self.categories_ns[first:last].sum(axis=0)
+        return total
 
     @property
     def wall_ns(self) -> np.ndarray:
         """Wall time of the decode lane per frame, float64 [n_frames] in ns."""
-        return self._wall.first(self.n_frames)[:, 0]
+        return _read_only(self._wall[: self.n_frames])
 
     @property
     def work(self) -> dict[str, np.ndarray]:
         """Work counts per frame by name, float64 [n_frames] each."""
-        return {name: sums.first(self.n_frames)[:, 0] for name, sums in self._work.items()}
+        return {
+            name: _read_only(self._sums.row(row)[: self.n_frames])
+            for name, row in self._work.items()
+        }
+
+    def frames_at(self, t_ns: np.ndarray) -> np.ndarray:
+        """Return how many frames were decoded at times of the session's clock, int64 [n]."""
+        if len(self._ends) > 1:
+            self._ends = [tuple(np.concatenate(part) for part in zip(*self._ends, strict=True))]  # type: ignore[list-item]
+        if not self._ends:
+            return np.zeros(len(t_ns), np.int64)
+        ends, reached = self._ends[0]
+        after = np.searchsorted(ends, t_ns, side="right")
+        return np.concatenate([[0], reached])[after]
 
     def update(self, session: Session) -> bool:
         """Take in what `session` has read since the last call; True if any frame was added or changed.
@@ -120,12 +135,14 @@ class CostTrack:
         if len(spans) - self._consumed > CHUNK_SPANS:
             self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):
-            fresh = spans[self._consumed : self._consumed + CHUNK_SPANS]
+            begin = self._consumed
+            fresh = spans[begin : begin + CHUNK_SPANS]
             self._consumed += len(fresh)
             for lane in lanes:
-                waiting = self._waiting.get(lane, np.empty(0, SPAN))
-                mine = np.concatenate([waiting, fresh[fresh["lane"] == lane]])
-                tiled = tile(mine, codes)
+                mine = np.flatnonzero(fresh["lane"] == lane) + begin
+                if (waiting := self._waiting.get(lane)) is not None:
+                    mine = np.concatenate([waiting, mine])
+                tiled = tile(pick(spans, mine), codes)
                 self._waiting[lane] = mine[tiled.used :]
                 if tiled.used:
                     self._add(session, tiled.tiles, tiled.leaves, tiled.tile_of, codes)
@@ -144,39 +161,57 @@ class CostTrack:
         covered = np.bincount(tile_of, weights=duration, minlength=len(tiles))
         overhead = tiles["duration_ns"] - covered
         limit = self._limit(tiles, codes)
-
-        columns = np.zeros((len(leaves), len(CATEGORIES)))
-        group = codes[leaves["stage"]]
-        for name in ("transfer", "search", "frontend"):
-            of_group = group == GROUPS.index(name)
-            columns[of_group, CATEGORIES.index(name)] = duration[of_group]
-        scored = np.flatnonzero(group == GROUPS.index("scoring"))
-        compute, memory = scoring_split(session, leaves[scored])
-        columns[scored, 0] = compute
-        columns[scored, 1] = memory
-        columns[scored, 2] = duration[scored] - compute - memory
-
         placed = self._places(leaves, limit[tile_of])
         if not placed.all():
-            leaves, columns = leaves[placed], columns[placed]
-        self._spread(self._categories, leaves, columns)
-        rest = np.zeros((len(tiles), len(CATEGORIES)))
-        rest[:, CATEGORIES.index("overhead")] = overhead
+            leaves = pick(leaves, np.flatnonzero(placed))
         sound = self._places(tiles, limit)
         if not sound.all():
-            tiles, rest = tiles[sound], rest[sound]
-        self._spread(self._categories, tiles, rest)
-        self._sum_up(leaves, tiles)
-        self._count_work(session, leaves)
+            tiles, overhead = pick(tiles, np.flatnonzero(sound)), overhead[sound]
+        stretches = []
+        if len(leaves):
+            spread = _Spread(leaves)
+            self._share_out(session, leaves, spread)
+            stretches.append(self._sums.add(spread))
+        if len(tiles):
+            spread = _Spread(tiles)
+            spread.give(CATEGORIES.index("overhead"), overhead)
+            stretches.append(self._sums.add(spread))
+        if stretches:
+            self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
         self._advance(tiles, codes)
+
+    def _share_out(self, session: Session, leaves: np.ndarray, spread: "_Spread") -> None:
+        """Give every leaf's time to its categories, its counts and bytes to the work they are."""
+        for at, number, epoch in by_stage_and_epoch(leaves):
+            stage, spans = session.stages[number], pick(leaves, at)
+            if (category := _PLAIN.get(stage.group)) is not None:
+                spread.give(category, spans["duration_ns"].astype(np.float64), at)
+            elif stage.group == "scoring":
+                cost = session.costs.get((number, epoch))
+                compute, memory = attribution.split(spans, cost, session.calibration)
+                # Downwards, so that the rest is never negative.
+                compute, memory = _grains(compute), _grains(memory)
+                spread.give(_COMPUTE, compute, at)
+                spread.give(_MEMORY, memory, at)
+                spread.give(_UNEXPLAINED, spans["duration_ns"] - compute - memory, at)
+                if cost is not None and not cost.is_empty:
+                    spread.give(self._row(SCORING_BYTES), _grains(cost.bytes_min.of(spans)), at)
+            for i, name in enumerate(stage.work):
+                row = self._row(_WORK_NAMES.get((stage.group, name), name))
+                spread.give(row, spans[f"work{i}"].astype(np.float64), at)
+
+    def _row(self, name: str) -> int:
+        """The row of work count `name`, made the first time."""
+        row = self._work.get(name)
+        if row is None:
+            row = self._work[name] = self._sums.new_row()
+        return row
 
     def _expect(self, spans: np.ndarray, codes: np.ndarray) -> None:
         """Make room for all frames that `spans` decode, before they are taken in chunk by chunk."""
         decoded = spans["frames"].sum(where=codes[spans["stage"]] == _DECODE)
         # Some more, for the utterance whose features are made and that is not decoded to its end.
-        self._expected = min(self._decoded + int(decoded) + CHUNK_SPANS, MAX_FRAMES)
-        self._categories.reserve(self._expected)
-        self._wall.reserve(self._expected)
+        self._sums.reserve(min(self._decoded + int(decoded) + CHUNK_SPANS, MAX_FRAMES))
 
     def _limit(self, tiles: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the frame that each tile and its leaves may reach; grows with what was decoded."""
@@ -190,144 +225,128 @@ class CostTrack:
         self.misplaced += int(np.count_nonzero(~inside))
         return inside
 
-    def _spread(self, sums: "_PerFrame", spans: np.ndarray, amounts: np.ndarray) -> None:
-        """Add `amounts` [n, columns] evenly over the frames of `spans`; one frame where they name none."""
-        if len(spans):
-            sums.add(
-                spans["first_frame"].astype(np.int64),
-                np.maximum(spans["frames"], 1).astype(np.int64),
-                amounts,
-            )
-
-    def _sum_up(self, *changed: np.ndarray) -> None:
-        """Make the wall time of the frames of `changed` spans the sum of their categories."""
-        stretches = [
-            (int(first.min()), int((first + np.maximum(spans["frames"], 1)).max()))
-            for spans in changed
-            if len(first := spans["first_frame"].astype(np.int64))
-        ]
-        if stretches:
-            low, high = min(low for low, _ in stretches), max(high for _, high in stretches)
-            rows = self._categories.first(high)[low:]
-            # Column by column: summing rows of seven takes numpy ten times as long.
-            total = rows[:, 0].copy()
-            for column in range(1, rows.shape[1]):
-                total += rows[:, column]
-            self._wall.set(low, total[:, None])
-
-    def _count_work(self, session: Session, leaves: np.ndarray) -> None:
-        if not len(leaves):
-            return
-        stages = leaves["stage"]
-        first = leaves["first_frame"].astype(np.int64)
-        frames = np.maximum(leaves["frames"], 1).astype(np.int64)
-        for number in np.flatnonzero(np.bincount(stages)).tolist():
-            stage = session.stages[number]
-            if not stage.work:
-                continue
-            chosen = np.flatnonzero(stages == number)
-            for i, name in enumerate(stage.work):
-                key = _WORK_NAMES.get((stage.group, name), name)
-                sums = self._work.setdefault(key, _PerFrame(1))
-                sums.reserve(self._expected)
-                amounts = leaves[f"work{i}"][chosen].astype(np.float64)
-                sums.add(first[chosen], frames[chosen], amounts[:, None])
+    def _sum_up(self, low: int, high: int) -> None:
+        """Make the wall time of the frames low … high − 1 the sum of their categories."""
+        if len(self._wall) < self._sums.block.shape[1]:
+            self._wall = _wider(self._wall, self._sums.block.shape[1])
+        np.sum(self._sums.block[:, low:high], axis=0, out=self._wall[low:high])
 
     def _advance(self, tiles: np.ndarray, codes: np.ndarray) -> None:
         blocks = tiles[codes[tiles["stage"]] == _DECODE]
         if len(blocks):
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
+            self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
 
 
-def scoring_split(session: Session, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (compute ns, memory ns) of scoring spans of any stages and epochs, multiples of GRAIN [n]."""
-    compute, memory = np.zeros(len(spans)), np.zeros(len(spans))
-    for picked, stage, epoch in by_stage_and_epoch(spans):
-        compute[picked], memory[picked] = attribution.split(
-            spans[picked], session.costs.get((stage, epoch)), session.calibration
-        )
-    # Downwards, so that the rest is never negative.
-    return np.floor(compute / GRAIN) * GRAIN, np.floor(memory / GRAIN) * GRAIN
+def by_stage_and_epoch(spans: np.ndarray) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Give (positions, stage, epoch) for each pair that occurs, positions rising."""
+    key = spans["stage"].astype(np.uint32) << 16 | spans["epoch"]
+    for value in np.unique(key):
+        yield np.flatnonzero(key == value), int(value) >> 16, int(value) & 0xFFFF
 
 
-def by_stage_and_epoch(spans: np.ndarray) -> list[tuple[np.ndarray, int, int]]:
-    """Return (positions, stage, epoch) for each pair that occurs, positions rising."""
-    key = spans["stage"].astype(np.int64) << 16 | spans["epoch"]
-    order = np.argsort(key, kind="stable")
-    values, starts = np.unique(key[order], return_index=True)
-    pieces = np.split(order, starts[1:]) if len(values) else []
-    return [
-        (piece, int(value) >> 16, int(value) & 0xFFFF)
-        for piece, value in zip(pieces, values, strict=True)
-    ]
+def _grains(amounts: np.ndarray) -> np.ndarray:
+    whole: np.ndarray = np.floor(amounts / GRAIN) * GRAIN
+    return whole
 
 
-class _PerFrame:
-    """Sums per frame and column that grow; amounts are multiples of GRAIN and stay so when spread."""
+def _read_only(values: np.ndarray) -> np.ndarray:
+    values.flags.writeable = False
+    return values
 
-    def __init__(self, columns: int) -> None:
-        self._store = np.zeros((0, columns))
 
-    def first(self, frames: int) -> np.ndarray:
-        """Return the first `frames` rows, read-only."""
-        self._reserve(frames)
-        view = self._store[:frames]
-        view.flags.writeable = False
-        return view
+def _wider(values: np.ndarray, frames: int) -> np.ndarray:
+    wider = np.zeros((*values.shape[:-1], frames))
+    wider[..., : values.shape[-1]] = values
+    return wider
 
-    def add(self, first: np.ndarray, frames: np.ndarray, amounts: np.ndarray) -> None:
-        """Spread `amounts` [n, columns] over `frames` [n] frames from `first` [n] on."""
-        self._reserve(int((first + frames).max()))
-        # The leaves of a block follow each other and name the same frames: one run instead of them.
-        begins = np.ones(len(first), bool)
+
+class _Spread:
+    """Amounts of spans, to be spread evenly over the frames they name (over one where they name none).
+
+    The spans of a block follow each other and name the same frames: they make one run. `share` and `rest`:
+    by row, what every frame of a run gets and what its first one gets on top, [runs], multiples of GRAIN.
+    """
+
+    def __init__(self, spans: np.ndarray) -> None:
+        first = spans["first_frame"].astype(np.int64)
+        frames = np.maximum(spans["frames"], 1).astype(np.int64)
+        begins = np.ones(len(spans), bool)
         np.not_equal(first[1:], first[:-1], out=begins[1:])
         begins[1:] |= frames[1:] != frames[:-1]
         runs = np.flatnonzero(begins)
-        whole = frames * GRAIN
-        first_of, frames_of = first[runs], frames[runs]
+        self.first, self.frames = first[runs], frames[runs]
+        self.share: dict[int, np.ndarray] = {}
+        self.rest: dict[int, np.ndarray] = {}
+        self._run_of = np.cumsum(begins) - 1
+        self._frames = frames.astype(np.float64)
+
+    def give(self, row: int, amounts: np.ndarray, at: np.ndarray | slice = slice(None)) -> None:
+        """Add `amounts`, multiples of GRAIN, of the spans `at` to what `row` is to get."""
+        if not amounts.any():
+            return
+        frames, run_of = self._frames[at], self._run_of[at]
+        share = np.floor(amounts / (frames * GRAIN)) * GRAIN
+        for sums, parts in ((self.share, share), (self.rest, amounts - share * frames)):
+            found = np.bincount(run_of, parts, len(self.first))
+            if row in sums:
+                found += sums[row]
+            sums[row] = found
+
+
+class _PerFrame:
+    """Sums per frame that grow: rows 0 … of a block, float64 [rows, frames], and single rows added later."""
+
+    def __init__(self, rows: int) -> None:
+        self.block = np.zeros((rows, 0))
+        self._more: list[np.ndarray] = []
+
+    def row(self, number: int) -> np.ndarray:
+        """The sums of a row, float64 [frames there is room for]."""
+        of_block = len(self.block)
+        return self.block[number] if number < of_block else self._more[number - of_block]
+
+    def new_row(self) -> int:
+        """Add a row of zeros and return its number."""
+        self._more.append(np.zeros(self.block.shape[1]))
+        return len(self.block) + len(self._more) - 1
+
+    def add(self, spread: _Spread) -> tuple[int, int]:
+        """Add what the runs of `spread` got; return the first frame and the one after the last."""
+        first, frames = spread.first, spread.frames
+        low, high = int(first.min()), int((first + frames).max())
+        room = self.block.shape[1]
+        if high > room:
+            self.reserve(max(high, 2 * room, 1024))
         # Blocks are alike and follow each other; what is much longer was done for a whole utterance.
-        long = frames_of > LONG * np.median(frames_of)
+        long = frames > LONG * np.median(frames)
         apart = np.flatnonzero(long)
-        few = len(apart) <= MOST_LONG and frames_of[apart].sum() < frames_of.sum() * MOST_LONG
-        if not few:
-            apart, long = apart[:0], np.zeros(len(runs), bool)
-        first_short, frames_short = first_of[~long], frames_of[~long]
+        if len(apart) > MOST_LONG or frames[apart].sum() >= frames.sum() * MOST_LONG:
+            apart, long = apart[:0], np.zeros(len(frames), bool)
+        short = np.flatnonzero(~long)
+        first_short, frames_short = first[short], frames[short]
         ends = first_short + frames_short
         in_a_row = bool((first_short[1:] == ends[:-1]).all())
-        for column in np.flatnonzero(amounts.any(axis=0)).tolist():
-            amount = amounts[:, column]
-            share = np.floor(amount / whole) * GRAIN
-            rest = np.add.reduceat(amount - share * frames, runs)
-            share = np.add.reduceat(share, runs)
-            store = self._store[:, column]
+        for number, share in spread.share.items():
+            rest, store = spread.rest[number], self.row(number)
             for i in apart.tolist():
                 if share[i] or rest[i]:
-                    store[first_of[i] : first_of[i] + frames_of[i]] += share[i]
-                    store[first_of[i]] += rest[i]
-            if len(apart):
-                share, rest = share[~long], rest[~long]
+                    store[first[i] : first[i] + frames[i]] += share[i]
+                    store[first[i]] += rest[i]
+            share_short, rest_short = share[short], rest[short]
             if not in_a_row:
-                _add_steps(store, first_short, frames_short, share, rest)
-            elif len(ends):
-                store[first_short[0] : ends[-1]] += np.repeat(share, frames_short)
-                store[first_short] += rest
+                _add_steps(store, first_short, frames_short, share_short, rest_short)
+            elif len(short):
+                store[first_short[0] : ends[-1]] += np.repeat(share_short, frames_short)
+                store[first_short] += rest_short
+        return low, high
 
     def reserve(self, frames: int) -> None:
-        """Make room for `frames` rows at once, where their number is known beforehand."""
-        if frames > len(self._store):
-            store = np.zeros((frames, self._store.shape[1]))
-            store[: len(self._store)] = self._store
-            self._store = store
-
-    def set(self, low: int, values: np.ndarray) -> None:
-        """Replace the rows from `low` on by `values`."""
-        self._reserve(low + len(values))
-        self._store[low : low + len(values)] = values
-
-    def _reserve(self, frames: int) -> None:
-        if frames > len(self._store):
-            self.reserve(max(frames, 2 * len(self._store), 1024))
+        """Make room for `frames` frames at once, where their number is known beforehand."""
+        if frames > self.block.shape[1]:
+            self.block = _wider(self.block, frames)
+            self._more = [_wider(row, frames) for row in self._more]
 
 
 def _add_steps(

@@ -1,17 +1,24 @@
 """Load and memory while a run goes on, ten times a second.
 
-A thread of its own reads psutil (some 60 µs a time) and hands the figures to the session, and another one
+A thread of its own reads the system (some 0.1 ms a time) and hands the figures to the session, and another one
 asks the accelerators, which take their time. A quantity that this system cannot tell is left out from then
 on; it is never recorded as zero.
 """
 
+import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Protocol
 
 import psutil
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 from profiler.clock import now_ns
 from profiler.machine import accelerator, energy
@@ -20,6 +27,10 @@ Reading = Callable[[], Mapping[str, float]]
 
 INTERVAL_SECONDS: Final = 0.1
 """psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
+
+
+SELDOM: Final = 10
+"""Quantities that hardly change, or that take long to read, are read at every tenth sample."""
 
 
 class Sink(Protocol):
@@ -54,20 +65,28 @@ class Sampler:
         self._process = psutil.Process(pid)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._used = now_ns(), time.process_time()
         self._readings = (self._of_process() if process else {}) | dict(more or {})
 
     def _of_process(self) -> dict[str, Reading]:
         return {
-            "cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()},
+            **self._load(),
             "memory": lambda: {"process.rss_bytes": self._process.memory_info().rss},
-            "threads": lambda: {"process.threads": self._process.num_threads()},
-            "switches": self._switches,
-            "faults": self._faults,
             "system": lambda: {"system.cpu_percent": psutil.cpu_percent()},
-            "available": lambda: {
-                "system.memory_available_bytes": psutil.virtual_memory().available
-            },
+            "threads": _seldom(lambda: {"process.threads": self._process.num_threads()}),
+            "available": _seldom(
+                lambda: {"system.memory_available_bytes": psutil.virtual_memory().available}
+            ),
             "frequency": self._frequency,
+        }
+
+    def _load(self) -> dict[str, Reading]:
+        """Load, switches and faults: the own process's in one call of some 3 µs where the system has it."""
+        if resource is not None and self._process.pid == os.getpid():
+            return {"usage": self._usage}
+        return {
+            "cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()},
+            "switches": self._switches,
         }
 
     def start(self) -> "Sampler":
@@ -116,22 +135,24 @@ class Sampler:
             if self._also is not None:
                 self._also()
 
+    def _usage(self) -> dict[str, float]:
+        assert resource is not None
+        now, usage = now_ns(), resource.getrusage(resource.RUSAGE_SELF)
+        cpu_s = usage.ru_utime + usage.ru_stime
+        (before, before_s), self._used = self._used, (now, cpu_s)
+        return {
+            "process.cpu_percent": 1e11 * (cpu_s - before_s) / max(now - before, 1),
+            "process.switches_voluntary": usage.ru_nvcsw,
+            "process.switches_involuntary": usage.ru_nivcsw,
+            "process.faults_minor": usage.ru_minflt,
+            "process.faults_major": usage.ru_majflt,
+        }
+
     def _switches(self) -> dict[str, float]:
         switches = self._process.num_ctx_switches()
         return {
             "process.switches_voluntary": switches.voluntary,
             "process.switches_involuntary": switches.involuntary,
-        }
-
-    def _faults(self) -> dict[str, float]:
-        import resource
-
-        if self._process.pid != os.getpid():
-            raise NotImplementedError("page faults are readable for the own process only")
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return {
-            "process.faults_minor": usage.ru_minflt,
-            "process.faults_major": usage.ru_majflt,
         }
 
     def _frequency(self) -> dict[str, float]:
@@ -140,6 +161,13 @@ class Sampler:
         if frequency is None or not frequency.max:
             raise NotImplementedError("the clock frequency is not readable")
         return {"system.cpu_mhz": frequency.current}
+
+
+def _seldom(reading: Reading) -> Reading:
+    """`reading` once in SELDOM times, nothing at the others."""
+    turn = itertools.count()
+    # What is read before the first sample is thrown away.
+    return lambda: reading() if (n := next(turn)) == 0 or n % SELDOM == 1 else {}
 
 
 @contextmanager

@@ -8,8 +8,8 @@ nothing left to do, however long the recording was. Readers count records, not b
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from profiler.session.schema import BLOCK_RECORDS, MAX_BLOCK_RECORDS
 
@@ -19,6 +19,13 @@ STEP_PAGES: Final = 2000
 
 ROWS_AT_ONCE: Final = 100
 """Small blocks of different owners per statement."""
+
+
+class Statements(Protocol):
+    """Where statements are run, or wait to be."""
+
+    def execute(self, statement: str, values: Sequence[Any], /) -> object:
+        """Run one."""
 
 
 class Blocks:
@@ -40,35 +47,35 @@ class Blocks:
         """Return how many records `owner` has in the file."""
         return self._end.get(owner, 0)
 
-    def append(self, connection: sqlite3.Connection, news: Mapping[int, bytes]) -> None:
+    def append(self, to: Statements, news: Mapping[int, bytes]) -> None:
         """Append whole records, owner → data, inside a transaction."""
         small: list[int | bytes] = []
         for owner, data in news.items():
             end = self._end[owner] = self.end(owner) + len(data) // self._record_bytes
             self._fresh.setdefault(owner, []).append(data)
             if end - self._merged.get(owner, 0) >= BLOCK_RECORDS:
-                self._merge(connection, owner)
+                self._merge(to, owner)
             else:
                 small += (owner, end, data)
         for begin in range(0, len(small), 3 * ROWS_AT_ONCE):
             values = small[begin : begin + 3 * ROWS_AT_ONCE]
-            connection.execute(self._insert + ",(?,?,?)" * (len(values) // 3 - 1), values)
+            to.execute(self._insert + ",(?,?,?)" * (len(values) // 3 - 1), values)
 
-    def seal(self, connection: sqlite3.Connection) -> None:
+    def seal(self, to: Statements) -> None:
         """Merge what is still in small blocks, inside a transaction."""
         for owner, fresh in self._fresh.items():
             if len(fresh) > 1:
-                self._merge(connection, owner)
+                self._merge(to, owner)
 
-    def _merge(self, connection: sqlite3.Connection, owner: int) -> None:
+    def _merge(self, to: Statements, owner: int) -> None:
         fresh, end = self._fresh[owner], self._end[owner]
         if len(fresh) > 1:
-            connection.execute(self._delete, (owner, self._merged.get(owner, 0)))
+            to.execute(self._delete, (owner, self._merged.get(owner, 0)))
         data = b"".join(fresh)
         size = MAX_BLOCK_RECORDS * self._record_bytes
         for begin in range(0, len(data), size):
             left = max(len(data) - begin - size, 0) // self._record_bytes
-            connection.execute(self._insert, (owner, end - left, data[begin : begin + size]))
+            to.execute(self._insert, (owner, end - left, data[begin : begin + size]))
         self._merged[owner] = end
         fresh.clear()
 

@@ -1,12 +1,12 @@
 """What a recording's thread writes in each round: the statements behind `SessionWriter`.
 
-All of it happens inside a transaction that the writer opens and commits.
+All of it happens inside a `Round`, which the writer finishes: it becomes visible at once.
 """
 
 import itertools
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from profiler.session import schema
@@ -25,17 +25,67 @@ than it knows, so none may become visible after a higher one."""
 Word = tuple[str, int, int]
 
 
+COUNT_SPANS: Final = (
+    "CREATE TEMP TRIGGER count_spans AFTER INSERT ON main.block BEGIN "
+    "UPDATE lane SET recorded = new.end_record WHERE id = new.lane; END"
+)
+"""Keeps the lanes' counts without a statement of their own; it is the connection's and not in the file."""
+
+
+class Round:
+    """Statements that become visible together. One alone needs no transaction around it.
+
+    Against a busy Python thread every statement waits for the interpreter lock several times, and most rounds
+    have nothing to write but the spans of one lane.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._first: tuple[str, Sequence[Any]] | None = None
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement, the first one only when there is another or at the end."""
+        if not self._connection.in_transaction:
+            if self._first is None:
+                self._first = statement, values
+                return
+            self._begin()
+        self._connection.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of `rows`."""
+        if not self._connection.in_transaction:
+            self._begin()
+        self._connection.executemany(statement, rows)
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        if self._first is not None:
+            first, self._first = self._first, None
+            self._connection.execute(*first)
+
+    def finish(self) -> None:
+        """Commit."""
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+        elif self._first is not None:
+            first, self._first = self._first, None
+            self._connection.execute(*first)
+
+
 class Tables:
     """The tables of one session being recorded, and what is not yet in them."""
 
     def __init__(self, connection: sqlite3.Connection, recorder: Recorder) -> None:
-        self._connection = connection
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(COUNT_SPANS)
+        self.round = Round(connection)
         self._recorder = recorder
         self._revision = itertools.count(1)
         self._counter_revision = 0
         self._stages_written = 0
         self._costs_written = 0
-        self._lanes_written: dict[int, tuple[int, int]] = {}
+        self._lanes_written: dict[int, int] = {}
         self._spans = Blocks("block", "lane", RECORD_BYTES)
         self._samples = Blocks("sample", "name", struct.calcsize(schema.SAMPLE_LAYOUT))
         self._sample_names: dict[str, int] = {}
@@ -50,8 +100,7 @@ class Tables:
             or len(self._recorder.costs) > self._costs_written
             or any(now >= self._partial_due.get(number, 0.0) for number in self._partials)
             or any(
-                count or self._lanes_written.get(lane.id, (-1, -1))[1] != lane.dropped
-                for lane, count in lanes
+                count or self._lanes_written.get(lane.id) != lane.dropped for lane, count in lanes
             )
         )
 
@@ -65,12 +114,12 @@ class Tables:
     def seal(self) -> None:
         """Write what was put off and leave no small blocks."""
         self.write_partials(float("inf"))
-        self._spans.seal(self._connection)
-        self._samples.seal(self._connection)
+        self._spans.seal(self.round)
+        self._samples.seal(self.round)
 
     def execute(self, statement: str, values: Sequence[Any]) -> None:
         """Run a statement, REVISION among its values standing for the next one."""
-        self._connection.execute(
+        self.round.execute(
             statement, [next(self._revision) if value is REVISION else value for value in values]
         )
 
@@ -97,13 +146,13 @@ class Tables:
 
     def _write_registers(self) -> None:
         for stage in self._recorder.stages[self._stages_written :]:
-            self._connection.execute(
+            self.round.execute(
                 "INSERT INTO stage VALUES(?,?,?,?)",
                 (stage.id, text(stage.name), stage.group, to_json(stage.work)),
             )
             self._stages_written += 1
         for stage_id, epoch, cost in self._recorder.costs[self._costs_written :]:
-            self._connection.execute(
+            self.round.execute(
                 "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)",
                 (stage_id, epoch, to_json(cost.as_dict())),
             )
@@ -115,35 +164,39 @@ class Tables:
             for lane, count in lanes
             if count
         }
-        self._spans.append(self._connection, taken)
+        self._spans.append(self.round, taken)
         for lane, _ in lanes:
-            counts = (self._spans.end(lane.id), lane.dropped)
-            if self._lanes_written.get(lane.id) != counts:
-                self._connection.execute(
+            dropped = lane.dropped
+            if self._lanes_written.get(lane.id) != dropped:
+                counts = (self._spans.end(lane.id), dropped)
+                self.round.execute(
                     "INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)",
                     (lane.id, text(lane.name), text(lane.kind), int(lane.decode), *counts),
                 )
-                self._lanes_written[lane.id] = counts
+                self._lanes_written[lane.id] = dropped
 
-    def keep_sample(self, name: str, t_ns: int, value: float) -> None:
-        """Keep a reading for this round's blocks."""
-        number = self._sample_names.get(name)
-        if number is None:
-            number = len(self._sample_names)
-            self._connection.execute("INSERT INTO sample_name VALUES(?,?)", (number, text(name)))
-            self._sample_names[name] = number
-        record = struct.pack(schema.SAMPLE_LAYOUT, t_ns, value)
-        self._readings[number] = self._readings.get(number, b"") + record
+    def keep_samples(self, t_ns: int, values: Mapping[str, float | None]) -> None:
+        """Keep readings for this round's blocks; None and NaN are left out."""
+        for name, value in values.items():
+            # NaN is the one number that differs from itself.
+            if value is None or value != value:  # noqa: PLR0124
+                continue
+            number = self._sample_names.get(name)
+            if number is None:
+                number = self._sample_names[name] = len(self._sample_names)
+                self.round.execute("INSERT INTO sample_name VALUES(?,?)", (number, text(name)))
+            record = struct.pack(schema.SAMPLE_LAYOUT, t_ns, float(value))
+            self._readings[number] = self._readings.get(number, b"") + record
 
     def _write_samples(self) -> None:
-        self._samples.append(self._connection, self._readings)
+        self._samples.append(self.round, self._readings)
         self._readings.clear()
 
     def write_counters(self, totals: Sequence[CounterTotal]) -> None:
         """Store totals; a later one replaces an earlier one."""
         # Numbered here, in the order of writing: a follower asks for what is newer than it knows.
         self._counter_revision += 1
-        self._connection.executemany(
+        self.round.executemany(
             "INSERT OR REPLACE INTO counter VALUES(?,?,?,?,?,?,?)",
             [
                 (

@@ -1,7 +1,7 @@
 """Recording a session: a thread that empties the lanes into the file every 50 ms.
 
 Callers only put things into a queue or a lane's ring; SQLite is touched by the writer's thread alone,
-so a slow commit never stops the measured program. Each round is one transaction in which stages, costs,
+so a slow commit never stops the measured program. Each round is one commit, by which stages, costs,
 configuration and spans become visible together. WAL with synchronous=NORMAL keeps what was committed
 when the process dies; closing leaves one portable file without side files.
 """
@@ -33,7 +33,7 @@ from profiler.session.owner import identity
 from profiler.session.tables import REVISION, Tables, Word
 from profiler.spans import Recorder, measure_ns_per_span
 
-FLUSH_SECONDS: Final = 0.8 * schema.BLOCK_SECONDS
+FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
 """The rest of the 50 ms is left for the commit (31 µs median, 10 ms at worst)."""
 
 LEAST_WAIT_SECONDS: Final = 0.005
@@ -203,10 +203,7 @@ class SessionWriter:
 
     def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
         """Store readings taken at `t_ns`; None and NaN are left out (absent, not zero)."""
-        for name, value in values.items():
-            # NaN is the one number that differs from itself.
-            if value is not None and value == value:  # noqa: PLR0124
-                self._commands.put((self._tables.keep_sample, (name, int(t_ns), float(value))))
+        self._commands.put((self._tables.keep_samples, (int(t_ns), dict(values))))
 
     def calibration(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Store measured roofs as `Peaks.rows()` gives them."""
@@ -357,16 +354,14 @@ class SessionWriter:
         pair_due = now - self._last_clock >= CLOCK_SECONDS
         if not (waiting or pair_due or self._tables.has_news(lanes, now)):
             return
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
         for _ in range(waiting):
             write, arguments = self._commands.get_nowait()
             write(*arguments)
         self._tables.write(lanes, now)
         if pair_due:
             self._last_clock = now
-            execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
-        execute("COMMIT")
+            self._tables.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+        self._tables.round.finish()
 
     def _check_presence(self) -> None:
         try:
@@ -382,12 +377,12 @@ class SessionWriter:
 
     def _finish(self) -> None:
         self._check_presence()
+        tables = self._tables
+        tables.seal()
+        tables.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+        tables.execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
+        tables.round.finish()
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        self._tables.seal()
-        execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
-        execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
-        execute("COMMIT")
         give_back(self._connection)
         execute("PRAGMA busy_timeout = 50")
         deadline = time.monotonic() + RELEASE_SECONDS

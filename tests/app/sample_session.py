@@ -112,7 +112,7 @@ class Sample:
         return self.path
 
     def _settle(self) -> None:
-        """Wait until the writer's thread has taken everything (it looks every 40 ms)."""
+        """Wait until the writer's thread has taken everything (it looks every 45 ms)."""
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             if self.lane.waiting == 0 and self.writer._commands.empty():

@@ -8,18 +8,17 @@ import pytest
 
 from app.cli import _tiers, doctor, main
 from app.cli._tiers import Tier
+from pipelines import availability
+from pipelines.availability import Availability
 from profiler.machine import accelerator, counters, energy
 from profiler.machine.counters import EVENTS
 
-TORCH = [
-    {"name": "cpu", "available": True, "reason": "torch 9"},
-    {"name": "cuda", "available": True, "reason": "Fast GPU (torch 9)"},
-    {"name": "mps", "available": False, "reason": "torch 9 finds no Apple GPU (MPS)"},
-]
-
-
-def apart(rows: list[dict]) -> _tiers.RunApart:
-    return lambda code: (True, json.dumps(rows))
+TORCH = (
+    Availability("cpu", True, "compiled code"),
+    Availability("torch-cpu", True, "torch 9"),
+    Availability("cuda", True, "Fast GPU (torch 9)"),
+    Availability("mps", False, "torch 9 finds no Apple GPU (MPS)"),
+)
 
 
 def by_name(tiers: object) -> dict[str, Tier]:
@@ -29,11 +28,8 @@ def by_name(tiers: object) -> dict[str, Tier]:
 @pytest.fixture
 def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:
     # Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere.
-    monkeypatch.setattr(
-        doctor,
-        "_in_a_process",
-        lambda code: (True, "Qt 6" if "PySide6" in code else json.dumps(TORCH)),
-    )
+    monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
+    monkeypatch.setattr(availability, "probe", lambda: TORCH)
     status = main.main(["doctor", "--json"])
     tree = json.loads(capsys.readouterr().out)
     assert status == (0 if tree["ready"] else 1)
@@ -70,11 +66,8 @@ def test_the_checks_are_still_there(told: dict) -> None:
 def test_the_page_for_a_person_says_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        doctor,
-        "_in_a_process",
-        lambda code: (True, "Qt 6" if "PySide6" in code else json.dumps(TORCH)),
-    )
+    monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
+    monkeypatch.setattr(availability, "probe", lambda: TORCH)
     main.main(["doctor"])
     page = capsys.readouterr().out
     for tier in _tiers.counters():
@@ -82,18 +75,14 @@ def test_the_page_for_a_person_says_the_same(
     assert "torch 9 finds no Apple GPU" in page
 
 
-def test_a_device_makes_device_time_available() -> None:
-    found = by_name(_tiers.devices(apart(TORCH)))
+def test_a_device_makes_device_time_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "probe", lambda: TORCH)
+    found = by_name(_tiers.devices())
     assert found["device time"].available
     assert "cuda" in found["device time"].reason
-    found = by_name(_tiers.devices(apart(TORCH[:1])))
-    assert not found["device time"].available
-
-
-def test_a_torch_that_does_not_start_is_said() -> None:
-    (tier,) = _tiers.devices(lambda code: (False, "ImportError: libfoo"))
-    assert not tier.available
-    assert "libfoo" in tier.reason
+    assert "accelerator: torch-cpu" not in found
+    monkeypatch.setattr(availability, "probe", lambda: TORCH[:2])
+    assert not by_name(_tiers.devices())["device time"].available
 
 
 def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:

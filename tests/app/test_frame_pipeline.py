@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Literal
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QLineEdit
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from app.device_probe import DeviceProbe
 from app.form import PipelineForm
-from app.pipeline import SELECTION_KEY, SKIP_KEY, Pipeline
+from app.path_box import PathBox
+from app.pipeline import METHOD_KEY, SELECTION_KEY, SKIP_KEY, Pipeline
 from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
 from pipelines import config as settings
 from pipelines import presets
 
-KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": QLineEdit}
+KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": PathBox}
 
 
 @pytest.fixture
@@ -77,13 +81,13 @@ def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch)
         ] = "red"
         label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
 
-    monkeypatch.setattr(settings, "Config", Wider)
+    monkeypatch.setattr("pipelines.config.tree.Config", Wider)
     pipeline = Pipeline()
     form = PipelineForm(pipeline)
     qtbot.addWidget(form)
     assert "CELLAR" in [w.text() for w in form.findChildren(QLabel, "form-layer")]
     assert isinstance(form.fields["hue"].editor, ChoiceBox)
-    assert isinstance(form.fields["label"].editor, QLineEdit)
+    assert isinstance(form.fields["label"].editor, PathBox)
     depth = form.fields["depth"].editor
     assert (depth.value(), depth.minimum(), depth.maximum(), depth.suffix()) == (3, 1, 9, " m")
     depth.setValue(7)
@@ -169,6 +173,8 @@ def test_the_toggles_say_what_they_do_now(pipeline):
     assert pipeline.selection_text().startswith("top-n · 8")
     pipeline.set(SKIP_KEY, 3)
     assert pipeline.skipping_text() == "scores every 3rd, copy between"
+    pipeline.set("frames.rule", "conditional")
+    assert pipeline.skipping_text() == "skips up to 2 in a row that are alike"
 
 
 @pytest.mark.parametrize("name", presets.names())
@@ -227,3 +233,144 @@ def test_an_opened_session_shows_its_own_settings() -> None:
     pipeline.run_started(recorded)
     pipeline.adopt(settings.to_dict(settings.Config()), "gmm")
     assert pipeline.next == recorded
+
+
+class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
+    """A tree whose last settings stand in each other's way."""
+
+    colour: Annotated[Literal["red", "white"], settings.setting("Colour", "Which.", layer="A")] = (
+        "red"
+    )
+    age: Annotated[
+        int,
+        settings.setting("Age", "How old.", layer="B", ge=1, le=99, when={"colour": ("red",)}),
+    ] = 3
+    glass: Annotated[
+        Literal["tulip", "flute"],
+        settings.setting(
+            "Glass", "What from.", layer="B", choices_when={"flute": {"colour": ("white",)}}
+        ),
+    ] = "tulip"
+
+
+@pytest.fixture
+def cellar(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> PipelineForm:
+    monkeypatch.setattr("pipelines.config.tree.Config", Wine)
+    preset = presets.Preset("cellar", "Cellar", "All of it.", Wine())
+    monkeypatch.setattr(presets, "load", lambda _: preset)
+    form = PipelineForm(Pipeline())
+    qtbot.addWidget(form)
+    form.resize(262, 800)
+    form.show()
+    return form
+
+
+def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> None:
+    age, layer = cellar.fields["age"], cellar.layers["B"]
+    assert age.isVisible()
+    assert not layer.more.isVisible()
+    cellar.pipeline.set("colour", "white")
+    assert not age.isVisible()
+    assert layer.more.text().startswith("1 idle")
+    layer.more.click()
+    assert age.isVisible()
+    assert not age.editor.isEnabled()
+    assert age.reason.text() == "with colour red"
+    assert settings.obstacle(cellar.pipeline.next, "age") in age.toolTip()
+    cellar.pipeline.set("colour", "red")
+    assert age.editor.isEnabled()
+    assert not age.reason.isVisible()
+
+
+def test_a_choice_that_cannot_be_made_is_grey_with_its_reason(cellar: PipelineForm) -> None:
+    pipeline, glass = cellar.pipeline, cellar.fields["glass"]
+    item = glass.editor.model().item(1)
+    assert not item.isEnabled()
+    assert item.toolTip() == settings.obstacle(pipeline.next, "glass", "flute")
+    told: list[str] = []
+    pipeline.refused.connect(lambda _, text: told.append(text))
+    assert not pipeline.set("glass", "flute")
+    assert told == [item.toolTip()]
+    pipeline.set("colour", "white")
+    assert item.isEnabled()
+    assert pipeline.set("glass", "flute")
+    assert not pipeline.set("colour", "red"), "the glass that is chosen stands in the way"
+    assert not cellar.fields["colour"].editor.model().item(0).isEnabled()
+    assert pipeline.value("colour") == "white"
+
+
+def test_devices_that_are_not_here_are_grey_with_the_reason(form, pipeline):
+    pipeline.set_absent({"device": {"cuda": "no CUDA"}})
+    choices = form.fields["device"].editor
+    item = choices.model().item(choices.findText("cuda"))
+    assert not item.isEnabled()
+    assert "no CUDA" in item.toolTip()
+    assert choices.model().item(choices.findText("cpu")).isEnabled()
+    pipeline.set("device", "cuda")
+    assert "no CUDA" in form.fields["device"].reason.text(), "a preset may ask for it"
+
+
+def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monkeypatch):
+    grammar = tmp_path / "a name that is far too long for the field.gram"
+    grammar.write_text("")
+    box = form.fields["graph.grammar"].editor
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(grammar), ""))
+    qtbot.mouseClick(box.button, Qt.MouseButton.LeftButton)
+    assert pipeline.value("graph.grammar") == box.path == str(grammar)
+    box.clearFocus()
+    assert box.text() != grammar.name
+    assert box.text().endswith("gram")
+    assert str(grammar) in box.toolTip()
+    box.setFocus()
+    assert box.text() == str(grammar)
+    box.selectAll()
+    qtbot.keyClicks(box, "other.gram")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert pipeline.value("graph.grammar") == "other.gram"
+    box.clear()
+    box.clearFocus()
+    for path, wanted in ((tmp_path, ""), (grammar, str(grammar))):
+        what = QMimeData()
+        what.setUrls([QUrl.fromLocalFile(str(path))])
+        args = (what, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+        drag = QDragEnterEvent(box.rect().center(), Qt.DropAction.CopyAction, *args)
+        box.dragEnterEvent(drag)
+        assert drag.isAccepted() == bool(wanted)
+        box.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, *args))
+        assert box.path == wanted or not wanted
+    assert pipeline.value("graph.grammar") == str(grammar)
+    folder = form.fields["model_directory"].editor
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    qtbot.mouseClick(folder.button, Qt.MouseButton.LeftButton)
+    assert pipeline.value("model_directory") == str(tmp_path)
+
+
+def test_switching_selection_on_selects_whatever_the_method(pipeline):
+    pipeline.set(METHOD_KEY, "vq")
+    pipeline.set("gmm.selection.codewords", 256)
+    pipeline.set("gmm.selection.threshold", 2.5)
+    assert pipeline.selection_text() == "off: all Gaussians"
+    pipeline.set_selecting(True)
+    assert pipeline.selection_text() == "vq · 256 codewords · 2.5 shortlist radius"
+    pipeline.set(METHOD_KEY, "none")
+    assert pipeline.selection_text() == "method none: all Gaussians"
+    pipeline.set_selecting(False)
+    pipeline.set_selecting(True)
+    assert pipeline.value(METHOD_KEY) == "vq"
+
+
+def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
+    code = 'print(\'{"obstacles": {"device": {"mps": "no"}}}\')'
+    probe = DeviceProbe((sys.executable, "-c", code))
+    with qtbot.waitSignal(probe.found, timeout=30000) as told:
+        probe.ask()
+        probe.ask()
+    assert told.args == [{"device": {"mps": "no"}}]
+    for command in ((sys.executable, "-c", "print('no')"), ("/no/such/program",)):
+        silent = DeviceProbe(command)
+        silent.found.connect(lambda *_: pytest.fail("it knows nothing"))
+        silent.ask()
+        qtbot.waitUntil(lambda probe=silent: not probe.asking, timeout=30000)
+    late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
+    late.ask()
+    late.stop()

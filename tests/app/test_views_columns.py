@@ -32,11 +32,11 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
 def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:
     series = np.stack([values(sum(cuts), seed + k) for k in range(3)], axis=1)
     whole, parts = RunningSums(3), RunningSums(3)
-    whole.append(series)
+    whole.follow(series)
     at = 0
     for cut in cuts:
-        parts.append(series[at : at + cut])
         at += cut
+        parts.follow(series[:at].copy())
     edges = column_edges(-3.0, len(series) + 5.0, 37)
     assert np.array_equal(whole.means(edges), parts.means(edges), equal_nan=True)
 
@@ -54,7 +54,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
 ) -> None:
     series = values(count, seed)
     sums = RunningSums(1)
-    sums.append(series[:, None])
+    sums.follow(series[:, None])
     end = count - seed % 5 if count > 5 else count
     edges = column_edges(first, first + span, columns)
     got = sums.means(edges, end)[:, 0]
@@ -65,7 +65,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
 def test_the_areas_of_the_columns_add_up_to_the_total() -> None:
     series = values(5000, 3)
     sums = RunningSums(1)
-    sums.append(series[:, None])
+    sums.follow(series[:, None])
     edges = column_edges(0.0, 5000.0, 313)
     area = np.nansum(sums.means(edges)[:, 0] * np.diff(edges))
     assert np.isclose(area, series.sum(), rtol=1e-12)
@@ -81,8 +81,8 @@ def test_extremes_hold_every_frame_of_a_column(
     extremes = Extremes()
     at = 0
     for cut in cuts:
-        extremes.append(series[at : at + cut])
         at += cut
+        extremes.follow(series[:at].copy())
     count = len(series)
     end = max(1, count - seed % 7)
     edges = column_edges(start * count, start * count + share * count + 1, columns)
@@ -107,7 +107,7 @@ def test_one_dear_frame_in_an_hour_is_seen() -> None:
     series = np.ones(360_000)
     series[123_456] = 99.0
     extremes = Extremes()
-    extremes.append(series)
+    extremes.follow(series)
     _, high = extremes.columns(column_edges(0, 360_000, 1400))
     assert high.max() == 99.0
     assert np.argmax(high) == 123_456 * 1400 // 360_000
@@ -119,28 +119,32 @@ def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
         series = np.ones(count)
         series[-1], series[-2] = 50.0, 0.5
         extremes = Extremes()
-        extremes.append(series)
+        extremes.follow(series)
         low, high = extremes.columns(column_edges(0, count, 7))
         assert (low[-1], high[-1]) == (0.5, 50.0)
         _, cut = extremes.columns(column_edges(0, count, 7), count - 1)
         assert cut[-1] == 1.0
 
 
-def test_truncating_forgets_and_goes_on() -> None:
-    series = values(3000, 5)
+@given(st.integers(1, 3000), st.integers(0, 3000), st.integers(1, 3000), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_what_was_there_may_change_from_a_frame_on(
+    count: int, same: int, then: int, seed: int
+) -> None:
+    same = min(same, count, then)
+    old, new = values(count, seed), values(then, seed + 1)
+    new[:same] = old[:same]
+    edges = column_edges(0, then, 11)
     extremes, fresh = Extremes(), Extremes()
-    extremes.append(series)
-    extremes.truncate(1000)
-    extremes.append(series[:500])
-    fresh.append(np.concatenate([series[:1000], series[:500]]))
-    edges = column_edges(0, 1500, 11)
+    extremes.follow(old)
+    extremes.follow(new, same=same)
+    fresh.follow(new)
     for got, wanted in zip(extremes.columns(edges), fresh.columns(edges), strict=True):
         assert np.array_equal(got, wanted)
     sums, whole = RunningSums(1), RunningSums(1)
-    sums.append(series[:, None])
-    sums.truncate(1000)
-    sums.append(series[:500, None])
-    whole.append(np.concatenate([series[:1000], series[:500]])[:, None])
+    sums.follow(old[:, None])
+    sums.follow(new[:, None], same)
+    whole.follow(new[:, None])
     assert np.array_equal(sums.means(edges), whole.means(edges))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -370,3 +371,32 @@ def test_a_frozen_model_is_not_reduced_again_for_a_hover(
     desk.axis.select(2.5, 3.0)
     settle()
     assert len(calls) == 1, "however many changes came together"
+
+
+def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once(
+    path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.views.breakdown.SPANS_AT_ONCE", 50)
+    monkeypatch.setattr("profiler.analysis.stage_sums.STRETCH", 50)
+    axis = TimeAxis()
+    playhead, view = Playhead(axis), BreakdownView(axis)
+    playhead.changed.connect(view.update_snapshot)
+    playhead.open(path)
+    view.draw(view.snapshot)
+    assert view.model() is not None, "the categories are there at once"
+    assert not view.bars.stages
+    end = time.monotonic() + 60
+    while not view.bars.stages:
+        assert time.monotonic() < end
+        QApplication.processEvents()
+    stages = view.bars.stages
+    playhead.close()
+    view.clear()
+    playhead.open(path)
+    view.draw(view.snapshot)
+    assert not view.bars.stages
+    view.settle()
+    assert view.bars.stages == stages
+    playhead.close()
+    view.clear()
+    view.deleteLater()

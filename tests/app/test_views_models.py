@@ -143,9 +143,9 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     session, track = replay
     series = series_of(session, track)
     slower = type(series)(session.generation)
-    slower.costs.append(track.categories_ns * 5)
-    slower.wall.append(track.wall_ns[:, None] * 5)
-    slower.walls.append(track.wall_ns * 5)
+    slower.costs.follow(track.categories_ns * 5)
+    slower.wall.follow(track.wall_ns[:, None] * 5)
+    slower.walls.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
     assert model.top_ms > REALTIME_MS
@@ -205,18 +205,62 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
     curves = {curve.name: curve for curve in model.curves}
-    assert list(curves) == ["tokens", "senones scored", "senones asked", "gaussians"]
-    for name, curve in curves.items():
-        series = track.work[name].reshape(-1, 4)
+    assert list(curves) == [
+        "tokens",
+        "senones scored",
+        "senones asked",
+        "gaussians",
+        "scoring bytes",
+        "scoring time",
+    ]
+    for name in list(curves)[:-1]:
+        curve, series = curves[name], track.work[name].reshape(-1, 4)
         assert np.allclose(curve.mean, series.mean(axis=1), rtol=1e-9)
         assert np.array_equal(curve.low, series.min(axis=1))
         assert np.array_equal(curve.high, series.max(axis=1))
     assert curves["senones scored"].average == 5126
-    lanes = {lane.curves[0].name: lane for lane in model.lanes}
-    assert lanes["gaussians"].log
-    assert not lanes["senones scored"].log
-    heights = lanes["gaussians"].place(np.array([1.0, lanes["gaussians"].top, 1e12]))
-    assert heights.tolist() == [0.0, 1.0, 1.0]
+    assert not model.lanes[1].log
+
+
+def test_gaussians_bytes_and_time_stand_beside_what_they_were(
+    replay: tuple[Session, CostTrack],
+) -> None:
+    session, track = replay
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    lane = model.lanes[-1]
+    assert lane.relative
+    assert lane.log, "selection leaves a tenth"
+    scoring = track.categories_ns[:, [CATEGORIES.index(n) for n in CATEGORIES[:3]]].sum(axis=1)
+    for curve in lane.curves:
+        values = scoring if curve.name == "scoring time" else track.work[curve.name]
+        assert curve.one == pytest.approx(values[:736].mean()), "before the first change"
+        assert np.allclose(curve.mean, values.reshape(-1, 4).mean(axis=1), rtol=1e-9)
+    assert lane.place(np.array([lane.bottom, lane.top, 1e12])).tolist() == [0.0, 1.0, 1.0]
+    early = work_model(session, track, 500, (0.0, 5.0), 100).lanes[-1]
+    assert all(c.one == pytest.approx(c.average) for c in early.curves)
+
+
+def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
+    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, track = replay
+    ends = track.frames_at(np.array([-1, 2**62]))
+    assert ends.tolist() == [0, FRAMES]
+    decode = next(s.id for s in session.stages.values() if s.group == "decode")
+    tiles = session.spans[session.spans["stage"] == decode]
+    times = tiles["start_ns"] + tiles["duration_ns"]
+    half = len(tiles) // 2
+    values = np.where(np.arange(half) < half // 2, 13.0, 9.0)
+    monkeypatch.setattr(session, "samples", lambda name: (times[:half], values))
+    monkeypatch.setattr(type(session), "sample_names", ["search.beam"])
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES)
+    (beam,) = (c for c in model.curves if c.name == "search.beam")
+    reached = (tiles["first_frame"] + tiles["frames"]).astype(int)
+    first, changed, last = reached[0], reached[half // 2], reached[half - 1] + 300
+    assert np.isnan(beam.mean[:first]).all()
+    assert beam.mean[first:changed].tolist() == [13.0] * (changed - first)
+    assert beam.mean[changed:last].tolist() == [9.0] * (last - changed)
+    assert np.isnan(beam.mean[last:]).all(), "the governor was switched off"
 
 
 def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import random
 import shutil
 import sys
 import tempfile
@@ -19,36 +18,11 @@ from pathlib import Path
 import soundfile
 
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
-from pipelines import wer
+from pipelines.training.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
 from profiler.paths import cache_dir
 
-SENTENCES = Path(__file__).parents[2].parent / "shared" / "text" / "sentences.txt"
-"""One sentence per line; used where `--text` names no other file."""
-
-SEED = 1
 N_SENTENCES = 200
-RESERVED = 300  # sentences set aside for `test`, and as many for `development`
-SPLITS = ("test", "development", "training")
 RECIPE = 1  # raise it when the same sentences would come out as other files
-
-
-class CorpusError(ValueError):
-    """The corpus cannot be made as asked; the message is one sentence."""
-
-
-def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:
-    """The sentences of `split` in a fixed random order, as plain words."""
-    if split not in SPLITS:
-        raise CorpusError(f"There is no split {split!r}; there are {', '.join(SPLITS)}.")
-    try:
-        lines = text.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise CorpusError(f"The text {text} cannot be read: {error.strerror or error}.") from None
-    # A sentence that occurs twice must not fall into two splits.
-    plain = sorted({" ".join(wer.words(line)) for line in lines} - {""})
-    random.Random(seed).shuffle(plain)
-    first = RESERVED * SPLITS.index(split)
-    return plain[first:] if split == "training" else plain[first : first + RESERVED]
 
 
 def flite_corpus(

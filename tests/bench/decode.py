@@ -1,9 +1,10 @@
 """Whole decodes, side by side: this recogniser and pocketsphinx' own decoder.
 
-Both get the same acoustic model, the same dictionary, the same pruned bigram and the same samples; each
-utterance is decoded by one and at once by the other, the order swapped every time. pocketsphinx runs one
-pass (`fwdflat` and `bestpath` off), which is what a single Viterbi pass compares with, and for its word
-errors also with all its passes; everything else of it is at its defaults.
+Both get the same acoustic model, the same dictionary, the same pruned bigram and the same samples, at
+the preset's vocabulary and at 20 000 words; each utterance is decoded by one and at once by the other,
+the order swapped every time. pocketsphinx runs one pass (`fwdflat` and `bestpath` off), which is what a
+single Viterbi pass compares with, and at the preset's vocabulary for its word errors also with all its
+passes; everything else of it is at its defaults.
 """
 
 from __future__ import annotations
@@ -20,18 +21,27 @@ import numpy as np
 import pocketsphinx
 
 from pipelines import audio, playlist, presets, wer
+from pipelines import config as settings
+from pipelines.config import Config
 from pipelines.control import Control
 from pipelines.decode import Decoder
 from pipelines.models import sphinx
 from pipelines.playlist import Item
 from pipelines.recogniser import Recogniser, build
 from pipelines.search import build as language
-from pipelines.search import compile as graphs
+from pipelines.search.recipe import recipe_of
 from pipelines.unrecorded import Unrecorded
 from profiler.paths import cache_dir
 from profiler.spans import NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]
+
+PRESET = "gmm"
+"""What a person gets who changes nothing: exact scores, although the peer selects densities."""
+LARGE_VOCABULARY = 20_000
+OUR_SEARCH = ("beam", "max_active", "acoustic_scale", "insertion_penalty")
+THEIR_SETTINGS = ("beam", "wbeam", "pbeam", "maxhmmpf", "lw", "wip", "topn", "compallsen", "ds")
+OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, all passes"
 
 
 @dataclass
@@ -39,6 +49,7 @@ class Side:
     """One decoder's words and times; a time for each utterance of each round."""
 
     decode: Callable[[Item], tuple[str, float]]
+    settings: dict[str, Any]
     heard: dict[str, str] = field(default_factory=dict)
     rounds: list[dict[str, float]] = field(default_factory=list)
 
@@ -63,17 +74,21 @@ def ours(recogniser: Recogniser) -> Side:
         (done,) = decoder.run([item]).utterances
         return done.hypothesis, done.wall_ns / 1e9
 
-    return Side(decode)
+    config = recogniser.config
+    known = {"preset": PRESET, "block": config.block, "threads": config.threads}
+    known |= {"selection": config.gmm.selection.method if config.gmm.selection.enabled else "none"}
+    known |= {name: getattr(config.search, name) for name in OUR_SEARCH}
+    return Side(decode, known | {"bigrams": config.graph.bigrams, "recorder": "off"})
 
 
-def theirs(files: tuple[Path, Path], **settings: Any) -> Side:
+def theirs(files: tuple[Path, Path], **options: Any) -> Side:
     """pocketsphinx with the language model and dictionary `files`."""
     decoder = pocketsphinx.Decoder(
         hmm=str(sphinx.default_directory()),
         lm=str(files[0]),
         dict=str(files[1]),
         loglevel="FATAL",
-        **settings,
+        **options,
     )
 
     def decode(item: Item) -> tuple[str, float]:
@@ -88,72 +103,83 @@ def theirs(files: tuple[Path, Path], **settings: Any) -> Side:
         found = decoder.hyp()
         return (found.hypstr if found else ""), time.perf_counter() - start
 
-    return Side(decode)
+    return Side(decode, {name: decoder.config[name] for name in THEIR_SETTINGS})
 
 
 def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
-    """Decode `paths` (default: the bundled voices) `repeat` times on both sides."""
+    """Decode `paths` (default: the bundled voices) `repeat` times on both sides, per vocabulary."""
     items = playlist.build(paths, transcripts)
-    config = presets.load("gmm").config
-    recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
-    model = sphinx.load(sphinx.default_directory())
-    folder = cache_dir("bench", f"{config.graph.vocabulary}-{config.graph.bigrams}")
-    files = language.write_language(graphs.recipe_of(config.graph, model), folder)
-    mine, one_pass = ours(recogniser), theirs(files, fwdflat=False, bestpath=False)
-    all_passes = theirs(files)
-    for turn in range(repeat):
-        for side in (mine, one_pass):
-            side.rounds.append({})
-        for place, item in enumerate(items):
-            progress(f"round {turn + 1} of {repeat}", place / len(items))
-            order = (mine, one_pass) if (turn + place) % 2 else (one_pass, mine)
-            for side in order:
-                side.take(item)
-    all_passes.rounds.append({})
-    for place, item in enumerate(items):
-        progress("pocketsphinx with all its passes", place / len(items))
-        all_passes.take(item)
-    ratios = [
-        theirs / ours for ours, theirs in zip(mine.seconds(), one_pass.seconds(), strict=True)
-    ]
     audio_s = sum(audio.load(item.path).duration_s for item in items)
-    counts = {
-        "ours": mine.errors(items),
-        "pocketsphinx, one pass": one_pass.errors(items),
-        "pocketsphinx, all passes": all_passes.errors(items),
-    }
+    preset = presets.load(PRESET).config
+    sizes: dict[int, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
+    for vocabulary in (preset.graph.vocabulary, LARGE_VOCABULARY):
+        config = settings.replace(preset, "graph.vocabulary", vocabulary)
+        sides = _decoded(config, items, repeat, progress, vocabulary == preset.graph.vocabulary)
+        mine, one_pass = sides[OURS], sides[ONE_PASS]
+        ratios = [
+            slow / quick for quick, slow in zip(mine.seconds(), one_pass.seconds(), strict=True)
+        ]
+        sizes[vocabulary] = {
+            "ratio": median(ratios),
+            "ratio_min": min(ratios),
+            "ratio_max": max(ratios),
+            "no_worse": mine.errors(items).errors <= one_pass.errors(items).errors,
+        }
+        for name, side in sides.items():
+            errors = side.errors(items)
+            rows.append(
+                {
+                    "vocabulary": vocabulary,
+                    "decoder": name,
+                    "rtf": median(side.seconds()) / audio_s,
+                    "wer": errors.rate,
+                    "wer_errors": errors.errors,
+                    "ratio": sizes[vocabulary]["ratio"] if name == ONE_PASS else None,
+                }
+            )
+    least = min(sizes.values(), key=lambda size: size["ratio"])
     return {
         "peer": f"pocketsphinx {version('pocketsphinx')}, one pass",
-        "ratio": median(ratios),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "ratio_meaning": "peer time / our time, features to words, median of paired runs",
+        **{key: least[key] for key in ("ratio", "ratio_min", "ratio_max")},
+        "ratio_meaning": "peer time / our time, features to words, median of paired rounds; the smaller "
+        "of the vocabularies",
         "agreement": {
-            "same": "acoustic model, dictionary, language model and samples",
-            "vocabulary": config.graph.vocabulary,
-            "bigrams": config.graph.bigrams,
-            "beam": config.search.beam,
-            "max_active": config.search.max_active,
-            "words": counts["ours"].reference_words,
-            **{f"word errors, {name}": count.errors for name, count in counts.items()},
+            "same": "acoustic model, dictionary, language model and samples; one thread each",
+            "words": mine.errors(items).reference_words,
+            "ratios": {str(size): found["ratio"] for size, found in sizes.items()},
+            "word_errors_no_worse": {str(size): found["no_worse"] for size, found in sizes.items()},
+            "our_settings": mine.settings,
+            "peer_settings": one_pass.settings,
         },
-        "rows": [
-            {
-                "decoder": "ours",
-                "rtf": median(mine.seconds()) / audio_s,
-                "wer": counts["ours"].rate,
-            },
-            {
-                "decoder": "pocketsphinx, one pass",
-                "rtf": median(one_pass.seconds()) / audio_s,
-                "wer": counts["pocketsphinx, one pass"].rate,
-            },
-            {
-                "decoder": "pocketsphinx, all passes",
-                "rtf": median(all_passes.seconds()) / audio_s,
-                "wer": counts["pocketsphinx, all passes"].rate,
-            },
-        ],
+        "rows": rows,
     }
+
+
+def _decoded(
+    config: Config, items: Sequence[Item], repeat: int, progress: Progress, all_passes: bool
+) -> dict[str, Side]:
+    """Both decoders over all `items`, in turns; with `all_passes` also the peer at its best, once."""
+    size = config.graph.vocabulary
+    recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
+    model = sphinx.load(sphinx.default_directory())
+    folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
+    files = language.write_language(recipe_of(config.graph, model), folder)
+    sides = {OURS: ours(recogniser), ONE_PASS: theirs(files, fwdflat=False, bestpath=False)}
+    pair = list(sides.values())
+    for turn in range(repeat):
+        for side in pair:
+            side.rounds.append({})
+        for place, item in enumerate(items):
+            progress(f"{size} words, round {turn + 1} of {repeat}", place / len(items))
+            for side in pair if (turn + place) % 2 else reversed(pair):
+                side.take(item)
+    if all_passes:
+        side = sides[ALL_PASSES] = theirs(files)
+        side.rounds.append({})
+        for place, item in enumerate(items):
+            progress("pocketsphinx with all its passes", place / len(items))
+            side.take(item)
+    return sides

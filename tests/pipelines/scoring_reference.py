@@ -13,8 +13,9 @@ def brute_force(model, features, keep=None, floor=None):
     means, variances = model.means.astype(float), model.variances.astype(float)
     weights = model.weights.astype(float)
     scores = np.zeros((len(features), model.n_senones))
-    for t, frame in enumerate(np.asarray(features, float).reshape(-1, 3, 13)):
-        for s in range(3):
+    _, streams, _, dim = model.means.shape
+    for t, frame in enumerate(np.asarray(features, float).reshape(-1, streams, dim)):
+        for s in range(streams):
             distance = ((frame[s] - means[:, s]) ** 2 / variances[:, s]).sum(2)
             g = -0.5 * (distance + np.log(2 * np.pi * variances[:, s]).sum(2))
             if keep is not None and keep < g.shape[1]:
@@ -33,8 +34,8 @@ def likely_features(model, n, seed=0):
     rng = np.random.default_rng(seed)
     books = rng.integers(model.n_codebooks, size=n)
     streams = []
-    for s in range(3):
+    for s in range(model.n_streams):
         densities = rng.integers(model.n_densities, size=n)
         spread = np.sqrt(model.variances[books, s, densities])
-        streams.append(model.means[books, s, densities] + spread * rng.normal(size=(n, 13)))
+        streams.append(model.means[books, s, densities] + spread * rng.normal(size=spread.shape))
     return np.stack(streams, 1).reshape(n, 39).astype(np.float32)

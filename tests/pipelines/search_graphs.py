@@ -17,20 +17,30 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import arpa, ngram
 from pipelines.search import compile as graphs
 from pipelines.search import topology
-from pipelines.search.build import Recipe
-from pipelines.search.openfst import from_arcs, to_kaldifst
+from pipelines.search.openfst import from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.recipe import Recipe
 from pipelines.search.wfst import Graph, from_fst
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
+QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
 TOY_WORDS = ("two", "to", "too", "a", "i", "eye", "read", "red", "four", "forward", "for", "ward")
 
 
-def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0):
+def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0, **changes):
     return SimpleNamespace(
-        beam=beam,
-        max_active=max_active,
-        acoustic_scale=acoustic_scale,
-        insertion_penalty=insertion_penalty,
+        **{
+            "beam": beam,
+            "max_active": max_active,
+            "min_active": 20,
+            "acoustic_scale": acoustic_scale,
+            "insertion_penalty": insertion_penalty,
+            "governor": False,
+            "wished_rtf": 0.05,
+            "lattice": False,
+            "lattice_beam": 6.0,
+            "nbest": 1,
+            **changes,
+        }
     )
 
 
@@ -63,6 +73,7 @@ def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
         "vocabulary": 100,
         "order": order,
         "bigrams": 1000,
+        "trigrams": 1000,
     }
     return Recipe(**(values | changes))
 
@@ -137,3 +148,67 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
         weight.value1 + weight.value2,
         decoder.reached_final(),
     )
+
+
+def best_path(graph, words, labels=None):
+    """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
+    loopless = graph.to_fst()
+    keep = loopless.target != loopless.source
+    plain = from_arcs(
+        loopless.n_states,
+        loopless.start,
+        loopless.final,
+        loopless.source[keep],
+        loopless.ilabel[keep],
+        loopless.olabel[keep],
+        loopless.weight[keep],
+        loopless.target[keep],
+    )
+    index = {w: i + 1 for i, w in enumerate(graph.words)}
+    fst = to_kaldifst(plain)
+    kaldifst.arcsort(fst, "olabel")
+    said = kaldifst.make_linear_acceptor([index[w] for w in words])
+    fst = kaldifst.StdVectorFst(kaldifst.compose(fst, said))
+    if labels is not None:
+        kaldifst.arcsort(fst, "ilabel")
+        fst = kaldifst.StdVectorFst(kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst))
+    path = from_kaldifst(kaldifst.StdVectorFst(kaldifst.shortest_path(fst)))
+    if not path.n_states:
+        return np.inf, []
+    state, cost, labels = path.start, 0.0, []
+    while path.first[state] < path.first[state + 1]:
+        arc = path.first[state]
+        cost += float(path.weight[arc])
+        labels.append(int(path.ilabel[arc]))
+        state = int(path.target[arc])
+    return cost + float(path.final[state]), [label for label in labels if label]
+
+
+def backed_off(lm, words):
+    """-ln P of a sentence where each step may also take the back-off path, as in the graph.
+
+    Backing off also forgets words that a longer history would have used later.
+    """
+    index = lm.index()
+    ids = [index[w] for w in (*words, "</s>")]
+
+    def row(gram):
+        return int(lm.find(np.array([gram], "i4"))[0])
+
+    @cache
+    def cheapest(history, at):
+        if at == len(ids):
+            return 0.0
+        gram = (*history, ids[at])
+        own = row(gram)
+        choices = []
+        if own >= 0:
+            kept = gram[-(lm.order - 1) :] if lm.order > 1 else ()
+            choices.append(cheapest(kept, at + 1) - lm.log_prob[len(history)][own])
+        if history:
+            known = row(history)
+            weight = lm.log_backoff[len(history) - 1][known] if known >= 0 else 0.0
+            choices.append(cheapest(history[1:], at) - weight)
+        return min(choices)
+
+    return cheapest((index["<s>"],) if lm.order > 1 else (), 0)

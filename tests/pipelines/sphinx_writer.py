@@ -156,3 +156,21 @@ def write_model(folder: Path, codebooks: int = 4, densities: int = 20, seed: int
     levels = rng.integers(0, 160, (STREAMS, densities, N_SENONES), dtype=np.uint8)
     (folder / "sendump").write_bytes(sendump_8(levels))
     return folder
+
+
+def write_continuous(
+    folder: Path, streams: int = 1, densities: int = 5, seed: int = 0, weights: bool = True
+) -> Path:
+    """The small model with a codebook for each senone: one stream of 39 dimensions, or three of 13."""
+    write_model(folder)
+    rng = np.random.default_rng(seed)
+    shape = (N_SENONES, streams, densities, STREAMS * DIM // streams)
+    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n")
+    (folder / "means").write_bytes(gaussians(rng.normal(0, 3, shape)))
+    (folder / "variances").write_bytes(gaussians(rng.uniform(0.5, 4, shape)))
+    (folder / "sendump").unlink()
+    if weights:
+        counts = rng.uniform(1, 50, (N_SENONES, streams, densities))
+        numbers = [N_SENONES, streams, densities, counts.size]
+        (folder / "mixture_weights").write_bytes(s3(numbers, counts))
+    return folder

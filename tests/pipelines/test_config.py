@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines import config as settings
 from pipelines import presets
-from pipelines.config import Config, ConfigError
+from pipelines.config import Config, ConfigError, tree
 
 
 @pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
@@ -35,6 +36,8 @@ def values(option: settings.Option) -> st.SearchStrategy[settings.Value]:
         return st.booleans()
     if option.type == "choice":
         return st.sampled_from(option.choices)
+    if option.type == "text":
+        return st.text("abc/._-", max_size=8)
     if option.type == "int":
         return st.integers(int(option.minimum), int(option.maximum))
     return st.floats(option.minimum, option.maximum)
@@ -47,7 +50,7 @@ def test_a_configuration_survives_text_and_storage(data: st.DataObject) -> None:
         value = data.draw(values(option), label=option.key)
         config = settings.replace(config, option.key, value)
         assert settings.get(config, option.key) == value
-        text = f"{option.key}={value!r}".replace("'", "")
+        text = f"{option.key}={value}"
         assert settings.parse_assignment(text) == (option.key, value)
     assert settings.from_dict(settings.to_dict(config)) == config
 
@@ -64,7 +67,7 @@ def test_a_configuration_survives_text_and_storage(data: st.DataObject) -> None:
         ("frames.skip=5", "a whole number from 1 to 4"),
         ("frames.skip=1.5", "a whole number from 1 to 4"),
         ("gmm.selection.enabled=perhaps", "true or false"),
-        ("gmm.selection.method=magic", "none or top-n"),
+        ("gmm.selection.method=magic", "vq-table or clusters"),
         ("gmm.selection=on", "no setting called"),
     ],
 )
@@ -94,9 +97,9 @@ def test_a_new_field_is_an_option_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         bases=(Config,),
         frozen=True,
         forbid_unknown_fields=True,
-        namespace={"__module__": "pipelines.config"},
+        namespace={"__module__": "pipelines.config.tree"},
     )
-    monkeypatch.setattr(settings, "Config", grown)
+    monkeypatch.setattr(tree, "Config", grown)
     option = settings.option("warp")
     assert (option.title, option.live, option.minimum, option.layer) == (
         "Warp",
@@ -150,3 +153,59 @@ def test_a_preset_says_only_what_differs() -> None:
         for key, value in settings.flatten(tree["config"]):
             if key != "model":
                 assert settings.option(key).default != value
+
+
+def test_what_cannot_act_beside_the_others_says_why() -> None:
+    config = Config()
+    reason = settings.obstacle(config, "gmm.ci_cap")
+    assert reason is not None
+    assert "gmm.senones = ci" in reason
+    assert settings.obstacle(settings.replace(config, "gmm.senones", "ci"), "gmm.ci_cap") is None
+
+
+@pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
+def test_conditions_name_settings_and_values_that_exist(option: settings.Option) -> None:
+    assert set(option.choices_when) <= {str(choice) for choice in option.choices}
+    for condition in (option.when, *itertools.chain(*option.choices_when.values())):
+        for key, wanted in condition.items():
+            for value in wanted:
+                settings.replace(Config(), key, value)
+
+
+def test_a_choice_that_cannot_act_is_refused_in_one_sentence() -> None:
+    class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+        fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
+        pump: Annotated[
+            Literal["none", "electric"],
+            settings.setting("Pump", "What pumps.", choices_when={"electric": {"fuel": ("oil",)}}),
+        ] = "none"
+
+    assert settings.check(Engine()) == Engine()
+    assert settings.check(Engine(fuel="oil", pump="electric")).pump == "electric"
+    with pytest.raises(ConfigError, match="pump=electric acts only with fuel = oil"):
+        settings.check(Engine(pump="electric"))
+
+
+def test_of_several_conditions_one_is_enough() -> None:
+    class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+        fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
+        size: Annotated[Literal["small", "big"], settings.setting("Size", "How big.")] = "big"
+        place: Annotated[Literal["dry", "wet"], settings.setting("Place", "Where.")] = "wet"
+        pump: Annotated[
+            Literal["none", "electric"],
+            settings.setting(
+                "Pump",
+                "What pumps.",
+                choices_when={
+                    "electric": ({"fuel": ("oil",)}, {"size": ("small",), "place": ("dry",)})
+                },
+            ),
+        ] = "electric"
+
+    settings.check(Engine(fuel="oil"))
+    settings.check(Engine(size="small", place="dry"))
+    with pytest.raises(ConfigError) as refused:
+        settings.check(Engine(size="small"))
+    assert str(refused.value) == (
+        "pump=electric acts only with fuel = oil (fuel), or with place = dry (place)."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines import device
+from pipelines import availability, device
 from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice, TorchDevice
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.clock import FakeClock
@@ -38,28 +39,27 @@ def block_of_work(torch: Any, work: DeviceWork, stage: int, pinned: bool = False
     here = work.device
     features = here.host_tensor((16, 39), torch.float32, pinned=pinned)
     features.fill_(2.0)
-    there = here.tensor((16, 39), torch.float32)
-    weights = here.tensor((39, 100), torch.float32)
-    weights.fill_(0.5)
+    there = torch.empty((16, 39), device=here.where)
+    weights = torch.full((39, 100), 0.5, device=here.where)
+    product = torch.empty((16, 100), device=here.where)
     scores = here.host_tensor((16, 100), torch.float32, pinned=pinned)
     work.upload(there, features, 0, 16)
-    work.follow(COMPUTE, work.mark(COPY))
-    with work.work(stage, 0, 16, (1600, 0, 0)):
-        product = there @ weights
-    work.follow(COPY, work.mark(COMPUTE))
+    work.then(COPY, COMPUTE)
+    work.work(stage, lambda: torch.mm(there, weights, out=product), 0, 16, (1600, 0, 0))
+    work.then(COMPUTE, COPY)
     work.download(scores, product, 0, 16)
     work.wait_for(work.mark(COPY), COPY)
     work.end_block(0, 16)
     return scores
 
 
-def test_on_the_cpu_everything_is_waited_for_and_nothing_hidden(torch: Any, tmp_path: Path) -> None:
+def test_on_the_processor_copies_work_and_waits_are_recorded(torch: Any, tmp_path: Path) -> None:
     recorder = Recorder()
     stage = recorder.stage("score.dense", "scoring", ("senones",))
     path = tmp_path / "device.asrs"
     with SessionWriter(path, recorder, {}):
         lane = recorder.lane("decode", decode=True)
-        work = DeviceWork(device.open_device("cpu"), recorder, lane)
+        work = DeviceWork(device.open_device("torch-cpu"), recorder, lane)
         for name, cost in work.costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)
         for _ in range(3):
@@ -69,15 +69,15 @@ def test_on_the_cpu_everything_is_waited_for_and_nothing_hidden(torch: Any, tmp_
         rows = {row.stage: row for row in transfers(session)}
         assert rows["transfer.to device"].bytes == 3 * 16 * 39 * 4
         assert rows["transfer.to host"].bytes == 3 * 16 * 100 * 4
-        assert all(row.pinned_bytes == 0 and row.overlapped == 0 for row in rows.values())
-        assert all(row.bytes_per_s for row in rows.values())
-        assert hidden_ns(session) == 0
+        assert all(row.pinned_bytes == 0 and row.bytes_per_s for row in rows.values())
+        # Work is given first and waited for then: what little ran in between was hidden.
+        assert hidden_ns(session) < 10 * MS
         names = {number: stage.name for number, stage in session.stages.items()}
         lanes = {lane.name: lane for lane in session.lanes.values()}
-        assert lanes["cpu compute"].kind == lanes["cpu copy"].kind == "device"
+        assert lanes["torch-cpu compute"].kind == lanes["torch-cpu copy"].kind == "device"
         mine = session.spans[session.spans["lane"] == lanes["decode"].id]
         waits = {names[int(number)] for number in np.unique(mine["stage"])}
-        assert {"score.dense.wait", "transfer.to device.wait", "transfer.to host.wait"} <= waits
+        assert waits & {"score.dense.wait", "transfer.to device.wait", "transfer.to host.wait"}
         dense = session.spans[session.spans["stage"] == stage]
         assert dense["work0"].tolist() == [1600] * 3
 
@@ -91,19 +91,116 @@ def test_with_the_recorder_off_the_same_work_is_done(torch: Any) -> None:
 
 
 def test_a_device_that_is_not_there_is_refused_with_its_reason() -> None:
-    with pytest.raises(DeviceError, match="there is no 'tpu'; choose one of cpu, cuda"):
-        device.open_device("tpu")
-    for found in device.availability():
+    for name in ("tpu", "cpu"):
+        with pytest.raises(DeviceError, match=f"there is no '{name}'; choose one of torch-cpu, cu"):
+            device.open_device(name)
+    for found in availability.availability():
         assert found.reason
         if not found.available:
             with pytest.raises(DeviceError, match="choose cpu"):
                 device.open_device(found.name)
 
 
-def test_importing_the_module_does_not_import_torch() -> None:
-    code = "import sys, json; import pipelines.device; print(json.dumps('torch' in sys.modules))"
+def test_importing_the_modules_does_not_import_torch() -> None:
+    code = (
+        "import sys, json; import pipelines.device, pipelines.availability as a; a.probe();"
+        "print(json.dumps('torch' in sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) is False
+
+
+def test_what_a_process_of_its_own_tells_is_what_torch_tells() -> None:
+    assert availability.probe() == tuple(availability.availability())
+    absent = {found.name for found in availability.probe() if not found.available}
+    for key in ("device", "search.device"):
+        obstacles = availability.obstacles(key)
+        assert absent <= set(obstacles)
+        assert "torch-cpu" not in obstacles
+    assert availability.obstacles("search.beam") == {}
+
+
+def test_a_device_that_cannot_search_is_told_as_such() -> None:
+    found = (availability.Availability("mps", True, "Apple GPU"),)
+    assert availability.obstacles("device", found) == {}
+    assert "scatter-minimum" in availability.obstacles("search.device", found)["mps"]
+
+
+def test_where_torch_does_not_start_only_compiled_code_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    availability.probe.cache_clear()
+    monkeypatch.setattr(availability.sys, "executable", "/bin/false")
+    try:
+        found = {each.name: each for each in availability.probe()}
+    finally:
+        availability.probe.cache_clear()
+    assert [name for name, each in found.items() if each.available] == ["cpu"]
+    assert "torch does not start" in found["torch-cpu"].reason
+
+
+# -- the processor in a device's place -----------------------------------------------------------
+
+
+def test_streams_of_the_processor_run_beside_the_host_and_in_order() -> None:
+    here = HostDevice()
+    gate, seen = threading.Event(), []
+    here.wait(here.record(COPY))
+    here.run(COMPUTE, lambda: (gate.wait(5), seen.append("compute")))
+    here.follow(COPY, here.record(COMPUTE))
+    here.run(COPY, lambda: seen.append("copy"))
+    last = here.record(COPY)
+    time.sleep(0.05)  # as long as it takes the other stream to go ahead, if nothing held it back
+    assert not here.done(last)
+    assert seen == []
+    gate.set()
+    here.wait(last)
+    assert seen == ["compute", "copy"]
+    assert here.done(last)
+    assert here.time_ns(last) <= time.perf_counter_ns()
+
+
+def test_what_fails_on_a_stream_is_raised_where_it_is_waited_for() -> None:
+    here = HostDevice()
+
+    def fail() -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    here.run(COMPUTE, fail)
+    here.follow(COPY, here.record(COMPUTE))
+    with pytest.raises(RuntimeError, match="allocate") as problem:
+        here.wait(here.record(COPY))
+    assert device.is_out_of_memory(problem.value)
+    assert not device.is_out_of_memory(RuntimeError("shapes do not match"))
+    here.wait(here.record(COMPUTE))
+
+
+def test_threads_of_a_device_end_with_it() -> None:
+    before = threading.active_count()
+    here = HostDevice()
+    assert threading.active_count() == before + 2
+    del here
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_launching_is_what_the_host_does_but_for_its_waits(rig: SimpleNamespace) -> None:
+    work, clock = rig.work, rig.clock
+    launch = rig.recorder.stage("score.launch", "scoring")
+    rig.lane.take()
+    with work.launching(launch, 0, 4):
+        clock.advance(2 * MS)
+        work.work(rig.stage, lambda: rig.backend.run(20 * MS), 0, 4)
+        work.wait_for(work.mark(COMPUTE), COMPUTE)
+        clock.advance(1 * MS)
+    work.end_block(0, 4)
+    spans = np.frombuffer(rig.lane.take(), SPAN)
+    mine = spans[spans["stage"] == launch]
+    assert mine["duration_ns"].tolist() == [2 * MS, 1 * MS]
+    leaves = spans[np.argsort(spans["start_ns"])]
+    assert (leaves["start_ns"][1:] >= (leaves["start_ns"] + leaves["duration_ns"])[:-1]).all()
 
 
 # -- torch's calls on a device that is simulated -------------------------------------------------
@@ -206,20 +303,25 @@ def rig() -> SimpleNamespace:
     stage = recorder.stage("score.dense", "scoring")
     work = DeviceWork(found, recorder, lane)
     return SimpleNamespace(
-        clock=clock, backend=backend, recorder=recorder, lane=lane, work=work, stage=stage
+        clock=clock,
+        backend=backend,
+        recorder=recorder,
+        lane=lane,
+        work=work,
+        stage=stage,
+        empty=empty,
     )
 
 
 def run_block(rig: SimpleNamespace, pinned: bool) -> None:
-    work, there = rig.work, rig.work.device
+    work, there, empty = rig.work, rig.work.device, rig.empty
     features = there.host_tensor((100, 39), None, pinned=pinned)
     scores = there.host_tensor((100, 1000), None, pinned=pinned)
-    work.upload(there.tensor((100, 39), None), features, 0, 100)
-    work.follow(COMPUTE, work.mark(COPY))
-    with work.work(rig.stage, 0, 100):
-        rig.backend.run(20 * MS)
-    work.follow(COPY, work.mark(COMPUTE))
-    work.download(scores, there.tensor((100, 1000), None), 0, 100)
+    work.upload(empty((100, 39), None, "cuda"), features, 0, 100)
+    work.then(COPY, COMPUTE)
+    work.work(rig.stage, lambda: rig.backend.run(20 * MS), 0, 100)
+    work.then(COMPUTE, COPY)
+    work.download(scores, empty((100, 1000), None, "cuda"), 0, 100)
     work.wait_for(work.mark(COPY), COPY)
     work.end_block(0, 100)
 
@@ -266,6 +368,31 @@ def test_torch_has_the_calls_that_the_device_makes(torch: Any) -> None:
         assert hasattr(backend.Stream, "wait_event")
 
 
+def test_a_device_with_one_queue_takes_everything_in_order(torch: Any) -> None:
+    for call in ("Event", "synchronize"):
+        assert hasattr(torch.mps, call)
+    assert not hasattr(torch.mps, "Stream")
+    clock = FakeClock(5_000 * MS)
+    full = FakeBackend(clock)
+    queue = full.Stream()
+
+    class Event(full.Event):  # type: ignore[name-defined]
+        def record(self) -> None:
+            super().record(queue)
+
+    one = TorchDevice("mps", SimpleNamespace(Event=Event, synchronize=lambda: None), None)
+    assert not one.can_pin
+    assert one.free_bytes() is None
+    one.follow(COPY, one.record(COMPUTE))
+    one.run(COMPUTE, lambda: full.run(3 * MS))
+    one.run(COPY, lambda: full.run(2 * MS))
+    event = one.record(COPY)
+    begin = clock()
+    one.wait(event)
+    assert clock() - begin == pytest.approx(5 * MS, abs=5000)
+    assert one.time_ns(event) == pytest.approx(5 * MS, abs=5000)
+
+
 def test_on_a_real_device_arithmetic_is_not_billed_to_the_copy(torch: Any) -> None:
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device here")
@@ -274,17 +401,20 @@ def test_on_a_real_device_arithmetic_is_not_billed_to_the_copy(torch: Any) -> No
     stage = recorder.stage("score.dense", "scoring")
     work = DeviceWork(device.open_device("cuda"), recorder, lane)
     there = work.device
-    big = there.tensor((4096, 4096), torch.float32)
-    big.fill_(0.001)
+    big = torch.full((4096, 4096), 0.001, device=there.where)
+    product = torch.empty_like(big)
+
+    def twenty() -> None:
+        for _ in range(20):
+            torch.mm(big, big, out=product)
+
     small = there.host_tensor((64,), torch.float32, pinned=False)
     torch.cuda.synchronize()
     for _ in range(3):  # the first rounds load kernels
         lane.take()
         start = time.perf_counter_ns()
-        with work.work(stage, 0, 1):
-            for _ in range(20):
-                product = big @ big
-        work.follow(COPY, work.mark(COMPUTE))
+        work.work(stage, twenty, 0, 1)
+        work.then(COMPUTE, COPY)
         work.download(small, product[0, :64], 0, 1)
         work.end_block(0, 1)
         wall = time.perf_counter_ns() - start

@@ -39,10 +39,13 @@ def test_the_default_dictionary_is_whole():
     assert words["forward"] == (("F", "AO", "R", "W", "ER", "D"),)
 
 
-def test_only_phones():
-    words = dictionary.Dictionary({"a": (("AH",), ("EY",)), "b": (("B", "IY"),)})
-    kept = words.only_phones(["AH", "IY"])
-    assert kept.pronunciations == {"a": (("AH",),)}
+def test_phones_that_the_model_lacks_are_named_with_their_words():
+    prons = {f"w{i}": (("AH", "Q"), ("EY",)) for i in range(6)} | {"b": (("B", "IY"),)}
+    words = dictionary.Dictionary(prons)
+    words.check_phones(["AH", "Q", "EY", "B", "IY"])
+    message = "pronounces 'w0', 'w1', 'w2', 'w3' and 2 more with phones .* lacks: 'Q'"
+    with pytest.raises(DictionaryError, match=message):
+        words.check_phones(["AH", "EY", "B", "IY"])
 
 
 @pytest.mark.parametrize(
@@ -64,5 +67,5 @@ def test_bad_files_are_refused(tmp_path, content, message):
 def test_missing_file_and_missing_word(tmp_path):
     with pytest.raises(DictionaryError, match="cannot be read"):
         dictionary.read(tmp_path / "nothing")
-    with pytest.raises(DictionaryError, match="no pronunciation of 'zzz'"):
-        full_dictionary().restrict(["zzz"])
+    with pytest.raises(DictionaryError, match="no pronunciation of 'zzz', 'zzy'"):
+        full_dictionary().restrict(["zzz", "the", "zzy"])

@@ -10,7 +10,7 @@ from language_models import random_model, write_lm_bin
 
 from pipelines.models.language import arpa, lm_bin
 from pipelines.models.language.ngram import LanguageModelError
-from pipelines.search.compile import default_language_model
+from pipelines.search.recipe import default_language_model
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
 from pipelines.playlist import Item
 from pipelines.recogniser import build
-from pipelines.scoring import build_scorer, frames, selection
+from pipelines.scoring import build_scorer, frames, selection, senones
 from pipelines.unrecorded import Unrecorded
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
@@ -49,7 +49,7 @@ def recogniser():
 
 
 def configurations() -> list[Config]:
-    """Every selection method and frame rule that there is, one thread and two."""
+    """Every selection method, frame rule and senone rule that there is, one thread and two."""
     found = []
     for method in selection.methods():
         for skip in (1, 2):
@@ -64,6 +64,7 @@ def configurations() -> list[Config]:
                         },
                     )
                 )
+    found += [settings.replace(QUICK, "gmm.senones", rule) for rule in senones.rules()]
     return [*found, settings.replace(QUICK, "threads", 2)]
 
 
@@ -221,6 +222,7 @@ def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
     ]  # fmt: skip
     assert "no work" in reasons(big, "score.wait", "scoring")["model shrunk"]
     assert "float32" in mixture["dtype halved"]
+    assert "only scoring" in reasons(big, "search.emit", "search")["dtype halved"]
     assert "fewest" in mixture["threads −1"]
     at_the_edge = reasons(
         settings.assign(big, {"block": 64, "threads": 2}), "score.mixture", "scoring"
@@ -234,6 +236,25 @@ def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
     assert "one thread" in emit["threads +1"]
     assert "1000 words" in reasons(QUICK, "search.emit", "search", "arcs")["model shrunk"]
     assert all(reasons(big, "frontend.mfcc", "frontend").values())
+
+
+def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> None:
+    untied = settings.replace(presets.load("gmm").config, "model", "continuous")
+    made = {c.name: c for c in perturb.changes(untied, "score.gmm", "scoring", "gaussians")}
+    shrunk = made["model shrunk"]
+    assert (shrunk.text, shrunk.per, shrunk.alone) == ("components 42 → 21", "gaussians", False)
+    assert shrunk.config == settings.replace(untied, "gmm.components", 21)
+    shorter = made["dtype halved"]
+    why = settings.obstacle(untied, "gmm.component", "int8")
+    assert shorter.unavailable == (why.rstrip(".") if why else None)
+    assert why or shorter.config == settings.replace(untied, "gmm.component", "int8")
+    least = settings.replace(untied, "gmm.components", 8)
+    assert "8 components" in reasons(least, "score.gmm", "scoring", "x")["model shrunk"]
+    small = settings.replace(untied, "gmm.component", "max")
+    assert "max already" in reasons(small, "score.gmm", "scoring", "x")["dtype halved"]
+    on_device = settings.replace(untied, "device", "torch-cpu")
+    halved = {c.name: c for c in perturb.changes(on_device, "score.gmm", "scoring")}["dtype halved"]
+    assert halved.text == "dtype fp32 → bf16" or halved.unavailable
 
 
 def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:

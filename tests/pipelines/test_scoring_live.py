@@ -100,10 +100,10 @@ def test_method_none_is_exact_even_when_enabled(model, features, whole):
 def test_every_choice_of_the_configuration_exists():
     assert set(settings.option("gmm.selection.method").choices) == set(selection.methods())
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
-    with pytest.raises(ValueError, match="expected one of copy"):
-        frames.create("nothing")
-    with pytest.raises(ValueError, match="expected one of none, top-n"):
-        selection.create("nothing", None)
+    with pytest.raises(ValueError, match="expected one of conditional, copy"):
+        frames.create("nothing", None)
+    with pytest.raises(ValueError, match="expected one of clusters, last-top-n"):
+        selection.create("nothing", "Tied", None)
 
 
 CONFIGURATIONS = {

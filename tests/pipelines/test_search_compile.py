@@ -6,23 +6,29 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from functools import cache as memo
 from itertools import pairwise, product
 
-import kaldifst
 import numpy as np
 import pytest
-from search_graphs import TOY_WORDS, full_dictionary, model, toy_language, toy_recipe
+from search_graphs import (
+    QUIET,
+    TOY_WORDS,
+    backed_off,
+    best_path,
+    full_dictionary,
+    model,
+    toy_language,
+    toy_recipe,
+)
 
 from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
+from pipelines.search import cache as store
 from pipelines.search import compile as graphs
-from pipelines.search.build import compile_graph, language
+from pipelines.search.build import compile_graph
 from pipelines.search.lexicon import disambiguate, positions
-from pipelines.search.openfst import from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.sources import language
 from pipelines.search.wfst import GraphError, load
 from profiler.errors import Cancelled
-
-QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -37,70 +43,6 @@ def compiled(request, tmp_path_factory):
         filler_probability=0.0,
     )
     return toy_language(order), compile_graph(recipe, lambda stage, fraction: None)
-
-
-def best_path(graph, words, labels=None):
-    """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
-    loopless = graph.to_fst()
-    keep = loopless.target != loopless.source
-    plain = from_arcs(
-        loopless.n_states,
-        loopless.start,
-        loopless.final,
-        loopless.source[keep],
-        loopless.ilabel[keep],
-        loopless.olabel[keep],
-        loopless.weight[keep],
-        loopless.target[keep],
-    )
-    index = {w: i + 1 for i, w in enumerate(graph.words)}
-    fst = to_kaldifst(plain)
-    kaldifst.arcsort(fst, "olabel")
-    said = kaldifst.make_linear_acceptor([index[w] for w in words])
-    fst = kaldifst.StdVectorFst(kaldifst.compose(fst, said))
-    if labels is not None:
-        kaldifst.arcsort(fst, "ilabel")
-        fst = kaldifst.StdVectorFst(kaldifst.compose(kaldifst.make_linear_acceptor(labels), fst))
-    path = from_kaldifst(kaldifst.StdVectorFst(kaldifst.shortest_path(fst)))
-    if not path.n_states:
-        return np.inf, []
-    state, cost, labels = path.start, 0.0, []
-    while path.first[state] < path.first[state + 1]:
-        arc = path.first[state]
-        cost += float(path.weight[arc])
-        labels.append(int(path.ilabel[arc]))
-        state = int(path.target[arc])
-    return cost + float(path.final[state]), [label for label in labels if label]
-
-
-def backed_off(lm, words):
-    """-ln P of a sentence where each step may also take the back-off path, as in the graph.
-
-    Backing off also forgets words that a longer history would have used later.
-    """
-    index = lm.index()
-    ids = [index[w] for w in (*words, "</s>")]
-
-    def row(gram):
-        return int(lm.find(np.array([gram], "i4"))[0])
-
-    @memo
-    def cheapest(history, at):
-        if at == len(ids):
-            return 0.0
-        gram = (*history, ids[at])
-        own = row(gram)
-        choices = []
-        if own >= 0:
-            kept = gram[-(lm.order - 1) :] if lm.order > 1 else ()
-            choices.append(cheapest(kept, at + 1) - lm.log_prob[len(history)][own])
-        if history:
-            known = row(history)
-            weight = lm.log_backoff[len(history) - 1][known] if known >= 0 else 0.0
-            choices.append(cheapest(history[1:], at) - weight)
-        return min(choices)
-
-    return cheapest((index["<s>"],) if lm.order > 1 else (), 0)
 
 
 def senones(prons):
@@ -228,31 +170,31 @@ def cache(tmp_path, monkeypatch):
 def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     steps = []
-    path = graphs.build(recipe, lambda stage, fraction: steps.append((stage, fraction)))
+    path, _ = graphs.obtain(recipe, lambda stage, fraction: steps.append((stage, fraction)))
     assert [p.name for p in cache.iterdir()] == [path.name]
     fractions = [f for _, f in steps]
     assert len(steps) > 8
     assert fractions == sorted(fractions)
     assert steps[0][0].startswith("building graph: ")
     again = []
-    assert graphs.build(recipe, lambda stage, fraction: again.append(stage)) == path
+    assert graphs.obtain(recipe, lambda stage, fraction: again.append(stage))[0] == path
     assert again == []
-    assert graphs.cache_key(replace(recipe, bigrams=5)) != graphs.cache_key(recipe)
-    assert graphs.cache_key(replace(recipe, transition_scale=0.9)) != graphs.cache_key(recipe)
+    assert store.key(replace(recipe, bigrams=5)) != store.key(recipe)
+    assert store.key(replace(recipe, transition_scale=0.9)) != store.key(recipe)
     with (tmp_path / "toy" / "toy.dict").open("a") as more:
         more.write("yes Y EH S\n")
-    assert graphs.cache_key(recipe) not in path.name
+    assert store.key(recipe) not in path.name
 
 
 def test_a_damaged_cache_is_made_again(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
-    path = graphs.build(recipe)
+    path, _ = graphs.obtain(recipe)
     whole = path.read_bytes()
     path.write_bytes(whole[:-64])
     with pytest.raises(GraphError, match="is damaged"):
         load(path)
     steps = []
-    assert graphs.build(recipe, lambda stage, fraction: steps.append(stage)) == path
+    assert graphs.obtain(recipe, lambda stage, fraction: steps.append(stage))[0] == path
     assert "replacing a damaged graph in the cache" in steps
     load(path)
     assert path.stat().st_size == len(whole)
@@ -262,7 +204,7 @@ def test_cancelling_kills_the_child_and_leaves_nothing(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     started = threading.Event()
     with pytest.raises(Cancelled):
-        graphs.build(recipe, lambda stage, fraction: started.set(), started.is_set)
+        graphs.obtain(recipe, lambda stage, fraction: started.set(), started.is_set)
     assert list(cache.iterdir()) == []
     assert threading.active_count() == 1 or all(
         t.daemon or t is threading.main_thread() for t in threading.enumerate()
@@ -294,10 +236,10 @@ def test_the_child_ends_with_its_parent(tmp_path):
 def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     with pytest.raises(GraphError, match="cannot be read"):
-        graphs.build(replace(recipe, dictionary=str(tmp_path / "nothing")))
+        graphs.obtain(replace(recipe, dictionary=str(tmp_path / "nothing")))
     (tmp_path / "toy" / "toy.arpa").write_text("no model\n")
     with pytest.raises(GraphError, match="is not an ARPA file") as caught:
-        graphs.build(recipe)
+        graphs.obtain(recipe)
     assert "\n" not in str(caught.value)
     assert list(cache.iterdir()) == []
 
@@ -310,9 +252,9 @@ def test_old_build_folders_are_swept(tmp_path, cache):
     for folder in (old, new):
         folder.mkdir()
         (folder / "graph").write_bytes(b"half")
-    ago = time.time() - 2 * graphs.STALE_S
+    ago = time.time() - 2 * store.STALE_S
     os.utime(old, (ago, ago))
-    graphs.build(toy_recipe(tmp_path / "toy"))
+    graphs.obtain(toy_recipe(tmp_path / "toy"))
     assert not old.exists()
     assert new.exists()
 

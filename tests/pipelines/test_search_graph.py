@@ -12,7 +12,7 @@ from search_graphs import random_graph
 
 from pipelines.search import topology
 from pipelines.search.openfst import from_arcs, from_kaldifst, read, to_kaldifst
-from pipelines.search.wfst import GraphError, load, save
+from pipelines.search.wfst import VERSION, GraphError, load, save
 
 ARRAYS = (
     "states",
@@ -62,7 +62,8 @@ def test_every_truncation_is_refused(tmp_path):
 @given(st.data())
 def test_flipped_bytes_are_refused_or_harmless(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "flipped.graph"
-    save(random_graph(5, all_final=False), path)
+    whole = random_graph(5, all_final=False)
+    save(whole, path)
     content = bytearray(path.read_bytes())
     header_end = 20 + struct.unpack_from("<I", content, 12)[0]
     at = data.draw(st.integers(0, len(content) - 1))
@@ -77,11 +78,10 @@ def test_flipped_bytes_are_refused_or_harmless(tmp_path_factory, data):
         assert str(path) in problem
         assert "\n" not in problem
         return
+    # Only what lies between the arrays may change unseen.
     assert at >= header_end
-    # What the kernels index with is still within bounds.
-    assert graph.arcs["target"].min() >= 0
-    assert graph.arcs["target"].max() < graph.n_states
-    assert graph.arcs["ilabel"].max() <= graph.n_senones
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(graph, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_flipped_bytes_are_refused_or_harmless(tmp_path_factory, data):
     [
         ("n_epsilon_states", 0, "do not come first"),
         ("start", 99, "start state"),
-        ("n_senones", 3, "senones|self-loops"),
-        ("words", ["a"], "words"),
-        ("arrays", {}, "table of arrays"),
+        ("n_senones", 3, "senone"),
+        ("words", ["a"], "word"),
+        ("arrays", {}, "arrays are not as announced"),
     ],
 )
 def test_a_header_that_lies_is_refused(tmp_path, field, value, message):
@@ -109,7 +109,7 @@ def test_a_header_that_lies_is_refused(tmp_path, field, value, message):
     body = content[-header["bytes"] :]
     raw = json.dumps(header).encode()
     start = -(-(20 + len(raw)) // 64) * 64
-    preamble = struct.pack("<8sIII", b"ASRSGRPH", 1, len(raw), zlib.crc32(raw))
+    preamble = struct.pack("<8sIII", b"ASRSGRPH", VERSION, len(raw), zlib.crc32(raw))
     path.write_bytes((preamble + raw).ljust(start, b"\0") + body)
     with pytest.raises(GraphError, match=message):
         load(path)

@@ -18,6 +18,7 @@ from search_graphs import (
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.scoring import build_scorer
+from pipelines.search import _layout as layout
 from pipelines.search import viterbi
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import SPAN, NullLane, Recorder
@@ -91,10 +92,8 @@ def test_same_words_and_cost_as_kaldi_on_random_graphs(seed, n_frames, beam):
     # result depends on the order in which its hash hands out tokens.
     graph = random_graph(seed, all_final=beam < 20)
     scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
-    with pytest.MonkeyPatch.context() as patch:
-        # Kaldi's default of 20 would switch pruning off in graphs of a dozen states.
-        patch.setattr(viterbi, "MIN_ACTIVE", 0)
-        decoder = Viterbi(graph, settings(beam, 1000))
+    # Kaldi's default of 20 would switch pruning off in graphs of a dozen states.
+    decoder = Viterbi(graph, settings(beam, 1000, min_active=0))
     words = decode(decoder, scores)
     theirs = kaldi_decode(kaldi_graph(graph), graph, scores, beam, 1000, min_active=0)
     if theirs is None:
@@ -272,5 +271,76 @@ def test_settings_change_between_blocks(real_scores):
         "search.emit",
         "search.epsilon",
         "search.prune",
+        "search.ask",
+        "search.lattice",
         "search.backtrace",
     }
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 12))
+def test_same_path_as_brute_force_at_infinite_beam(seed, n_frames):
+    graph = random_graph(seed, all_final=False)
+    scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
+    decoder = Viterbi(graph, settings(1e4, 10_000))
+    words = decode(decoder, scores, block=5)
+    cost, complete = brute_force(graph, scores)
+    assert decoder.complete == complete
+    if complete:
+        assert decoder.best_cost == pytest.approx(cost, abs=1e-3)
+        theirs = kaldi_decode(kaldi_graph(graph), graph, scores, 1e4, 10_000, min_active=0)
+        assert spoken(words) == theirs[0]
+        assert decoder.best_cost == pytest.approx(theirs[1], abs=1e-3)
+
+
+def brute_force(graph, scores, scale=0.1):
+    """(least cost of a complete path, whether there is one): all states at once, float64."""
+    fst = graph.to_fst()
+    emitting = fst.ilabel > 0
+
+    def over(best, arcs, extra):
+        after = np.full(graph.n_states, np.inf)
+        np.minimum.at(after, fst.target[arcs], best[fst.source[arcs]] + fst.weight[arcs] + extra)
+        return after
+
+    def closed(best):
+        while True:
+            better = np.minimum(best, over(best, ~emitting, 0.0))
+            if np.array_equal(better, best):
+                return best
+            best = better
+
+    best = np.full(graph.n_states, np.inf)
+    best[graph.start] = 0.0
+    best = closed(best)
+    for row in scores.astype(np.float64):
+        best = closed(over(best, emitting, -scale * row[fst.ilabel[emitting] - 1]))
+    cost = float((best + graph.final).min())
+    return cost, np.isfinite(cost)
+
+
+def test_listed_arcs_are_closed_up_without_a_trace(real_scores):
+    graph, scores = thousand_words(), real_scores[1]
+    decoder = Viterbi(graph, settings(beam=10.0))
+    whole = decode(decoder, scores)
+    places = int(decoder._registers[layout.N])
+    alive = int(np.isfinite(decoder._cost[:places]).sum())
+    # No more dead than the rule allows, and every living token is found at its place.
+    assert alive * 2 > places
+    found = decoder._slot[decoder._state[:places]]
+    assert np.array_equal(found, np.arange(places))
+    assert len(np.unique(decoder._state[:places])) == places
+    assert spoken(whole)
+
+
+def test_words_heard_before_the_last_token_died_are_the_result(real_scores):
+    decoder = Viterbi(thousand_words(), settings())
+    scores = real_scores[0].copy()
+    decoder.start(0)
+    decoder.advance(scores[:150], 0)
+    heard = decoder.partial()
+    decoder.advance(np.full_like(scores[:10], -np.inf), 150)
+    assert decoder.lost
+    assert decoder.partial() == heard
+    assert spoken(decoder.finish()) == spoken(heard)
+    assert not decoder.complete

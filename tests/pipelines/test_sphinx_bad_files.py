@@ -121,10 +121,21 @@ def test_gaussians_of_another_shape(folder):
     assert "3 rows, the means have 8 densities" in refused(folder)
 
 
-def test_a_continuous_model_is_refused_by_name(folder):
+def test_continuous_models_of_the_wrong_shape(tmp_path):
+    folder = writer.write_continuous(tmp_path / "model")
     for name in ("means", "variances"):
-        (folder / name).write_bytes(writer.gaussians(np.ones((writer.N_SENONES, 1, 3, 39))))
-    assert "a continuous model" in refused(folder)
+        (folder / name).write_bytes(writer.gaussians(np.ones((writer.N_SENONES, 1, 5, 40))))
+    assert "means has streams of (40,) dimensions" in refused(folder)
+    assert "or, for a continuous model, (39,)" in refused(folder)
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((writer.N_SENONES - 1, 3, 5, 13))))
+    assert "14 codebooks, mdef has 4 CI phones and 15 senones" in refused(folder)
+    folder = writer.write_continuous(tmp_path / "other", streams=3)
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((writer.N_SENONES, 3, 6, 13))))
+    assert "mixture_weights has 15 senones, 3 streams and 5 densities" in refused(folder)
+    (folder / "mixture_weights").unlink()
+    assert "neither sendump nor mixture_weights" in refused(folder)
 
 
 def test_values_that_are_no_numbers(folder):

@@ -75,7 +75,7 @@ def tile_time(spans: np.ndarray) -> int:
 
 def everything(track: CostTrack) -> np.ndarray:
     """The sums over all frames, those beyond the decoded ones too."""
-    return track._categories._store.sum(axis=0)
+    return track._sums.block.sum(axis=1)
 
 
 @settings(deadline=None, max_examples=150)
@@ -85,7 +85,7 @@ def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     track = CostTrack()
     track.update(session)
     assert everything(track).sum() == tile_time(spans)
-    assert (track._categories._store >= 0).all()
+    assert (track._sums.block >= 0).all()
     assert np.array_equal(track.categories_ns.sum(axis=1), track.wall_ns)
     parts = breakdown(session, track=track)
     assert sum(parts.categories.values()) == parts.wall_ns
@@ -142,6 +142,7 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert {name: values[0] for name, values in track.work.items()} == {
             "gaussians": 750.0,
             "senones scored": 50.0,
+            "scoring bytes": 1250.0,
             "tokens": 50.0,
             "arcs": 200.0,
             "senones asked": 30.0,

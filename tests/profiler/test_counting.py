@@ -150,6 +150,26 @@ def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
     assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [1000, 2000]
 
 
+def test_stages_that_took_turns_share_one_reading_by_time(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    lane.begin(0, 4)
+    for _ in range(2):
+        group.work(1000, 10)
+        clock.advance(800)
+        lane.lap_before(200, 1)
+        lane.lap(2)
+    group.work(70, 7)
+    clock.advance(100)
+    lane.lap(3)
+    totals = {t.stage: t for t in lane.totals(final=True) if t.name == "cycles"}
+    assert {stage: total.value for stage, total in totals.items()} == {1: 1500, 2: 500, 3: 70}
+    assert [is_exact(totals[stage].source) for stage in (1, 2, 3)] == [False, False, True]
+    assert group.readings == 1 + 2 + 1
+    spans = np.frombuffer(lane.take(), SPAN)
+    assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
+
+
 def test_what_a_kernel_recorded_shares_one_reading(
     lane: CountingLane, clock: FakeClock, group: FakeGroup
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
@@ -29,86 +29,7 @@ from profiler.device_time import (
 from profiler.lanes import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.spans import NullLane, Recorder
-
-MS = 1_000_000
-COMPUTE, COPY = 0, 1
-LATENCY_NS = 2_000
-
-
-@dataclass
-class FakeDevice:
-    """Streams that work in order on a clock of their own. `true`: what really ran, on the host's clock."""
-
-    clock: FakeClock
-    origin_ns: int = 123_456
-    rate: float = 1.0  # device ns per host ns
-    latency_ns: int = LATENCY_NS
-    synchronous: bool = False
-    free: list[int] = field(default_factory=lambda: [0, 0])
-    true: list[tuple[int, int, int]] = field(default_factory=list)
-    events: int = 0
-
-    def record(self, stream: int) -> int:
-        self.events += 1
-        return max(self.clock(), self.free[stream])
-
-    def done(self, event: int) -> bool:
-        return event <= self.clock()
-
-    def wait(self, event: int) -> None:
-        self.clock.advance(max(event - self.clock(), 0) + self.latency_ns)
-
-    def time_ns(self, event: int) -> int:
-        assert event <= self.clock(), "the time of an event that has not happened"
-        return self.origin_ns + round(event * self.rate)
-
-    def run(self, stream: int, ns: int) -> None:
-        start = max(self.clock(), self.free[stream])
-        self.free[stream] = start + ns
-        self.true.append((stream, start, start + ns))
-        if self.synchronous:
-            self.clock.advance(ns)
-
-    def follow(self, stream: int, event: int) -> None:
-        self.free[stream] = max(self.free[stream], event)
-
-
-class Rig:
-    """A recorder on a fake clock, a device, and what came out of both."""
-
-    def __init__(self, **device: object) -> None:
-        self.clock = FakeClock(1_000 * MS)
-        self.device = FakeDevice(self.clock, **device)  # type: ignore[arg-type]
-        self.recorder = Recorder(self.clock)
-        self.host = self.recorder.lane("decode", decode=True)
-        self.gemm = self.recorder.stage("score.dense", "scoring")
-        self.up = self.recorder.stage("transfer.up", "transfer", TRANSFER_WORK)
-        self.down = self.recorder.stage("transfer.down", "transfer", TRANSFER_WORK)
-        self.timer = DeviceTimer(self.recorder, self.device, self.host, ["compute", "copy"])
-        self.host.take()
-
-    def compute(self, ns: int, stream: int = COMPUTE, frame: int = 0) -> None:
-        with self.timer.work(self.gemm, stream, frame, 4):
-            self.device.run(stream, ns)
-
-    def blocking_copy(
-        self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0
-    ) -> None:
-        with self.timer.transfer(self.down, size, False, stream, frame, 4, blocking=True):
-            self.device.run(stream, ns)
-
-    def taken(self) -> tuple[dict[str, int], list[np.ndarray]]:
-        """Sum of each stage on the host's lane (ns), and the spans of each device lane."""
-        names = [stage.name for stage in self.recorder.stages]
-        spans = np.frombuffer(self.host.take(), SPAN)
-        sums: dict[str, int] = {}
-        for span in spans:
-            name = names[span["stage"]]
-            sums[name] = sums.get(name, 0) + int(span["duration_ns"])
-        lanes = [np.frombuffer(lane.take(), SPAN) for lane in self.recorder.lanes[1:]]
-        return sums, lanes
-
+from profiler.spans import Cost, Linear, NullLane, Recorder
 
 # -- the two clocks -----------------------------------------------------------------------------
 
@@ -318,17 +239,68 @@ def test_work_still_under_way_is_recorded_when_it_is_done() -> None:
     assert rig.taken()[1][0]["epoch"].tolist() == [4]
 
 
-def test_a_device_that_works_at_once_is_all_waited_for() -> None:
-    rig = Rig(synchronous=True, latency_ns=0)
+def test_times_that_are_the_hosts_own_need_no_pairs() -> None:
+    rig = Rig(host_time=True, origin_ns=0, latency_ns=0)
+    assert rig.device.events == 0
     rig.compute(3 * MS)
     rig.clock.advance(1 * MS)
-    with rig.timer.transfer(rig.up, 100, False, COPY, blocking=True):
-        rig.device.run(COPY, 2 * MS)
+    rig.blocking_copy(2 * MS, 100)
     rig.timer.resolve()
-    sums, (compute, copy) = rig.taken()
-    assert sums == {"score.dense.wait": 3 * MS, "transfer.up.wait": 2 * MS}
-    assert compute["duration_ns"].tolist() == [3 * MS]
-    assert copy["work2"].tolist() == [0]
+    sums, (compute, _) = rig.taken()
+    assert sums == {"score.dense.wait": 2 * MS, "transfer.down.wait": 2 * MS}
+    assert compute["duration_ns"].tolist() == [3 * MS, 2 * MS]
+    assert rig.timer.clock_map.pairs == []
+
+
+def test_silent_work_is_done_and_not_recorded() -> None:
+    rig = Rig()
+    with rig.timer.silent():
+        rig.compute(3 * MS)
+        rig.blocking_copy(1 * MS)
+        rig.timer.resolve()
+    assert rig.clock() >= 1_004 * MS
+    rig.timer.resolve()
+    sums, lanes = rig.taken()
+    assert (sums, [len(lane) for lane in lanes]) == ({}, [0, 0])
+
+
+def test_two_timers_on_a_stream_share_its_lane() -> None:
+    rig = Rig()
+    DeviceTimer(rig.recorder, rig.device, rig.host, ["compute", "copy"])
+    assert [lane.name for lane in rig.recorder.lanes] == ["decode", "compute", "copy"]
+
+
+def test_waits_for_copies_and_for_nothing_say_why_they_have_no_law() -> None:
+    rig = Rig()
+    for epoch in (0, 1):
+        rig.host.epoch = epoch
+        rig.blocking_copy(1 * MS)
+        rig.timer.resolve()
+    for name, reason in (("transfer.down.wait", "waits for the device"), (LATENCY, "ran anything")):
+        number = rig.recorder.stage_id(name)
+        laws = {epoch: cost for stage, epoch, cost in rig.recorder.costs if stage == number}
+        assert set(laws) == {0, 1}
+        assert all(reason in cost.unmodelled for cost in laws.values())
+
+
+def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law() -> None:
+    rig = Rig(latency_ns=0)
+    dense = rig.recorder.stage("score.counted", "scoring", ("gaussians",))
+    law = Cost({"gemm": Linear(per_work=(54.0, 0.0, 0.0))}, Linear(per_work=(4.0, 0.0, 0.0)))
+    rig.recorder.cost(dense, 0, law)
+    with rig.timer.work(dense, COMPUTE, 0, 4, (1000, 0, 0)):
+        rig.device.run(COMPUTE, 4 * MS)
+    rig.clock.advance(1 * MS)  # a quarter is hidden
+    with rig.timer.waiting(COMPUTE):
+        rig.device.wait(rig.device.free[COMPUTE])
+    rig.timer.resolve()
+    wait = rig.recorder.stage_id("score.counted.wait")
+    assert rig.recorder.cost_of(wait, 0) == law
+    assert rig.recorder.stages[wait].work == ("gaussians meanwhile",)
+    spans = np.frombuffer(rig.host.take(), SPAN)
+    (span,) = spans[spans["stage"] == wait]
+    assert int(span["duration_ns"]) == pytest.approx(3 * MS, abs=2 * LATENCY_NS)
+    assert int(span["work0"]) == pytest.approx(750, abs=2)
 
 
 def test_with_the_recorder_off_the_device_is_asked_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 from collections.abc import Mapping
 
@@ -268,10 +269,11 @@ def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:
     count = len(sink.rows)
     times = [t for t, _ in sink.rows]
     assert times == sorted(times)
-    values = sink.rows[-1][1]
+    values = sink.rows[0][1] | sink.rows[-1][1]
     assert (values["process.rss_bytes"] or 0) > 1e6
     assert (values["process.threads"] or 0) >= 1
     assert "system.cpu_percent" in values
+    assert 20 < (values["process.cpu_percent"] or 0) < 100.0 * (os.cpu_count() or 1) + 20
     time.sleep(0.03)
     assert len(sink.rows) == count
 

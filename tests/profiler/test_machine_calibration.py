@@ -196,19 +196,28 @@ def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     assert tiers["peaks: steadiness"].detail.startswith("1 of 6")
 
 
-def test_the_scorers_kernels_compute_exp_and_log() -> None:
+def test_the_scorers_kernels_compute_what_they_are_named_after() -> None:
     import numpy as np
 
     from pipelines.scoring import roofs
 
-    assert set(roofs.KERNELS) == {"exp.scorer", "log.scorer"}
+    assert set(roofs.KERNELS) == {"exp.scorer", "log.scorer", "gemm.scorer"}
     source = np.linspace(0.1, 5.0, roofs.SIZE, dtype=np.float32)
     target = np.empty_like(source)
     roofs._log(source, target, 2)
     np.testing.assert_allclose(target, np.log(source), rtol=1e-5, atol=1e-6)
     roofs._exp(-source, target, 2)
     np.testing.assert_allclose(target, np.exp(-source), rtol=1e-5)
-    for work in roofs.KERNELS.values():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(roofs.ROWS, roofs.DEPTH)).astype(np.float32)
+    b = rng.normal(size=(roofs.PANELS, roofs.DEPTH, 16)).astype(np.float32)
+    c = np.empty((roofs.ROWS, 16 * roofs.PANELS), np.float32)
+    roofs._product(a, b, c, 2)
+    np.testing.assert_allclose(c, a @ np.concatenate(list(b), axis=1), atol=1e-4)
+    flops = 2 * a.size * c.shape[1]
+    for (name, work), operations in zip(
+        roofs.KERNELS.items(), (roofs.SIZE, roofs.SIZE, flops), strict=True
+    ):
         task: Task = work.make()
         task(1)
-        assert work.operations == roofs.SIZE
+        assert work.operations == operations, name

@@ -146,6 +146,26 @@ def test_laps_leave_no_gap_and_read_the_clock_once() -> None:
     assert next(readings, None) is None
 
 
+def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next() -> None:
+    clock = FakeClock(1000)
+    lane = Lane(0, "decode", "cpu", True, clock=clock)
+    lane.begin(70, 3)
+    clock.advance(500)
+    lane.lap_before(200, 1, 9, 8, 7)
+    lane.lap(2)
+    clock.advance(40)
+    lane.lap_before(99, 1)  # longer than there was time: nothing is left for this one
+    lane.lap(2)
+    spans = np.frombuffer(lane.take(), SPAN)
+    assert spans["start_ns"].tolist() == [1000, 1300, 1500, 1500]
+    assert spans["duration_ns"].tolist() == [300, 200, 0, 40]
+    assert spans["stage"].tolist() == [1, 2, 1, 2]
+    assert (spans["first_frame"] == 70).all()
+    assert (spans["frames"] == 3).all()
+    assert [int(spans[0][f"work{i}"]) for i in range(3)] == [9, 8, 7]
+    NullLane().lap_before(1, 2, 3)
+
+
 def test_a_lap_that_is_dropped_does_not_lengthen_the_next() -> None:
     clock = FakeClock(10)
     lane = Lane(0, "x", "cpu", False, 1, clock)

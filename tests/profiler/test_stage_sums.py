@@ -173,3 +173,15 @@ def test_no_spans_no_sums() -> None:
     sums = StageSums()
     sums.update(session)
     assert list(sums.within(session, None, None)) == []
+
+
+def test_a_long_session_can_be_taken_in_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_sums, "STRETCH", 100)
+    session = fake_session(recording(3, 200), STAGES, COSTS, lanes=LANES)
+    whole, parts = StageSums(), StageSums()
+    assert whole.update(session)
+    calls = 1
+    while not parts.update(session, 100):
+        calls += 1
+    assert calls == -(-len(session.spans) // 100)
+    assert list(parts.within(session, 30, 900)) == list(whole.within(session, 30, 900))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,19 +192,23 @@ def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
     return renormalise(make(words, ids, probs, backoffs))
 
 
-def prune(model: NGram, limits: Sequence[int | None]) -> NGram:
-    """Keep the `limits[k-2]` k-grams (k = 2, 3; None: all) that change the model most.
+def prune(
+    model: NGram, limits: Sequence[int | None], method: Literal["entropy", "count"] = "entropy"
+) -> NGram:
+    """Keep the `limits[k-2]` k-grams (k = 2, 3; None: all) of highest worth.
 
-    Worth = relative entropy between the model with and without the n-gram (Stolcke 1998), all
-    taken on the unpruned model; ties fall to the smaller ids. A bigram that is the history of a
-    kept trigram stays whatever its worth. Back-off weights are recomputed.
+    Worth by `entropy`: the relative entropy between the model with and without the n-gram (Stolcke
+    1998); by `count`: how often the model expects to see it, which is what a cut-off of counts goes
+    by. Either is taken on the unpruned model; ties fall to the smaller ids. A bigram that is the
+    history of a kept trigram stays whatever its worth. Back-off weights are recomputed.
     """
+    worth_of = {"entropy": removal_entropy, "count": expected_count}[method]
     keep = [np.ones(n, dtype=bool) for n in model.counts]
     for k in range(model.order, 1, -1):
         limit = limits[k - 2] if k - 2 < len(limits) else None
         if limit is None or limit >= model.counts[k - 1]:
             continue
-        worth = removal_entropy(model, k)
+        worth = worth_of(model, k)
         if k < model.order:
             longer = model.ids[k][keep[k]]
             worth[model.find(longer[:, :-1])] = np.inf
@@ -234,6 +239,12 @@ def removal_entropy(model: NGram, k: int) -> Floats:
         new_log_alpha - log_alpha
     )
     return -np.exp(_history_log_prob(model, level[:, :-1])) * change
+
+
+def expected_count(model: NGram, k: int) -> Floats:
+    """Probability [n_k] that k words in a row are just this k-gram, the sentence marks among them."""
+    level = model.ids[k - 1]
+    return np.exp(_history_log_prob(model, level[:, :-1]) + model.log_prob[k - 1])
 
 
 def renormalise(model: NGram) -> NGram:

@@ -1,8 +1,8 @@
-"""A CMUSphinx acoustic model directory put together and checked: phonetically tied or semi-tied.
+"""A CMUSphinx acoustic model directory put together and checked.
 
 Phonetically tied mixtures (PTM): one codebook of Gaussians per CI phone and stream; every senone
 of that phone mixes the same Gaussians with weights of its own. Semi-continuous: one codebook for
-all.
+all. Continuous: one for each senone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ STREAMS = 3
 STREAM_DIM = 13
 FEATURE_TYPE = "1s_c_d_dd"
 STREAM_SPEC = "0-12/13-25/26-38"
+ONE_STREAM = (STREAMS * STREAM_DIM,)  # the same features unparted, as continuous models have them
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
 
 Array = np.ndarray[Any, Any]
@@ -35,10 +36,12 @@ Array = np.ndarray[Any, Any]
 class AcousticModel:
     """The parameters of one acoustic model, as probabilities and variances.
 
-    `means`, `variances`: f32 [codebooks, 3, densities, 13]; `weights`: f32 [3, densities,
-    senones]; `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones];
-    `kind`: "ptm" or "semi"; `feat_params`: the options of `feat.params` without their dash;
-    `checksum`: SHA-256 over the files, the identity of the model for caches.
+    `means`, `variances`: f32 [codebooks, streams, densities, dim], 3 streams of 13 or, where every
+    senone has a codebook, also 1 of 39; `weights`: f32 [streams, densities, senones];
+    `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones]; `kind`: "ptm", "semi"
+    or "continuous"; `feat_params`: the options of `feat.params` without their dash; `checksum`:
+    SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
+    parameters were derived from or estimated on.
     """
 
     directory: Path
@@ -51,11 +54,22 @@ class AcousticModel:
     senone_codebook: Array
     feat_params: dict[str, str]
     checksum: str
+    origin: str = ""
 
     @property
     def n_codebooks(self) -> int:
-        """Codebooks: CI phones in a PTM model, one in a semi-continuous one."""
+        """Codebooks: CI phones in a PTM model, one in a semi-continuous one, else the senones."""
         return int(self.means.shape[0])
+
+    @property
+    def n_streams(self) -> int:
+        """Feature streams: 3 of 13 dimensions, or 1 of 39."""
+        return int(self.means.shape[1])
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether every senone owns its Gaussians."""
+        return self.kind == "continuous"
 
     @property
     def n_densities(self) -> int:
@@ -96,8 +110,12 @@ def load(directory: Path | str) -> AcousticModel:
             f"{directory / 'transition_matrices'} has the shape {transitions.shape}, mdef asks for "
             f"{(definition.n_tmat, mdef_file.STATES, mdef_file.STATES + 1)}"
         )
-    weights = _weights(directory, means.shape[1], definition.n_senones)
-    codebook = definition.senone_phone if kind == "ptm" else np.zeros(definition.n_senones, "i4")
+    weights = _weights(directory, len(means.streams), means.shape[1], definition.n_senones)
+    codebooks = {
+        "ptm": definition.senone_phone,
+        "semi": np.zeros(definition.n_senones, np.int32),
+        "continuous": np.arange(definition.n_senones, dtype=np.int32),
+    }
     return AcousticModel(
         directory=directory,
         kind=kind,
@@ -106,9 +124,10 @@ def load(directory: Path | str) -> AcousticModel:
         variances=np.stack(variances.streams, axis=1),
         weights=weights,
         transitions=transitions,
-        senone_codebook=codebook,
+        senone_codebook=codebooks[kind],
         feat_params=feat_params,
         checksum=_checksum(directory),
+        origin=f"{kind} model {directory.name}",
     )
 
 
@@ -148,39 +167,40 @@ def _check_gaussians(
             f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}"
         )
     codebooks, _, dimensions = means.shape
-    # Before the streams: a continuous model has one of 39, and its kind is the better reason.
-    if codebooks == definition.n_senones and codebooks != definition.n_ci:
-        raise ModelError(
-            f"{path} has one codebook per senone ({codebooks}): a continuous model; "
-            "phonetically tied (one per CI phone) and semi-continuous ones can be scored"
-        )
+    continuous = codebooks == definition.n_senones and codebooks != definition.n_ci
+    if continuous and dimensions == ONE_STREAM:
+        return "continuous"
     if dimensions != (STREAM_DIM,) * STREAMS:
         raise ModelError(
             f"{path} has streams of {dimensions} dimensions, the front end makes "
             f"{(STREAM_DIM,) * STREAMS}"
+            + (f" or, for a continuous model, {ONE_STREAM}" if continuous else "")
         )
+    if continuous:
+        return "continuous"
     if codebooks == 1:
         return "semi"
     if codebooks != definition.n_ci or codebooks > MAX_CODEBOOKS:
         raise ModelError(
-            f"{path} has {codebooks} codebooks, mdef has {definition.n_ci} CI phones; a phonetically "
-            "tied model has one codebook per CI phone"
+            f"{path} has {codebooks} codebooks, mdef has {definition.n_ci} CI phones and "
+            f"{definition.n_senones} senones; a phonetically tied model has one codebook per CI phone, a "
+            "continuous one per senone"
         )
     return "ptm"
 
 
-def _weights(directory: Path, densities: int, senones: int) -> Array:
+def _weights(directory: Path, streams: int, densities: int, senones: int) -> Array:
     # pocketsphinx takes the quantised file where both exist.
     if (directory / "sendump").exists():
-        return sendump.read(directory / "sendump", STREAMS, densities, senones)
+        return sendump.read(directory / "sendump", streams, densities, senones)
     path = directory / "mixture_weights"
     if not path.exists():
         raise ModelError(f"{directory} has neither sendump nor mixture_weights")
     weights = parameters.read_mixture_weights(path)
-    if weights.shape != (STREAMS, densities, senones):
+    if weights.shape != (streams, densities, senones):
         raise ModelError(
             f"{path} has {weights.shape[2]} senones, {weights.shape[0]} streams and "
-            f"{weights.shape[1]} densities; the other files say {senones}, {STREAMS}, {densities}"
+            f"{weights.shape[1]} densities; the other files say {senones}, {streams}, {densities}"
         )
     return weights
 

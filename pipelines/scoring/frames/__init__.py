@@ -1,6 +1,6 @@
-"""Frame skipping: one rule per module, named as `frames.rule` names it.
+"""Frame layer: one rule per module, named as `frames.rule` names it.
 
-A rule says which frames are scored; the others copy the last computed scores. To add one: a module
+A rule says which frames are scored; the others repeat the last computed scores. To add one: a module
 here with a class `Rule`, the rule's name in the configuration, a test.
 """
 
@@ -8,25 +8,48 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
+from pipelines.scoring.meter import Meter
+from profiler.spans import Cost
+
 Array = np.ndarray[Any, Any]
+Progress = Callable[[str, float | None], None]
 
 
 class FrameRule(Protocol):
-    """Which frames of an utterance are scored. A module of this package calls it `Rule`."""
+    """Which frames of an utterance are scored. A module of this package calls it `Rule`.
+
+    What it must make first is prepared as a selection strategy's is (`scoring.selection.Strategy`).
+    """
+
+    stages: Mapping[str, tuple[str, ...]]
+    """The stages it records, and their work counts."""
+
+    def needs(self, config: Any) -> Hashable:
+        """What `prepare` would make under the settings `config`, as a key; None: nothing."""
+
+    def prepare(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """Make (or find in the cache) what `configure` takes; on any thread. Raises Cancelled."""
+
+    def configure(self, config: Any, prepared: Any = None) -> None:
+        """Work by the settings `config` from the next block on."""
 
     def reset(self) -> None:
-        """An utterance begins."""
+        """An utterance begins, or frames went by without being shown to the rule."""
 
-    def choose(self, features: Array, first: int, skip: int) -> Array:
+    def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
         """Bool [n]: whether each of these frames is scored.
 
-        `features` f32 [n, 39]; `first` counts the utterance's frames before these; `skip` ≥ 2 is
+        `features` f32 [n, dim]; `first` counts the utterance's frames before these; `skip` ≥ 2 is
         `frames.skip`. The first frame of an utterance is scored whatever the rule says.
         """
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages that `choose` records."""
 
 
 def rules() -> list[str]:
@@ -34,10 +57,10 @@ def rules() -> list[str]:
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
-def create(rule: str) -> FrameRule:
-    """The rule called `rule`; ValueError when unknown."""
+def create(rule: str, model: Any) -> FrameRule:
+    """The rule called `rule` for an acoustic `model`; ValueError when unknown."""
     if rule not in rules():
         raise ValueError(f"frames.rule is {rule!r}, expected one of {', '.join(rules())}")
     module = importlib.import_module(f"{__name__}.{rule.replace('-', '_')}")
-    made: FrameRule = module.Rule()
+    made: FrameRule = module.Rule(model)
     return made

@@ -5,20 +5,37 @@ The simplest rule of the frame layer of Chan, Ravishankar and Rudnicky (2004), S
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import Immediate
+from profiler.spans import Cost
+
 Array = np.ndarray[Any, Any]
 
 
-class Rule:
+class Rule(Immediate):
     """Frame numbers divisible by `skip`."""
+
+    stages: Mapping[str, tuple[str, ...]] = {}
+
+    def __init__(self, model: Any) -> None:
+        """Needs nothing of the model."""
+
+    def configure(self, config: Any, prepared: Any = None) -> None:
+        """Nothing can be set."""
 
     def reset(self) -> None:
         """Keeps nothing between frames."""
 
-    def choose(self, features: Array, first: int, skip: int) -> Array:
+    def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
         """Bool [n]: whether each of these frames is scored."""
         chosen: Array = np.arange(first, first + len(features)) % skip == 0
         return chosen
+
+    def costs(self) -> dict[str, Cost]:
+        """A few operations a block: no stage of its own."""
+        return {}

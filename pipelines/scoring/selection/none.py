@@ -6,21 +6,27 @@ best density taken out before the exponential, and one logarithm for the product
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring import kernels
-from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes
+from pipelines.scoring import best_component, kernels
+from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.continuous.chosen import Workspace, best_of_some
+from pipelines.scoring.eight_bits import EightBits, dense_of_bytes, eight_bits
+from pipelines.scoring.evaluation import Bytes, Evaluation, Floats
+from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes, exponentials_cost
 from pipelines.scoring.kernels import STREAMS
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import Progress
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
 
 
-class Strategy:
-    """Exact scoring."""
+class Tied:
+    """Exact scoring; by component: in 8 bits, or with the best component in place of the sum."""
 
     stages: ClassVar[dict[str, tuple[str, ...]]] = {
         "score.exp": ("exponentials",),
@@ -31,9 +37,40 @@ class Strategy:
         self._gmm = gmm
         p = gmm.parameters
         self._components = p.n_senones * STREAMS * p.n_densities
+        self._evaluate: Evaluation = Floats(gmm)
+        self._log_rows: Array | None = None
 
-    def configure(self, selection: Any) -> None:
-        """Nothing can be set."""
+    def needs(self, gmm: Any) -> Hashable:
+        """8-bit parameters, or logarithms of the weights."""
+        return gmm.component if gmm.component in ("int8", "max") else None
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """What the component needs (under a second)."""
+        if gmm.component == "int8":
+            return eight_bits(self._gmm.parameters.gaussians)
+        if gmm.component == "max":
+            return best_component.log_rows(self._gmm.parameters)
+        return None
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over the component."""
+        eight = gmm.component == "int8"
+        self._evaluate = Bytes(self._gmm, prepared) if eight else Floats(self._gmm)
+        self._log_rows = prepared if gmm.component == "max" else None
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score in every way."""
+        before = self.__dict__.copy()
+        p = self._gmm.parameters
+        for way in (Floats(self._gmm), Bytes(self._gmm, eight_bits(p.gaussians[:1]))):
+            self._evaluate = way
+            if isinstance(way, Floats):
+                self.score(features, scores, Meter())
+            else:
+                way(self._gmm.expand(features), 0, 1, Meter())
+        self._log_rows = np.zeros_like(p.weights)
+        self.score(features, scores, Meter())
+        self.__dict__ = before
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -42,7 +79,13 @@ class Strategy:
         products, shift = gmm.products(n)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = gmm.densities(x, first, last, meter)
+            g = self._evaluate(x, first, last, meter)
+            if self._log_rows is not None:
+                best_component.mix_best(
+                    g, self._log_rows, p.start, p.runs, p.run_start, products, scores, first, last
+                )
+                meter.done("score.mixture", n * self._components)
+                return
             kernels.exponentiate(g, shift, first, last)
             meter.done("score.exp", n * gmm.gaussians_per_frame)
             kernels.mix(g, p.weights, p.start, products, first, last)
@@ -53,26 +96,13 @@ class Strategy:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        return self._gmm.costs(frames) | {
-            "score.exp": self._exp_cost(frames),
+        costs = self._gmm.costs(frames) | self._evaluate.costs(frames)
+        if self._log_rows is not None:
+            return costs | {"score.mixture": best_component.cost(self._gmm.parameters, frames)}
+        return costs | {
+            "score.exp": exponentials_cost(self._gmm.gaussians_per_frame, frames),
             "score.mixture": self._mixture_cost(frames),
         }
-
-    def _exp_cost(self, frames: int) -> Cost:
-        """A comparison, a subtraction and an exponential per density, read and written in place.
-
-        The second pass over a stream's 128 densities finds them in the first-level cache.
-        """
-        traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
-        return Cost(
-            operations={
-                "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
-                "fma": Linear(per_work=(2.0, 0.0, 0.0)),
-            },
-            bytes_min=traffic,
-            bytes_max=traffic,
-            working_set_bytes=float(frames * self._gmm.gaussians_per_frame * FLOAT),
-        )
 
     def _mixture_cost(self, frames: int) -> Cost:
         """One product [n, densities] × [densities, senones] per codebook and stream.
@@ -97,3 +127,70 @@ class Strategy:
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
         )
+
+
+class Continuous:
+    """Exact scoring where every senone owns its Gaussians; or in 8 bits, or by the best component alone."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __init__(self, family: ContinuousGmm) -> None:
+        self._family = family
+        self._work = {first: Workspace(family, first, first) for first, _ in family.team.ranges}
+        self._bytes: EightBits | None = None
+        self._best = False
+
+    def needs(self, gmm: Any) -> Hashable:
+        """8-bit parameters."""
+        return gmm.component if gmm.component == "int8" else None
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """The 8-bit parameters, if they are asked for (a second)."""
+        return eight_bits(self._family.parameters.gaussians) if gmm.component == "int8" else None
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over the component."""
+        self._bytes = prepared if gmm.component == "int8" else None
+        self._best = gmm.component == "max"
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score in every way, in 8 bits only a group."""
+        before = self.__dict__.copy()
+        self._best = False
+        self.score(features, scores, Meter())
+        self._bytes = eight_bits(self._family.parameters.gaussians[:1])
+        self._in_bytes(self._bytes.frames(self._family.expand(features)), scores, 0, 1)
+        self.__dict__ = before
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        if self._bytes is None:
+            self._family.score_all(features, scores, meter, self._best)
+            return
+        n, p = len(features), self._family.parameters
+        x = self._bytes.frames(self._family.expand(features))
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            lse_ns = self._in_bytes(x, scores, first, last)
+            meter.done("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
+            meter.done("score.lse", n * p.n_gaussians, n * p.n_senones)
+
+        self._family.team.run(part, meter)
+
+    def _in_bytes(self, x: Array, scores: Array, first: int, last: int) -> int:
+        assert self._bytes is not None
+        work = self._work[first]
+        lse_ns: int = dense_of_bytes(
+            x, self._bytes.panels, work.tile, work.sums, scores, first, last
+        )
+        return lse_ns
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames."""
+        costs = self._family.costs_of_all(frames)
+        if self._best:
+            per_senone = float(self._family.per_senone)
+            costs["score.lse"] = best_of_some(per_senone, costs["score.lse"])
+        if self._bytes is not None:
+            costs["score.gaussians"] = self._bytes.cost()
+        return costs

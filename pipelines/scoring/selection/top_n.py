@@ -1,19 +1,27 @@
 """Top-N: per codebook and stream only the N best densities enter the mixtures (pocketsphinx' way).
 
-All Gaussians are still evaluated, since only that tells which are best; what is saved is the
-exponentials and, above all, the mixture components. N = 4 is pocketsphinx' default.
+All Gaussians are still evaluated, since only that tells which are best; what is saved is the exponentials and,
+in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is given up as soon
+as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pipelines.scoring import kernels
+from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.continuous.chosen import Chosen
+from pipelines.scoring.continuous.eliminate import PARTS, eliminate, rests
+from pipelines.scoring.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
 from pipelines.scoring.kernels import LANES, STREAMS
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import Progress
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -21,8 +29,10 @@ Array = np.ndarray[Any, Any]
 DEFAULT_TOP_N = 4
 
 
-class Strategy:
+class Tied:
     """The N best densities of each codebook and stream."""
+
+    follow: ClassVar[bool] = False
 
     stages: ClassVar[dict[str, tuple[str, ...]]] = {
         "score.select": ("selected",),
@@ -32,12 +42,37 @@ class Strategy:
 
     def __init__(self, gmm: Gmm) -> None:
         self._gmm = gmm
+        self._evaluate: Evaluation = Floats(gmm)
         self._resize(DEFAULT_TOP_N)
 
-    def configure(self, selection: Any) -> None:
-        """Take over `top_n`."""
-        if min(selection.top_n, self._gmm.parameters.n_densities) != self._keep:
-            self._resize(selection.top_n)
+    def _by_bound(self, gmm: Any) -> bool:
+        return self.follow or gmm.component == "partial-distance"
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Bounds on what dimensions can add, for partial distances."""
+        return "rests" if self._by_bound(gmm) else None
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """These bounds (milliseconds)."""
+        return rests_of(self._gmm) if self._by_bound(gmm) else None
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over `top_n` and the component."""
+        wanted = gmm.selection.top_n
+        if min(wanted, self._gmm.parameters.n_densities) != self._keep:
+            self._resize(wanted)
+        if self._by_bound(gmm):
+            self._evaluate = Bounded(self._gmm, prepared, self._keep, self.follow)
+        else:
+            self._evaluate = Floats(self._gmm)
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score in both ways."""
+        before = self._evaluate
+        for way in (Floats(self._gmm), Bounded(self._gmm, rests_of(self._gmm), self._keep, True)):
+            self._evaluate = way
+            self.score(features, scores, Meter())
+        self._evaluate = before
 
     def _resize(self, top_n: int) -> None:
         p = self._gmm.parameters
@@ -56,7 +91,7 @@ class Strategy:
         index, kept = self._index[:n], self._kept[:n]
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = gmm.densities(x, first, last, meter)
+            g = self._evaluate(x, first, last, meter)
             kernels.select(g, index, kept, shift, self._keep, first, last)
             meter.done("score.select", n * self._selected)
             kernels.exponentiate_kept(kept, first, last)
@@ -71,11 +106,15 @@ class Strategy:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        return self._gmm.costs(frames) | {
-            "score.select": self._select_cost(frames),
-            "score.exp": self._exp_cost(frames),
-            "score.mixture": self._mixture_cost(frames),
-        }
+        return (
+            self._gmm.costs(frames)
+            | self._evaluate.costs(frames)
+            | {
+                "score.select": self._select_cost(frames),
+                "score.exp": self._exp_cost(frames),
+                "score.mixture": self._mixture_cost(frames),
+            }
+        )
 
     def _select_cost(self, frames: int) -> Cost:
         """Two comparisons per density (lane maxima, threshold), and the survivors one by one."""
@@ -121,3 +160,75 @@ class Strategy:
             bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
         )
+
+
+class Continuous(Chosen):
+    """The N best components of each senone and stream."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {}
+    follow: ClassVar[bool] = False
+
+    def __init__(self, family: ContinuousGmm) -> None:
+        super().__init__(family)
+        p = family.parameters
+        self._keep = min(DEFAULT_TOP_N, p.n_components)
+        order = np.arange(p.n_components, dtype=np.uint8)
+        self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
+        self._rest: Array | None = None
+
+    def _by_bound(self, gmm: Any) -> bool:
+        return self.follow or gmm.component == "partial-distance"
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Bounds on what dimensions can add, for partial distances."""
+        return "rests" if self._by_bound(gmm) else None
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """These bounds."""
+        return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over `top_n` and the component."""
+        self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
+        self._rest = prepared if self._by_bound(gmm) else None
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score once."""
+        self.score(features, scores, Meter())
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        p, n = self._family.parameters, len(features)
+        x = self._family.expand(features)
+        stop = self._rest is not None
+        rest = self._rest if self._rest is not None else _NO_RESTS
+        summed = n * p.n_senones * p.n_streams * self._keep
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            work = self._work[first]
+            lse_ns, dimensions = eliminate(
+                x, p.gaussians, rest, self._order, self._keep, stop, self.follow, work.entered,
+                work.top, work.tile, work.sums, scores, first, last,
+            )  # fmt: skip
+            # Counted for the calling thread's groups, taken for all where threads share the block.
+            share = p.n_groups / max(1, last - first)
+            gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
+            self.done(gaussians, summed, n * p.n_senones, lse_ns, meter)
+
+        self._family.team.run(part, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames.
+
+        Beside its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for
+        each place among the N best. A group's panels are read from memory once a call: they fit the second level.
+        """
+        p = self._family.parameters
+        costs = self.chosen_costs(frames, 1.0)
+        more = 2.0 * PARTS + 2.0 * self._keep
+        gaussians = costs["score.gaussians"]
+        operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
+        return costs | {"score.gaussians": dataclasses.replace(gaussians, operations=operations)}
+
+
+_NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)

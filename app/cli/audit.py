@@ -1,0 +1,88 @@
+"""Say what a configuration costs in accuracy: its scores and words beside exact scoring.
+
+    asrscope audit --set gmm.selection.method=top-n
+    asrscope audit --preset gmm --set frames.skip=2 --audio corpus/ --transcripts corpus/transcripts.tsv
+    asrscope audit --set gmm.senones=ci --set gmm.ci_beam=10 --json
+
+Nothing is timed. Each file is decoded by the configuration and with every Gaussian of every senone of every
+frame computed (the same model, graph and search settings). The JSON object holds
+
+    score_error_near       mean |difference| in nat over senones within near_nat of the frame's best
+    score_error_asked      the same over the senones that the search looked up
+    largest_error_near     the largest of the former
+    same_best_senone       share of frames whose best senone is the exact one
+    wer, wer_exact         word error rates; null without transcripts
+    wer_change             wer − wer_exact, with wer_change_ci95 [low, high]: paired bootstrap over utterances
+    wer_words              words of the transcripts
+    shares                 work done / exact work: gaussians, senones, components, exponentials
+    work, exact_work       all work counts
+    utterances             id, frames, hypothesis, exact (its words), reference, errors, exact_errors
+    frames, refused        how many were compared; a sentence for each file that could not be read
+    config                 the settings
+
+A lazy configuration (gmm.senones=asked) computes only what it is asked for and is compared there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from app.cli import _again, _output, _pipeline
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _pipeline.add_arguments(parser, repeat=False)
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Audit and report."""
+    chosen = _pipeline.preset(arguments)
+    from pipelines import audit, playlist
+
+    items = playlist.build(arguments.audio, arguments.transcripts)
+    with _again.interruptible() as (progress, cancelled):
+        found = audit.audit(chosen.config, items, progress, cancelled)
+    tree = dict(audit.report(found))
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(as_text(tree))
+    for sentence in found.refused:
+        print(f"asrscope: {sentence}", file=sys.stderr)
+    return 2 if found.refused else 0
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The report for reading."""
+    lines = [
+        f"{tree['frames']} frames in {len(tree['utterances'])} files",
+        f"score error       {_nat(tree['score_error_near'])} within {tree['near_nat']:g} nat of the best, "
+        f"{_nat(tree['score_error_asked'])} where the search looks",
+        f"same best senone  {_percent(tree['same_best_senone'])} of the frames",
+    ]
+    for name, share in tree["shares"].items():
+        lines.append(f"{name + ' computed':17} {_percent(share)}")
+    if tree["wer"] is None:
+        lines.append("word errors       unknown: no transcripts")
+    else:
+        change = f"{100 * tree['wer_change']:+.1f} points"
+        if tree["wer_change_ci95"]:
+            low, high = (100 * end for end in tree["wer_change_ci95"])
+            change += f", 95 % interval {low:+.1f} … {high:+.1f}"
+        lines.append(
+            f"word error rate   {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
+            f"({change}; {tree['wer_words']} words)"
+        )
+    return "\n".join(lines)
+
+
+def _nat(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g} nat"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"

@@ -1,0 +1,128 @@
+"""Which devices torch can use on this machine, and why it cannot use the others.
+
+torch takes seconds to import and stalls a window while it does, so that `probe` asks a process of its own
+(`python -m pipelines.availability --json`), once. The names are those of the settings `device` and
+`search.device`: cpu (compiled code), torch-cpu (the device code on the processor), cuda, mps, xpu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+PATIENCE_S = 120.0
+"""Importing torch from a cold disk takes up to a minute."""
+
+SEARCH_OBSTACLES = {
+    # pytorch pull request 141948: min and max of scatter_reduce are not there for int64 on MPS.
+    "mps": "torch has no 64-bit scatter-minimum on MPS, which the device search needs",
+}
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a device can be used here; `reason` names it or says why not, in half a sentence."""
+
+    name: str
+    available: bool
+    reason: str
+
+
+def availability() -> list[Availability]:
+    """What torch can use here, the processor first. Imports torch."""
+    import torch
+
+    version = f"torch {torch.__version__}"
+    found = [
+        Availability("cpu", True, "compiled code on the processor"),
+        Availability("torch-cpu", True, f"{version} on the processor"),
+    ]
+    cuda = torch.cuda
+    if cuda.is_available():
+        names = ", ".join(cuda.get_device_name(i) for i in range(cuda.device_count()))
+        found.append(Availability("cuda", True, f"{names} ({version})"))
+    elif torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
+        found.append(Availability("cuda", False, f"{version} is a build without CUDA or ROCm"))
+    else:
+        found.append(Availability("cuda", False, f"{version} finds no CUDA device"))
+    mps = torch.backends.mps.is_available()
+    reason = f"Apple GPU ({version})" if mps else f"{version} finds no Apple GPU (MPS)"
+    found.append(Availability("mps", mps, reason))
+    xpu = getattr(torch, "xpu", None)
+    here = xpu is not None and xpu.is_available()
+    reason = f"Intel GPU ({version})" if here else f"{version} finds no Intel GPU (XPU)"
+    found.append(Availability("xpu", here, reason))
+    return found
+
+
+@functools.cache
+def probe() -> tuple[Availability, ...]:
+    """The same without importing torch here: asked of a process, once in this one's life."""
+    command = [sys.executable, "-m", __name__, "--json"]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return _without_torch(f"torch could not be asked ({problem})")
+    try:
+        rows = json.loads(done.stdout)["devices"]
+        return tuple(Availability(r["name"], r["available"], r["reason"]) for r in rows)
+    except (ValueError, KeyError, TypeError):
+        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return _without_torch(f"torch does not start: {said[-1]}")
+
+
+def obstacles(key: str, found: tuple[Availability, ...] | None = None) -> dict[str, str]:
+    """The choices of the setting `key` (device or search.device) that cannot be made here, with reasons.
+
+    `found`: what `probe` said, where it is at hand; settings of other names have no such choices.
+    """
+    if key not in ("device", "search.device"):
+        return {}
+    reasons = {f.name: f.reason for f in found or probe() if not f.available}
+    if key == "search.device":
+        reasons = SEARCH_OBSTACLES | reasons
+    return reasons
+
+
+def _without_torch(reason: str) -> tuple[Availability, ...]:
+    """The compiled code needs no torch; everything else does."""
+    from pipelines.config import DEVICES
+
+    others = (Availability(name, False, reason) for name in DEVICES)
+    return Availability("cpu", True, "compiled code on the processor"), *others
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print what there is; with --json as {"devices": […], "obstacles": {key: {choice: reason}}}."""
+    parser = argparse.ArgumentParser(prog="python -m pipelines.availability", description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    as_json = parser.parse_args(arguments).json
+    found = tuple(availability())
+    if as_json:
+        keys = ("device", "search.device")
+        told = {
+            "devices": [asdict(each) for each in found],
+            "obstacles": {key: obstacles(key, found) for key in keys},
+        }
+        sys.stdout.write(json.dumps(told) + "\n")
+    else:
+        for each in found:
+            sys.stdout.write(
+                f"{'here' if each.available else 'absent':8} {each.name:10} {each.reason}\n"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

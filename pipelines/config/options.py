@@ -1,0 +1,307 @@
+"""What is said about a setting, and how settings of a tree are found, read, changed and checked.
+
+Knows nothing of any particular setting: :mod:`pipelines.config.tree` holds those. The form in the window,
+``--set key=value``, ``asrscope options``, the presets and the configuration stored in a session all
+come from :func:`options`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from profiler.errors import BadInput
+
+Tree = TypeVar("Tree", bound=msgspec.Struct)
+
+Value = bool | int | float | str
+
+Condition = Mapping[str, tuple[Any, ...]]
+"""Settings by key, each with the values that are wanted of it; all must hold."""
+
+
+class ConfigError(BadInput):
+    """A setting that does not exist or does not fit, in one sentence."""
+
+
+def setting(
+    title: str,
+    help: str,
+    *,
+    layer: str = "",
+    unit: str = "",
+    live: bool = False,
+    switched_by: str = "",
+    when: Condition | None = None,
+    choices_when: Mapping[str, Condition | tuple[Condition, ...]] | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+) -> msgspec.Meta:
+    """Describe one field of the tree.
+
+    `layer` is the heading under which the form shows it (default: the struct's own). `live` settings act
+    at the next block of a running decode. `switched_by` names the boolean setting that must be on for
+    this one to act; assigning this one from the command line turns that switch on. `when` says which
+    other settings must have which values for this one to act at all, `choices_when` the same for some
+    of its choices, of several conditions one; see :func:`obstacle`.
+    """
+    return msgspec.Meta(
+        title=title,
+        description=help,
+        ge=ge,
+        le=le,
+        extra={
+            "layer": layer,
+            "unit": unit,
+            "live": live,
+            "switched_by": switched_by,
+            "when": when or {},
+            "choices_when": {
+                choice: some if isinstance(some, tuple) else (some,)
+                for choice, some in (choices_when or {}).items()
+            },
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting, as the form, the command line and `asrscope options` show it."""
+
+    key: str
+    title: str
+    help: str
+    type: Literal["bool", "int", "float", "choice", "text"]
+    default: Value
+    choices: tuple[Value, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    unit: str = ""
+    live: bool = False
+    layer: str = ""
+    switched_by: str = ""
+    when: Condition = field(default_factory=dict)
+    choices_when: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+
+
+_TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "text",
+}
+
+
+def options(tree: type[msgspec.Struct] | None = None) -> list[Option]:
+    """Every setting of the tree, in the order of the data: depth first, as written above."""
+    if tree is None:
+        from pipelines.config.tree import Config as tree  # which is written with this module
+    return list(_options(tree))
+
+
+@functools.cache
+def _options(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
+    return tuple(_walk(tree, ""))
+
+
+def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
+    hints = get_type_hints(tree, include_extras=True)
+    for member in msgspec.structs.fields(tree):
+        hint = hints[member.name]
+        key = prefix + member.name
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            yield from _walk(hint, key + ".")
+            continue
+        if get_origin(hint) is not Annotated:
+            raise TypeError(f"{tree.__name__}.{member.name} has no setting(...) beside its type")
+        kind, meta = get_args(hint)
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        extra = meta.extra or {}
+        yield Option(
+            key=key,
+            title=meta.title,
+            help=meta.description,
+            type="choice" if choices else _TYPE_NAMES[kind],
+            default=member.default,
+            choices=choices,
+            minimum=meta.ge,
+            maximum=meta.le,
+            unit=extra.get("unit", ""),
+            live=extra.get("live", False),
+            layer=extra.get("layer", "") or tree.__name__,
+            switched_by=extra.get("switched_by", ""),
+            when=extra.get("when", {}),
+            choices_when=extra.get("choices_when", {}),
+        )
+
+
+def option(key: str, tree: type[msgspec.Struct] | None = None) -> Option:
+    """The setting called `key`; ConfigError when there is none, with the nearest name."""
+    known = options(tree)
+    for candidate in known:
+        if candidate.key == key:
+            return candidate
+    import difflib
+
+    near = difflib.get_close_matches(key, [o.key for o in known], n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(
+        f"There is no setting called {key!r}{hint} `asrscope options` lists them all."
+    )
+
+
+def get(config: msgspec.Struct, key: str) -> Value:
+    """The value of setting `key`."""
+    option(key, type(config))
+    node: Any = config
+    for part in key.split("."):
+        node = getattr(node, part)
+    return node
+
+
+def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
+    """Why setting `key` (or its choice `value`) cannot act beside the other settings; None if it can.
+
+    One sentence for the person at the form or the command line.
+    """
+    target = option(key, type(config))
+    conditions = (target.when,) if value is None else target.choices_when.get(str(value), ({},))
+    found = [_unmet(config, condition) for condition in conditions]
+    reasons = [reason for reason in found if reason]
+    if len(reasons) < len(found):
+        return None
+    what = key if value is None else f"{key}={_name(value)}"
+    return f"{what} acts only with {', or with '.join(dict.fromkeys(reasons))}."
+
+
+def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
+    """The first part of `condition` that does not hold, in words."""
+    for other, wanted in condition.items():
+        if get(config, other) not in wanted:
+            title = option(other, type(config)).title
+            names = [_name(w) for w in wanted]
+            either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+            return f"{other} = {either} ({title.lower()})"
+    return None
+
+
+def _name(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) or "(empty)"
+
+
+def check(config: Tree) -> Tree:
+    """`config` itself; ConfigError when a choice in it cannot act beside the others.
+
+    What does not act at all (its switch is off, or `when` does not hold) stands in nobody's way.
+    """
+    for target in options(type(config)):
+        if target.switched_by and not get(config, target.switched_by):
+            continue
+        if target.choices_when and obstacle(config, target.key) is None:
+            sentence = obstacle(config, target.key, get(config, target.key))
+            if sentence:
+                raise ConfigError(sentence)
+    return config
+
+
+def replace(config: Tree, key: str, value: Value) -> Tree:
+    """A copy of `config` with setting `key` changed; ConfigError when the value does not fit."""
+    return _replaced(config, key, _fitting(option(key, type(config)), value))
+
+
+def assign(config: Tree, assignments: Mapping[str, Value]) -> Tree:
+    """`config` with settings changed as a person asks for them on the command line.
+
+    Choosing a setting that acts only under a switch (``gmm.selection.method``) turns the switch on,
+    unless the switch itself is among the assignments.
+    """
+    for key, value in assignments.items():
+        config = replace(config, key, value)
+        switch = option(key, type(config)).switched_by
+        if switch and switch not in assignments:
+            config = replace(config, switch, value not in ("none", False))
+    return config
+
+
+def parse_assignment(
+    text: str, tree: type[msgspec.Struct] | None = None, option_name: str = "--set"
+) -> tuple[str, Value]:
+    """Read ``key=value`` as written after `option_name`; ConfigError with one sentence otherwise."""
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ConfigError(
+            f"{option_name} wants key=value, for example search.beam=13, and not {text!r}."
+        )
+    return key, _fitting(option(key, tree), value.strip())
+
+
+_WORDS = {"true": True, "yes": True, "on": True, "1": True}
+_WORDS |= {"false": False, "no": False, "off": False, "0": False}
+
+
+def _fitting(target: Option, value: Value) -> Value:
+    """`value`, perhaps given as text, as the setting's own type and within its bounds."""
+    try:
+        if target.type == "bool":
+            fitted: Value = _WORDS[value.lower()] if isinstance(value, str) else value
+            if not isinstance(fitted, bool):
+                raise ValueError
+        elif target.type == "choice":
+            fitted = next(c for c in target.choices if str(c) == str(value))
+        elif target.type == "int":
+            if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+                raise ValueError
+            fitted = int(value)
+        elif target.type == "float":
+            if isinstance(value, bool):
+                raise ValueError
+            fitted = float(value)
+        else:
+            fitted = str(value)
+    except (KeyError, StopIteration, ValueError, OverflowError):
+        raise ConfigError(f"{target.key} wants {_wanted(target)}, and not {value!r}.") from None
+    if isinstance(fitted, int | float) and not isinstance(fitted, bool):
+        low, high = target.minimum, target.maximum
+        inside = (low is None or fitted >= low) and (high is None or fitted <= high)
+        if not inside:
+            raise ConfigError(f"{target.key} wants {_wanted(target)}, and not {value}.")
+    return fitted
+
+
+def _wanted(target: Option) -> str:
+    if target.type == "bool":
+        return "true or false"
+    if target.type == "choice":
+        names = [str(c) for c in target.choices]
+        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+    if target.type == "text":
+        return "a text"
+    kind = "a whole number" if target.type == "int" else "a number"
+    if target.minimum is not None and target.maximum is not None:
+        return f"{kind} from {target.minimum:g} to {target.maximum:g}"
+    return kind
+
+
+def _replaced(config: Tree, key: str, value: Value) -> Tree:
+    head, _, rest = key.partition(".")
+    inner = _replaced(getattr(config, head), rest, value) if rest else value
+    return msgspec.structs.replace(config, **{head: inner})
+
+
+def to_dict(config: msgspec.Struct) -> dict[str, Any]:
+    """The tree as nested plain values, for TOML, JSON and sessions."""
+    return msgspec.to_builtins(config)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    """The leaves of a nested mapping as dotted keys and values."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

@@ -1,0 +1,214 @@
+"""Reads grammars in the Java Speech Grammar Format (JSGF 1.0, W3C note of 5 June 2000).
+
+Rules, alternatives with weights, groups, optional groups, `*` and `+`, quoted words, `<NULL>`,
+`<VOID>`, comments and tags (which are skipped: they do not change what can be said). Where only
+some alternatives have a weight the others weigh 1. Imports are refused. A recursive-descent parser
+over a list of tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.models.grammar.expression import (
+    MAX_DEPTH,
+    NEVER,
+    NOTHING,
+    Alternatives,
+    Expression,
+    Grammar,
+    GrammarError,
+    Reference,
+    Repeat,
+    Sequence,
+    Word,
+    decoded,
+    optional,
+)
+
+MAGIC = "#JSGF"
+MAX_FILE_BYTES = 16 * 1024 * 1024
+_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?([ \t]+[^;\n]*)?;")
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>   \s+ | //[^\n]* | /\*.*?\*/ | \{(?:[^{}\\]|\\.)*\} )
+  | (?P<weight>  /\s*(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*/ )
+  | (?P<quoted>  "(?:[^"\\]|\\.)*" )
+  | (?P<rule>    <[^<>\s]+> )
+  | (?P<mark>    [;=|*+()\[\]] )
+  | (?P<word>    [^\s;=|*+<>()\[\]{}/"\\]+ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CLOSING = {"(": ")", "[": "]"}
+_CONSTANTS: dict[str, Expression] = {"NULL": NOTHING, "VOID": NEVER}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    line: int
+
+
+def read(path: str | os.PathLike[str]) -> Grammar:
+    """The grammar; GrammarError (one sentence, with the line) for a file that is none."""
+    file = Path(path)
+    text = decoded(file, MAX_FILE_BYTES)
+    header = _HEADER.match(text)
+    if header is None:
+        raise GrammarError(f"{file} is not a JSGF grammar: it does not begin with '#JSGF V1.0;'.")
+    return _Parser(file, _tokens(file, text, header.end())).grammar()
+
+
+def _tokens(file: Path, text: str, at: int) -> list[_Token]:
+    tokens = []
+    line = 1 + text.count("\n", 0, at)
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise GrammarError(f"{file}, line {line}: {text[at]!r} is no part of a JSGF rule.")
+        if found.lastgroup != "blank":
+            tokens.append(_Token(str(found.lastgroup), found[0], line))
+        line += text.count("\n", at, found.end())
+        at = found.end()
+    return [*tokens, _Token("end", "the end of the file", line)]
+
+
+class _Parser:
+    """Goes through the tokens once; `_at` is the next one."""
+
+    def __init__(self, file: Path, tokens: list[_Token]) -> None:
+        self._file = file
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self._name = ""
+
+    def grammar(self) -> Grammar:
+        """All statements of the file."""
+        rules: dict[str, Expression] = {}
+        public = []
+        if self._accept("word", "grammar"):
+            self._name = self._expect("word", "", "the grammar's name").text
+            self._expect("mark", ";", "';' after the grammar's name")
+        while not self._accept("end"):
+            if self._accept("word", "import"):
+                self._at -= 1
+                raise self._problem(
+                    "import is not supported; write the imported rules into this file"
+                )
+            is_public = self._accept("word", "public") is not None
+            rule = self._expect("rule", "", "a rule such as <name>")
+            name = self._own_name(rule)
+            if name in _CONSTANTS:
+                raise self._problem(f"<{name}> cannot be defined", rule)
+            if name in rules:
+                raise self._problem(f"<{name}> is defined a second time", rule)
+            self._expect("mark", "=", f"'=' after <{name}>")
+            rules[name] = self._alternatives()
+            self._expect("mark", ";", f"';' at the end of <{name}>")
+            if is_public:
+                public.append(name)
+        if not public:
+            raise GrammarError(f"{self._file} has no public rule, so nothing can be said.")
+        self._check_references(rules)
+        return Grammar(self._file, rules, tuple(public))
+
+    def _check_references(self, rules: dict[str, Expression]) -> None:
+        known = {*rules, *_CONSTANTS}
+        for token in self._tokens:
+            if token.kind == "rule" and self._own_name(token) not in known:
+                raise self._problem(f"{token.text} is not defined", token)
+
+    def _alternatives(self) -> Expression:
+        choices = []
+        while True:
+            weight = self._accept("weight")
+            value = float(weight.text.strip("/")) if weight else 1.0
+            if not value < float("inf"):
+                raise self._problem("a weight should be a number", weight)
+            item = self._sequence()
+            # What weighs nothing is never said.
+            if value > 0.0 and item != NEVER:
+                choices.append((value, item))
+            if not self._accept("mark", "|"):
+                break
+        return choices[0][1] if len(choices) == 1 else Alternatives(tuple(choices))
+
+    def _sequence(self) -> Expression:
+        items: list[Expression] = []
+        while (item := self._item()) is not None:
+            items.append(item)
+        if not items:
+            raise self._problem(f"a word, a rule or a group should stand where {self._next()} does")
+        if NEVER in items:
+            return NEVER
+        return items[0] if len(items) == 1 else Sequence(tuple(items))
+
+    def _item(self) -> Expression | None:
+        item: Expression
+        token = self._tokens[self._at]
+        if token.kind == "word":
+            item = Word(token.text, token.line)
+        elif token.kind == "quoted":
+            said = re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL).split()
+            item = Sequence(tuple(Word(word, token.line) for word in said))
+        elif token.kind == "rule":
+            name = self._own_name(token)
+            item = _CONSTANTS.get(name) or Reference(name, token.line)
+        elif token.text in _CLOSING and token.kind == "mark":
+            self._at += 1
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise self._problem(f"groups lie more than {MAX_DEPTH} deep", token)
+            inner = self._alternatives()
+            self._depth -= 1
+            if self._tokens[self._at].text != _CLOSING[token.text]:
+                raise self._problem(
+                    f"the '{token.text}' of line {token.line} should be closed where "
+                    f"{self._next()} stands"
+                )
+            item = optional(inner) if token.text == "[" else inner
+            if item == optional(NEVER):
+                item = NOTHING
+        else:
+            return None
+        self._at += 1
+        while operator := self._accept("mark", "*") or self._accept("mark", "+"):
+            if item == NEVER:
+                item = NOTHING if operator.text == "*" else NEVER
+            elif item != NOTHING:
+                item = optional(Repeat(item)) if operator.text == "*" else Repeat(item)
+        return item
+
+    def _own_name(self, rule: _Token) -> str:
+        """The rule's simple name; a qualified one must be of this grammar."""
+        package, _, name = rule.text[1:-1].rpartition(".")
+        if package and package not in (self._name, self._name.rpartition(".")[2]):
+            raise self._problem(f"{rule.text} is of another grammar, which is not supported", rule)
+        return name
+
+    def _accept(self, kind: str, text: str = "") -> _Token | None:
+        token = self._tokens[self._at]
+        if token.kind != kind or (text and token.text != text):
+            return None
+        self._at += 1
+        return token
+
+    def _expect(self, kind: str, text: str, what: str) -> _Token:
+        token = self._accept(kind, text)
+        if token is None:
+            raise self._problem(f"{what} should stand where {self._next()} does")
+        return token
+
+    def _next(self) -> str:
+        token = self._tokens[self._at]
+        return token.text if token.kind == "end" else f"'{token.text[:40]}'"
+
+    def _problem(self, what: str, token: _Token | None = None) -> GrammarError:
+        line = (token or self._tokens[self._at]).line
+        return GrammarError(f"{self._file}, line {line}: {what}.")

@@ -1,0 +1,42 @@
+"""Plain lists of words or phrases, one a line: an utterance is any of them, once or more often.
+
+Empty lines and lines that begin with `#` are skipped. All lines are equally probable.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipelines.models.grammar.expression import (
+    Alternatives,
+    Grammar,
+    GrammarError,
+    Repeat,
+    Sequence,
+    Word,
+    decoded,
+)
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+RULE = "list"
+
+
+def read(path: str | os.PathLike[str]) -> Grammar:
+    """The list as a grammar; GrammarError (one sentence) for a file that is none."""
+    file = Path(path)
+    phrases: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(decoded(file, MAX_FILE_BYTES).splitlines(), start=1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if not all(word.isprintable() for word in words):
+            raise GrammarError(f"{file}, line {number}: a word or phrase should stand here.")
+        phrases.setdefault(tuple(words), number)
+    if not phrases:
+        raise GrammarError(f"{file} lists no word or phrase.")
+    choices = tuple(
+        (1.0, Sequence(tuple(Word(word, number) for word in words)))
+        for words, number in phrases.items()
+    )
+    return Grammar(file, {RULE: Repeat(Alternatives(choices))}, (RULE,))

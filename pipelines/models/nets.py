@@ -1,0 +1,220 @@
+"""Feed-forward acoustic nets: `NAME.safetensors` with the weights and `NAME.json`, the card that explains them.
+
+The card says what goes in (frames of context, mean and scale of each feature), which layers follow, and what
+comes out; whatever else it says (data, command, word errors) is kept as `about`. A net of K heads answers for
+K frames at once: the frame in the middle of its context and the K − 1 that follow (multi-frame DNN, Vanhoucke
+2013). Outputs are natural log posteriors under an even prior, which search takes as log likelihoods.
+
+Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [outputs] and so on;
+`heads.0.weight` [senones, outputs of the last layer], `heads.0.bias` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+import assets
+from pipelines.models.errors import ModelError
+
+FORMAT = "asrscope feed-forward net 1"
+MAX_CONTEXT = 50  # frames on either side; half a second is more than any published net looks at
+MAX_WIDTH = 65_536
+MAX_LAYERS = 64
+MAX_HEADS = 16
+
+Array = np.ndarray[Any, Any]
+Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
+Reach = Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT)]
+
+
+class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An affine layer; `relu`: whether max(0, ·) follows (a bottleneck or low-rank factor has none)."""
+
+    outputs: Count
+    relu: bool = True
+
+
+class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the weights are: everything that is needed to compute with them, and where they come from."""
+
+    format: str
+    left: Reach
+    """Frames of context before the one asked about; `right`: after it."""
+    right: Reach
+    mean: list[float]
+    """Of each feature of a frame; (feature − mean) · scale goes in."""
+    scale: list[float]
+    layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)]
+    senones: Count
+    heads: Annotated[int, msgspec.Meta(ge=1, le=MAX_HEADS)] = 1
+    about: dict[str, Any] = {}
+
+    @property
+    def dimension(self) -> int:
+        """Features of a frame."""
+        return len(self.mean)
+
+    @property
+    def inputs(self) -> int:
+        """Width of the input: the features of all frames of context, in order of time."""
+        return (self.left + 1 + self.right) * self.dimension
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Every tensor that belongs to the net, and its shape."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        width = self.inputs
+        for i, layer in enumerate(self.layers):
+            shapes[f"layers.{i}.weight"] = (layer.outputs, width)
+            shapes[f"layers.{i}.bias"] = (layer.outputs,)
+            width = layer.outputs
+        for i in range(self.heads):
+            shapes[f"heads.{i}.weight"] = (self.senones, width)
+            shapes[f"heads.{i}.bias"] = (self.senones,)
+        return shapes
+
+    @property
+    def n_parameters(self) -> int:
+        """Weights and biases."""
+        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """A card and the f32 tensors that it promises."""
+
+    name: str
+    card: Card
+    tensors: Mapping[str, Array]
+
+    def matrices(self) -> list[tuple[Array, Array, bool]]:
+        """(weight [outputs, inputs], bias, relu) per layer; the first takes plain features.
+
+        Mean and scale of the input are folded into the first layer (or, without one, into the heads).
+        """
+        card = self.card
+        stack = [
+            (self.tensors[f"layers.{i}.weight"], self.tensors[f"layers.{i}.bias"], layer.relu)
+            for i, layer in enumerate(card.layers)
+        ]
+        if stack:
+            weight, bias, relu = stack[0]
+            stack[0] = (*self._folded(weight, bias), relu)
+        return stack
+
+    def head(self, number: int) -> tuple[Array, Array]:
+        """Weight [senones, width of the last layer] and bias of a head."""
+        weight, bias = self.tensors[f"heads.{number}.weight"], self.tensors[f"heads.{number}.bias"]
+        return (weight, bias) if self.card.layers else self._folded(weight, bias)
+
+    def _folded(self, weight: Array, bias: Array) -> tuple[Array, Array]:
+        frames = self.card.left + 1 + self.card.right
+        scale = np.tile(np.asarray(self.card.scale, np.float64), frames)
+        mean = np.tile(np.asarray(self.card.mean, np.float64), frames)
+        folded = weight * scale
+        return folded.astype(np.float32), (bias - folded @ mean).astype(np.float32)
+
+
+def shipped() -> list[str]:
+    """Names of the nets that come with the program."""
+    return sorted(file.stem for file in assets.path("nets").glob("*.safetensors"))
+
+
+def find(name: str) -> Path:
+    """The weights of a shipped net by its name, or of any by its path; ModelError when there are none."""
+    if name in shipped():
+        return assets.path("nets", f"{name}.safetensors")
+    path = Path(name)
+    if path.suffix == ".safetensors" and path.is_file():
+        return path
+    raise ModelError(
+        f"There is no net {name!r}; {', '.join(shipped()) or 'none'} came with the program, and any "
+        "other is named by the path of its .safetensors file."
+    )
+
+
+def load(path: Path | str, senones: int | None = None, dimension: int | None = None) -> Net:
+    """Read a net and check it; ModelError says in one sentence what does not fit.
+
+    `senones` and `dimension`: what the acoustic model has and the front end makes, where that matters.
+    """
+    path = Path(path)
+    card = read_card(path.with_suffix(".json"))
+    if senones is not None and card.senones != senones:
+        raise ModelError(
+            f"{path} scores {card.senones} senones and the acoustic model has {senones}."
+        )
+    if dimension is not None and card.dimension != dimension:
+        raise ModelError(
+            f"{path} takes {card.dimension} features per frame and the front end makes {dimension}."
+        )
+    wanted = card.shapes
+    tensors: dict[str, Array] = {}
+    try:
+        with safe_open(path, framework="numpy") as file:
+            _check_names(path, wanted, set(file.keys()))
+            for name, shape in wanted.items():
+                part = file.get_slice(name)
+                found = tuple(part.get_shape())
+                if found != shape:
+                    raise ModelError(
+                        f"{path}: {name} has the shape {list(found)}, its card asks for {list(shape)}."
+                    )
+                if part.get_dtype() not in ("F16", "F32"):
+                    raise ModelError(
+                        f"{path}: {name} holds {part.get_dtype()} numbers; F16 or F32 are needed."
+                    )
+                tensors[name] = file.get_tensor(name).astype(np.float32)
+    except FileNotFoundError:
+        raise ModelError(
+            f"{path} does not exist; the card beside it describes its weights."
+        ) from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except SafetensorError as error:
+        raise ModelError(f"{path} is not a whole safetensors file: {error}.") from None
+    for name, values in tensors.items():
+        if not np.isfinite(values).all():
+            raise ModelError(f"{path}: {name} holds a value that is not a finite number.")
+    return Net(path.stem, card, tensors)
+
+
+def read_card(path: Path) -> Card:
+    """The card of a net; ModelError when it is missing or says what cannot be."""
+    try:
+        card = msgspec.json.decode(path.read_bytes(), type=Card)
+    except OSError as error:
+        raise ModelError(
+            f"The card {path} cannot be read ({error.strerror or error}); a net needs one beside its "
+            "weights, with the same name."
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"The card {path} does not describe a net: {error}.") from None
+    if card.format != FORMAT:
+        raise ModelError(f"The card {path} is in the format {card.format!r}; {FORMAT!r} is read.")
+    if not card.mean or len(card.mean) != len(card.scale):
+        raise ModelError(
+            f"The card {path} has {len(card.mean)} means and {len(card.scale)} scales; one of each is "
+            "needed for every feature of a frame."
+        )
+    if not np.isfinite([*card.mean, *card.scale]).all():
+        raise ModelError(f"The card {path} has a mean or scale that is not a finite number.")
+    return card
+
+
+def _check_names(path: Path, wanted: Mapping[str, Any], found: set[str]) -> None:
+    missing, foreign = sorted(set(wanted) - found), sorted(found - set(wanted))
+    if missing:
+        raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
+    if foreign:
+        raise ModelError(
+            f"{path} holds the tensor {foreign[0]}, which its card does not know; only affine layers "
+            "and heads can be computed."
+        )

@@ -1,0 +1,145 @@
+"""A continuous model with one full-width (39-dimensional) mixture per senone, the textbook form.
+
+It cannot be copied from a model of three streams, whose density is a product. So every senone's own density is
+resampled and a mixture of the same size fitted to the samples by EM; `pipelines.training.single_stream`
+re-estimates that on aligned speech and leaves its result in the same place. Real frames fill only a small part
+of the product space of the streams, so the resampled model alone is a poor one (and says what it is).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines.models import derived, estimation
+from pipelines.models.derived import Progress
+from pipelines.models.sphinx import AcousticModel
+from profiler.errors import Cancelled
+
+RECIPE = 1  # raise it when the same files would give other parameters
+SAMPLES = 1000  # draws per senone: some 24 per Gaussian
+STEPS = 6  # of EM: more improve the samples' likelihood by less than 0.1 nat
+SEED = 20_260_000
+AT_ONCE = 64  # senones per compiled call: some 0.3 s, so that cancelling is quick
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Real frames of each senone: `features` f32 [n, dim]; those of senone q are `features[which[i]]`, each by
+    its share `shares[i]`, for i from first[q] to first[q + 1]."""
+
+    features: Array
+    which: Array
+    shares: Array
+    first: Array
+
+    @classmethod
+    def none(cls, model: AcousticModel) -> Frames:
+        """No frame for any senone."""
+        width = model.n_streams * model.means.shape[3]
+        return cls(
+            np.empty((0, width), np.float32),
+            np.empty(0, np.int32),
+            np.empty(0, np.float32),
+            np.zeros(model.n_senones + 1, np.int64),
+        )
+
+
+def path_of(base: AcousticModel, components: int, kind: str) -> Path:
+    """Where the cache keeps a single-stream model of `base`; `kind` is "resampled" or "trained"."""
+    recipe = {"single-stream": components, "recipe": RECIPE}
+    return derived.folder() / f"single-stream-{components}-{kind}-{derived.key(base, recipe)}"
+
+
+def best(
+    base: AcousticModel,
+    components: int,
+    progress: Progress = lambda title, fraction: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> AcousticModel:
+    """The model re-estimated on speech where there is one, else the resampled one, made now if need be.
+
+    A `base` that is one already is given back; raises Cancelled.
+    """
+    if base.is_continuous and base.n_streams == 1:
+        return base
+    trained = find(base, components, "trained")
+    return trained or resampled(base, components, progress, cancelled)
+
+
+def find(base: AcousticModel, components: int, kind: str) -> AcousticModel | None:
+    """The model of that kind in the cache, if it is there and sound."""
+    width = base.n_streams * base.means.shape[3]
+    return derived.find(path_of(base, components, kind), base, components, (1, width))
+
+
+def resampled(
+    base: AcousticModel,
+    components: int,
+    progress: Progress = lambda title, fraction: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> AcousticModel:
+    """The model fitted to samples of `base`, from the cache or made now; takes up to a minute."""
+    found = find(base, components, "resampled")
+    if found is None:
+        with derived.unfinished(path_of(base, components, "resampled")) as work:
+            width = base.n_streams * base.means.shape[3]
+            arrays = derived.create(work, (base.n_senones, 1, components, width))
+            fit(base, arrays, "resampling the mixtures", progress=progress, cancelled=cancelled)
+            origin = (
+                f"single-stream, {components} Gaussians per senone, resampled from the {base.origin}; "
+                "not re-estimated on speech"
+            )
+            derived.finish(work, arrays, origin)
+            del arrays
+        found = find(base, components, "resampled")
+        assert found is not None
+    return found
+
+
+def fit(
+    base: AcousticModel,
+    arrays: dict[str, Array],
+    title: str,
+    frames: Frames | None = None,
+    prior: float = 1.0,
+    samples: int = SAMPLES,
+    progress: Progress = lambda title, fraction: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Fill `arrays` with mixtures fitted to samples of `base` and, if given, to real frames.
+
+    A senone's samples count as `prior` frames. `title` is what `progress` is told.
+    """
+    frames = frames or Frames.none(base)
+    deviations = np.sqrt(base.variances)
+    cumulative = np.cumsum(base.weights, axis=1)
+    for first in range(0, base.n_senones, AT_ONCE):
+        progress(title, first / base.n_senones)
+        if cancelled():
+            raise Cancelled
+        estimation.fit(
+            base.means,
+            deviations,
+            cumulative,
+            base.senone_codebook,
+            samples,
+            prior,
+            frames.features,
+            frames.which,
+            frames.shares,
+            frames.first,
+            STEPS,
+            np.random.default_rng([SEED, first]),
+            first,
+            min(first + AT_ONCE, base.n_senones),
+            arrays["means"],
+            arrays["variances"],
+            arrays["weights"],
+        )

@@ -1,0 +1,95 @@
+"""What strategies share that compute some of a continuous model's Gaussians: workspace, stages, cost laws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.scoring.continuous import listed
+from pipelines.scoring.continuous.dense import ContinuousGmm
+from pipelines.scoring.continuous.eliminate import MOST
+from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.team import WAIT_STAGE
+from pipelines.scoring.vector import LANES, aligned
+from profiler.spans import Cost, Linear
+
+Array = np.ndarray[Any, Any]
+
+_NO_CLUSTERS = np.empty((0, 0, 0), np.uint16)
+_NO_FRAMES = np.empty((0, 0), np.uint64)
+_NO_SCORES = np.empty((0, 0, 0), np.float32)
+_NO_WEIGHTS = np.empty((0, 0, 0, 0), np.float32)
+NO_BACKING = (_NO_CLUSTERS, _NO_FRAMES, _NO_SCORES, _NO_WEIGHTS)
+"""For `listed.queued`: what is not computed counts for nothing."""
+
+
+def best_of_some(per_senone: float, full: Cost) -> Cost:
+    """Law of `score.lse` when a senone takes its best: a comparison for each of so many Gaussians.
+
+    Then a logarithm (of one) and an addition: laws by senone. `full`: the law of the sum.
+    """
+    return Cost(
+        operations={
+            "fma": Linear(per_work=(0.0, per_senone + 2.0, 0.0)),
+            "log.scorer": Linear(per_work=(0.0, 1.0, 0.0)),
+        },
+        bytes_min=Linear(per_work=(0.0, FLOAT * (per_senone + 1.0), 0.0)),
+        bytes_max=Linear(per_work=(0.0, FLOAT * (per_senone + 2.0), 0.0)),
+        working_set_bytes=full.working_set_bytes,
+    )
+
+
+class Workspace:
+    """Of one thread, for its groups first … last − 1."""
+
+    def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
+        p = family.parameters
+        most = (last - first) * p.n_streams * p.n_components
+        self.groups = np.arange(first, last)
+        self.lanes = np.full(last - first, listed.EVERY)
+        self.queue = (
+            np.empty((last - first) * p.n_streams, np.int64),
+            np.empty(most + listed.AHEAD, np.int64),
+            np.empty(most + listed.AHEAD, np.uint64),
+        )
+        self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
+        self.sums = aligned((2, LANES))
+        self.entered = np.empty(p.n_components, np.uint8)
+        self.top = aligned((MOST + 1, LANES))
+
+
+class Chosen:
+    """Base of those strategies."""
+
+    def __init__(self, family: ContinuousGmm) -> None:
+        self._family = family
+        self._work = {first: Workspace(family, first, last) for first, last in family.team.ranges}
+
+    def done(self, gaussians: int, summed: int, senones: int, lse_ns: int, meter: Meter) -> None:
+        """Close the two stages of the family: `gaussians` computed, `summed` densities summed."""
+        meter.done("score.gaussians", gaussians, later_ns=lse_ns)
+        meter.done("score.lse", summed, senones)
+
+    def chosen_costs(self, frames: int, kept: float, bytes_each: float = 0.0) -> dict[str, Cost]:
+        """Laws of the family's stages when a part `kept` of the Gaussians is computed.
+
+        Compulsory: the parameters of what one frame keeps, once a call, should all frames keep the same; at most
+        each frame's for itself. `bytes_each`: of one Gaussian, when it is not 4·K.
+        """
+        p = self._family.parameters
+        each = bytes_each or float(p.expanded * FLOAT)
+        of_a_frame = kept * p.n_gaussians * each
+        working_set = min(frames * of_a_frame, p.n_gaussians * each)
+        costs = self._family.costs_of_all(frames)
+        return {
+            "score.gaussians": Cost(
+                operations={"fma": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0))},
+                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
+                bytes_max=Linear(per_work=(each, 0.0, 0.0)),
+                working_set_bytes=working_set,
+            ),
+            "score.lse": costs["score.lse"],
+            WAIT_STAGE: Cost(unmodelled=WAITS),
+        }

@@ -1,0 +1,133 @@
+"""Partial distance elimination in a continuous model: the N best components of each senone, exactly.
+
+A Gaussian's log density can only be less than its sum so far plus the most that the other dimensions can add,
+which is known beforehand (where the frame equals the mean). When that reaches the worst of the N best in none of
+the 16 senones of a panel, the panel is given up, and the rest of it is not read from memory. The better the
+first panels, the sooner the others are given up: those that won in the last frame may come first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.continuous.kernels import multiply
+from pipelines.scoring.continuous.listed import VECTOR, finish
+from pipelines.scoring.continuous.steps import add_vector, can_reach, insert_down, partial
+from pipelines.scoring.packing import NEVER
+from pipelines.scoring.vector import LANES, aligned, copy_floats
+from profiler.kernel_spans import now_ns
+
+PARTS = 3
+"""Steps of a panel, with a look at the bound before each."""
+
+MOST = 128
+"""The most components a model may have, and so the most that can be kept."""
+
+Array = np.ndarray[Any, Any]
+
+
+def rests(gaussians: Array) -> Array:
+    """f32 [groups, streams, slots, PARTS, 16]: the most that the parts from each one on can add."""
+    dim = gaussians.shape[3] // 2
+    result = aligned((*gaussians.shape[:3], PARTS, LANES))
+    for part in range(PARTS):
+        d = slice(part * dim // PARTS, (part + 1) * dim // PARTS)
+        square, linear = (
+            gaussians[:, :, :, :dim][:, :, :, d],
+            gaussians[:, :, :, dim : 2 * dim][:, :, :, d],
+        )
+        most = np.zeros_like(square)
+        np.divide(linear**2, -4 * square, out=most, where=square < 0)
+        result[:, :, :, : part + 1] += most.sum(axis=3)[:, :, :, None]
+    return result
+
+
+@njit(nogil=True, cache=True)
+def eliminate(
+    x: Array,
+    gaussians: Array,
+    rest: Array,
+    order: Array,
+    keep: int,
+    stop: bool,
+    follow: bool,
+    entered: Array,
+    top: Array,
+    tile: Array,
+    sums: Array,
+    scores: Array,
+    first: int,
+    last: int,
+) -> tuple[int, int]:
+    """Scores f32 [n, senones] of the groups first … last − 1; returns (ns of log-sum-exp, dimensions computed).
+
+    `order` uint8 [groups, streams, M]: in which order panels come; with `follow` those that were last among the
+    `keep` best come first in the next frame. Without `stop` nothing is given up. Workspace of the thread:
+    `entered` uint8 [M], `top` f32 [MOST + 1, 16], `tile` f32 [streams · frames, M·16] and `sums` f32 [2, 16].
+    """
+    n, streams, expanded = x.shape
+    components, dim = gaussians.shape[2], expanded // 2
+    row = components * VECTOR
+    counts = np.full((streams, n), keep, np.int64)
+    sum_at = sums.ctypes.data  # free until log-sum-exp
+    top_at, zero = top.ctypes.data, top.ctypes.data + MOST * VECTOR
+    worst = top_at + (keep - 1) * VECTOR
+    top[MOST] = 0.0
+    lse_ns = 0
+    computed = 0
+    for group in range(first, last):
+        for s in range(streams):
+            base = gaussians.ctypes.data + (group * streams + s) * components * expanded * VECTOR
+            parts = rest.ctypes.data + (group * streams + s) * components * PARTS * VECTOR
+            if not stop:
+                at = tile.ctypes.data + s * n * row
+                step = streams * expanded * 4
+                multiply(x.ctypes.data + s * expanded * 4, step, n, base, components, expanded, at)
+            for t in range(n):
+                frame = x.ctypes.data + (t * streams + s) * expanded * 4
+                to = tile.ctypes.data + (s * n + t) * row
+                top[:keep] = NEVER
+                if not stop:
+                    for m in range(components):
+                        insert_down(to + m * VECTOR, top_at, keep)
+                    copy_floats(to, top_at, keep * LANES)
+                    continue
+                winners = 0
+                for i in range(components):
+                    m = order[group, s, i]
+                    panel = base + m * expanded * VECTOR
+                    bound = parts + m * PARTS * VECTOR
+                    if not can_reach(panel + 2 * dim * VECTOR, bound, worst):
+                        continue
+                    sums[0] = 0.0
+                    alive = True
+                    for part in range(PARTS):
+                        begin, end = part * dim // PARTS, (part + 1) * dim // PARTS
+                        partial(frame, panel, dim, begin, end, sum_at)
+                        computed += end - begin
+                        if part == 0:
+                            add_vector(sum_at, panel + 2 * dim * VECTOR)
+                        if part + 1 < PARTS:
+                            alive = can_reach(sum_at, bound + (part + 1) * VECTOR, worst)
+                            if not alive:
+                                break
+                    if alive and can_reach(sum_at, zero, worst):
+                        insert_down(sum_at, top_at, keep)
+                        entered[winners] = i
+                        winners += 1
+                copy_floats(to, top_at, keep * LANES)
+                if follow:
+                    # The last to come among the best come first: the others are pushed back by one.
+                    for w in range(winners):
+                        i = entered[w]
+                        m = order[group, s, i]
+                        for j in range(i, 0, -1):
+                            order[group, s, j] = order[group, s, j - 1]
+                        order[group, s, 0] = m
+        begin_ns = now_ns()
+        finish(tile.ctypes.data, counts, n, row, sums, scores, group, keep == 1)
+        lse_ns += now_ns() - begin_ns
+    return lse_ns, computed * LANES

@@ -1,0 +1,154 @@
+"""The kernels of continuous-density scoring: a matrix product and a log-sum-exp, tile by tile.
+
+A tile is one group of 16 senones and one stream: its parameters and its log densities stay in the second-level
+cache, so that the product streams every parameter from memory once per call and the log densities never go
+there. The two stages therefore take turns some thousand times a call; the kernels read the clock between them
+and return what the second one took. Layouts: see `packing`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.continuous.steps import max_down
+from pipelines.scoring.vector import (
+    LANES,
+    WIDE_REGISTERS,
+    copy_floats,
+    largest,
+    log_plus,
+    make_tile,
+    sum_exp,
+    sum_exp_down,
+)
+from profiler.kernel_spans import now_ns
+
+VECTOR = 4 * LANES
+
+# One panel at a time: a processor prefetches one stream of memory well and four short ones badly (measured at
+# one frame: 30 GB/s against 12), and eight rows give enough independent sums to keep its multipliers busy.
+_tile_8, _tile_4, _tile_1 = make_tile(8, 1), make_tile(4, 1), make_tile(1, 1)
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int) -> None:
+    """C[n, 16·panels] = A[n, k] · B, whose panels [k, 16] are read once per eight rows, in order of memory.
+
+    Addresses and `a_stride` in bytes.
+    """
+    row = panels * VECTOR
+    t = 0
+    while t < n:
+        at, to = a + t * a_stride, c + t * row
+        if WIDE_REGISTERS and n - t >= 8:
+            for p in range(panels):
+                _tile_8(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
+            t += 8
+        elif n - t >= 4:
+            for p in range(panels):
+                _tile_4(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
+            t += 4
+        else:
+            for p in range(panels):
+                _tile_1(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
+            t += 1
+
+
+@njit(nogil=True, cache=True)
+def dense(
+    x: Array,
+    gaussians: Array,
+    tile: Array,
+    sums: Array,
+    scores: Array,
+    first: int,
+    last: int,
+    best: bool = False,
+) -> int:
+    """Scores f32 [n, senones] of the groups first … last − 1; returns ns spent in log-sum-exp.
+
+    With `best` the best component counts and not the sum. `x` f32 [n, streams, K]; workspace of the thread:
+    `tile` f32 [frames ≥ n, M·16], `sums` f32 [2, frames, 16].
+    """
+    n, streams, expanded = x.shape
+    components, senones = gaussians.shape[2], scores.shape[1]
+    row = components * VECTOR
+    # With few frames all streams fit the tile, and the clock is read less often.
+    together = streams if n * streams <= tile.shape[0] else 1
+    products, shifts = sums[0].ctypes.data, sums[1].ctypes.data
+    lse_ns = 0
+    for group in range(first, last):
+        sums[0, :n] = 1.0
+        sums[1, :n] = 0.0
+        for stream in range(0, streams, together):
+            for i in range(together):
+                s = stream + i
+                multiply(
+                    x.ctypes.data + s * expanded * 4,
+                    streams * expanded * 4,
+                    n,
+                    gaussians.ctypes.data + (group * streams + s) * expanded * row,
+                    components,
+                    expanded,
+                    tile.ctypes.data + i * n * row,
+                )
+            begin = now_ns()
+            for i in range(together):
+                for t in range(n):
+                    at = tile.ctypes.data + (i * n + t) * row
+                    if best:
+                        max_down(at, components, shifts + t * VECTOR)
+                    else:
+                        sum_exp_down(at, components, products + t * VECTOR, shifts + t * VECTOR)
+            if stream + together == streams:
+                width = min(LANES, senones - group * LANES)
+                for t in range(n):
+                    log_plus(products + t * VECTOR, shifts + t * VECTOR, products + t * VECTOR)
+                    target = scores.ctypes.data + (t * senones + group * LANES) * 4
+                    copy_floats(target, products + t * VECTOR, width)
+            lse_ns += now_ns() - begin
+    return lse_ns
+
+
+@njit(nogil=True, cache=True)
+def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: Array) -> int:
+    """Scores of `senones` int64 [k], into f32 [n, all]; returns ns spent in log-sum-exp.
+
+    `x` f32 [n, streams, K]; `densities` f32 [frames ≥ n, streams, P·16] is workspace of the thread.
+    """
+    n, streams = x.shape[0], x.shape[1]
+    panels, expanded = by_senone.shape[2], by_senone.shape[3]
+    row = panels * VECTOR
+    at_once = densities.shape[0] // n
+    lse_ns = 0
+    for chunk in range(0, len(senones), at_once):
+        count = min(at_once, len(senones) - chunk)
+        for i in range(count):
+            for s in range(streams):
+                which = senones[chunk + i] * streams + s
+                multiply(
+                    x.ctypes.data + s * expanded * 4,
+                    streams * expanded * 4,
+                    n,
+                    by_senone.ctypes.data + which * expanded * row,
+                    panels,
+                    expanded,
+                    densities.ctypes.data + (i * streams + s) * n * row,
+                )
+        begin = now_ns()
+        for i in range(count):
+            for t in range(n):
+                product, shift = np.float32(1), np.float32(0)
+                for s in range(streams):
+                    at = densities.ctypes.data + ((i * streams + s) * n + t) * row
+                    best = largest(at, panels)
+                    product *= sum_exp(at, panels, best)
+                    shift += best
+                scores[t, senones[chunk + i]] = np.log(product) + shift
+        lse_ns += now_ns() - begin
+    return lse_ns

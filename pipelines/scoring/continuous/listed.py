@@ -1,0 +1,261 @@
+"""Scoring a continuous model by chosen panels: those on the lists of codewords, or of clusters that are expanded.
+
+What a block needs is put together first, each panel once with the frames that want it, in the order of memory:
+so it comes from there once per block, and the one after the next is asked for meanwhile. A queue of a thread's
+groups (`groups` int64, ascending): `ends` int64 [groups · streams], where the panels of each group and stream end;
+`where` int64 and `whose` uint64 [groups · streams · M + AHEAD], address and frames (bit by frame) of each panel.
+`lanes` uint16 [groups]: which senones of a group get their score.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.continuous.steps import add_to, make_panel, max_down
+from pipelines.scoring.vector import LANES, copy_floats, log_plus, lowest_bit, sum_exp_down
+from profiler.kernel_spans import now_ns
+
+VECTOR = 4 * LANES
+AHEAD = 2
+"""Panels between asking for one and using it."""
+EVERY = np.uint16((1 << LANES) - 1)
+"""All lanes."""
+_panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def finish(
+    rows: int,
+    counts: Array,
+    n: int,
+    row: int,
+    sums: Array,
+    scores: Array,
+    group: int,
+    best: bool,
+    lanes: np.uint16 = EVERY,
+) -> None:
+    """Scores of some `lanes` of a group of senones from its log densities, by log-sum-exp or by the `best` alone.
+
+    `rows`: address of [streams, n] rows of `row` bytes, of which `counts` int64 [streams, n] vectors are filled.
+    """
+    streams, senones = counts.shape[0], scores.shape[1]
+    width = min(LANES, senones - group * LANES)
+    product, shift = sums[0].ctypes.data, sums[1].ctypes.data
+    for t in range(n):
+        sums[0] = 1.0
+        sums[1] = 0.0
+        for s in range(streams):
+            at = rows + (s * n + t) * row
+            if best:
+                max_down(at, counts[s, t], shift)
+            else:
+                sum_exp_down(at, counts[s, t], product, shift)
+        log_plus(product, shift, product)
+        if lanes == EVERY:
+            copy_floats(scores.ctypes.data + (t * senones + group * LANES) * 4, product, width)
+        else:
+            for lane in range(width):
+                if lanes >> lane & 1:
+                    scores[t, group * LANES + lane] = sums[0, lane]
+
+
+@njit(nogil=True, cache=True)
+def mark(senones: Array, lanes: Array) -> None:
+    """Set the lanes of `senones` in `lanes` uint16 [all groups]."""
+    for senone in senones:
+        lanes[senone // LANES] |= np.uint16(1 << senone % LANES)
+
+
+@njit(nogil=True, cache=True)
+def gather_lists(
+    panels: int,
+    panel: int,
+    components: int,
+    start: Array,
+    items: Array,
+    words: Array,
+    groups: Array,
+    ends: Array,
+    where: Array,
+    whose: Array,
+) -> None:
+    """Fill the queue for codewords `words` int32 [n, streams] and `start`, `items` of `shortlists`.
+
+    `panels`: address of the parameters, [groups, streams, components] panels of `panel` bytes.
+    """
+    n, streams = words.shape
+    wanted = np.zeros(components, np.uint64)
+    count = 0
+    for place in range(len(groups)):
+        group = groups[place]
+        for s in range(streams):
+            base = panels + (group * streams + s) * components * panel
+            if n == 1:
+                k = words[0, s]
+                for i in range(start[s, k, group], start[s, k, group + 1]):
+                    where[count] = base + items[i] * panel
+                    whose[count] = 1
+                    count += 1
+            else:
+                for t in range(n):
+                    k = words[t, s]
+                    bit = np.uint64(1) << np.uint64(t)
+                    for i in range(start[s, k, group], start[s, k, group + 1]):
+                        wanted[items[i]] |= bit
+                for m in range(components):
+                    if wanted[m]:
+                        where[count] = base + m * panel
+                        whose[count] = wanted[m]
+                        wanted[m] = 0
+                        count += 1
+            ends[place * streams + s] = count
+    for i in range(count, count + AHEAD):
+        where[i] = where[max(count - 1, 0)]
+
+
+@njit(nogil=True, cache=True)
+def gather_clusters(
+    gaussians: Array,
+    clusters: Array,
+    expanded: Array,
+    groups: Array,
+    ends: Array,
+    where: Array,
+    whose: Array,
+) -> None:
+    """Fill the queue with the panels whose cluster is expanded: `clusters` uint16 [groups, streams, M],
+    `expanded` uint64 [streams, K], the frames (bit by frame) that expand each cluster."""
+    _, streams, components = clusters.shape
+    panel = gaussians.shape[3] * VECTOR
+    count = 0
+    for place in range(len(groups)):
+        group = groups[place]
+        for s in range(streams):
+            base = gaussians.ctypes.data + (group * streams + s) * components * panel
+            for m in range(components):
+                frames = expanded[s, clusters[group, s, m]]
+                if frames:
+                    where[count] = base + m * panel
+                    whose[count] = frames
+                    count += 1
+            ends[place * streams + s] = count
+    for i in range(count, count + AHEAD):
+        where[i] = where[max(count - 1, 0)]
+
+
+@njit(nogil=True, cache=True)
+def _approximate(
+    rows: int,
+    row: int,
+    counts: Array,
+    s: int,
+    clusters: Array,
+    expanded: Array,
+    cluster_scores: Array,
+    log_weights: int,
+) -> None:
+    """Append what stands for the panels of one group and stream that were not computed: weight and cluster."""
+    n = counts.shape[1]
+    for m in range(len(clusters)):
+        k = clusters[m]
+        for t in range(n):
+            if not (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
+                to = rows + (s * n + t) * row + counts[s, t] * VECTOR
+                add_to(log_weights + m * VECTOR, cluster_scores[t, s, k], to)
+                counts[s, t] += 1
+
+
+@njit(nogil=True, cache=True)
+def queued(
+    x: Array,
+    groups: Array,
+    lanes: Array,
+    ends: Array,
+    where: Array,
+    whose: Array,
+    clusters: Array,
+    expanded_by: Array,
+    cluster_scores: Array,
+    log_weights: Array,
+    tile: Array,
+    sums: Array,
+    scores: Array,
+    best: bool,
+) -> int:
+    """Scores f32 [n, senones] of `groups` from a queue; returns ns of log-sum-exp.
+
+    `x` f32 [n ≤ 64, streams, K]. With `best` the best component counts and not the sum. With `clusters` (else
+    of length 0) what is not computed gets its cluster's score: `cluster_scores` f32 [n, streams, clusters],
+    `log_weights` f32 [groups, streams, M, 16]. Workspace of the thread: the queue, `tile` f32 [streams · frames,
+    M·16], `sums` f32 [2, 16].
+    """
+    n, streams, expanded = x.shape
+    row = tile.shape[1] * 4
+    counts = np.zeros((streams, n), np.int64)
+    lse_ns = 0
+    at = 0
+    for place in range(len(groups)):
+        group = groups[place]
+        counts[:] = 0
+        for s in range(streams):
+            frame = x.ctypes.data + s * expanded * 4
+            step = streams * expanded * 4
+            to = tile.ctypes.data + s * n * row
+            while at < ends[place * streams + s]:
+                panel, later, frames = where[at], where[at + AHEAD], whose[at]
+                at += 1
+                while frames:
+                    a = lowest_bit(frames)
+                    frames &= frames - np.uint64(1)
+                    ta = to + a * row + counts[s, a] * VECTOR
+                    counts[s, a] += 1
+                    if not frames:
+                        _panel_1(panel, expanded, later, (frame + a * step, ta))
+                        break
+                    b = lowest_bit(frames)
+                    frames &= frames - np.uint64(1)
+                    tb = to + b * row + counts[s, b] * VECTOR
+                    counts[s, b] += 1
+                    rest = frames & (frames - np.uint64(1))
+                    if not rest:
+                        _panel_2(
+                            panel, expanded, later, (frame + a * step, frame + b * step, ta, tb)
+                        )
+                        continue
+                    c, d = lowest_bit(frames), lowest_bit(rest)
+                    frames = rest & (rest - np.uint64(1))
+                    tc = to + c * row + counts[s, c] * VECTOR
+                    td = to + d * row + counts[s, d] * VECTOR
+                    counts[s, c] += 1
+                    counts[s, d] += 1
+                    _panel_4(
+                        panel,
+                        expanded,
+                        later,
+                        (
+                            frame + a * step,
+                            frame + b * step,
+                            frame + c * step,
+                            frame + d * step,
+                            ta,
+                            tb,
+                            tc,
+                            td,
+                        ),
+                    )
+            if len(clusters):
+                weights = log_weights.ctypes.data + (group * streams + s) * row
+                here = clusters[group, s]
+                _approximate(
+                    tile.ctypes.data, row, counts, s, here, expanded_by, cluster_scores, weights
+                )
+        begin = now_ns()
+        finish(tile.ctypes.data, counts, n, row, sums, scores, group, best, lanes[place])
+        lse_ns += now_ns() - begin
+    return lse_ns

@@ -1,0 +1,141 @@
+"""A continuous-density model laid out for the kernels: lanes are senones, or the components of one senone.
+
+As for tied mixtures, a diagonal Gaussian's log density is linear in the squares and values of the features: a
+product with [x², x, 1], K = 2·dim + 1 numbers per Gaussian and stream. The logarithm of the mixture weight is
+part of the constant, so log-sum-exp over a senone's components is its log-likelihood.
+
+- `gaussians` f32 [G, streams, M, K, 16]: **dense**. Senone 16·g + lane lies in lane `lane` of group g, so that
+  log-sum-exp over the M components of 16 senones is vertical: no padding of M, no sums across lanes. All
+  components of a group and stream are one contiguous [K, 16·M] of a matrix product (M = 42: 73 kB).
+- `by_senone` f32 [S, streams, P, K, 16]: **some senones**. Panels of 16 components of one senone, P = ⌈M/16⌉;
+  a senone is one contiguous stretch. Made when first asked for: as large again.
+
+`centre` f32 [streams · dim] is subtracted from the features first (smaller squares cancel with less rounding).
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import kept
+from pipelines.scoring.continuous.alignment import align
+from pipelines.scoring.packing import NEVER
+from pipelines.scoring.vector import LANES, aligned
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedContinuous:
+    """The parameters of one continuous model in the layouts of this module."""
+
+    n_senones: int
+    n_components: int
+    centre: Array
+    gaussians: Array
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of sixteen senones; the last may be padded."""
+        return int(self.gaussians.shape[0])
+
+    @property
+    def n_streams(self) -> int:
+        """Feature streams: 3 of 13 dimensions, or 1 of 39."""
+        return int(self.gaussians.shape[1])
+
+    @property
+    def expanded(self) -> int:
+        """K: numbers per Gaussian and stream, 2·dim + 1."""
+        return int(self.gaussians.shape[3])
+
+    @property
+    def n_gaussians(self) -> int:
+        """Gaussians of the model, each of one senone, stream and component."""
+        return self.n_senones * self.n_streams * self.n_components
+
+    @property
+    def dim(self) -> int:
+        """Floats of a frame of features, all streams together."""
+        return len(self.centre)
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of the parameters, for caches of what follows from them."""
+        return kept.digest(self.centre, self.gaussians)
+
+    @cached_property
+    def by_senone(self) -> Array:
+        """Panels of 16 components of one senone, f32 [S, streams, P, K, 16]."""
+        panels = -(-self.n_components // LANES)
+        shape = (self.n_senones, self.n_streams, panels, self.expanded, LANES)
+        result = np.zeros(shape, np.float32)
+        _regroup(self.gaussians, result)
+        return result
+
+
+def pack(model: AcousticModel) -> PackedContinuous:
+    """Lay out a model of which each senone has a codebook of its own; ValueError for any other."""
+    if model.n_codebooks != model.n_senones:
+        raise ValueError(
+            f"{model.n_codebooks} codebooks for {model.n_senones} senones: not continuous"
+        )
+    senones, streams, components, dim = model.means.shape
+    groups = -(-senones // LANES)
+    # Float64 sums of views: no copy of a means file that is mapped into memory.
+    centre = model.means.mean(axis=(0, 2), dtype=np.float64).astype(np.float32)
+    gaussians = aligned((groups, streams, components, 2 * dim + 1, LANES))
+    _pack(model.means, model.variances, model.weights, centre, gaussians)
+    align(gaussians)
+    for array in (model.means, model.variances):
+        # Where the model is mapped from a file, its pages need not stay in memory any longer.
+        if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            array.base.madvise(mmap.MADV_DONTNEED)
+    return PackedContinuous(senones, components, centre.ravel(), gaussians)
+
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+@njit(nogil=True, cache=True)
+def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussians: Array) -> None:
+    """Fill `gaussians` from means and variances [S, streams, M, dim] and weights [streams, M, S]."""
+    senones, streams, components, dim = means.shape
+    for senone in range(senones):
+        group, lane = senone // LANES, senone % LANES
+        for s in range(streams):
+            for m in range(components):
+                weight = weights[s, m, senone]
+                constant = math.log(weight) if weight > 0 else NEVER
+                constant -= 0.5 * dim * LOG_2PI
+                for d in range(dim):
+                    precision = 1.0 / np.float64(variances[senone, s, m, d])
+                    mean = np.float64(means[senone, s, m, d]) - np.float64(centre[s, d])
+                    gaussians[group, s, m, d, lane] = -0.5 * precision
+                    gaussians[group, s, m, dim + d, lane] = mean * precision
+                    constant -= 0.5 * (mean * mean * precision - math.log(precision))
+                gaussians[group, s, m, 2 * dim, lane] = constant
+
+
+@njit(nogil=True, cache=True)
+def _regroup(gaussians: Array, by_senone: Array) -> None:
+    """Fill `by_senone` (zeros before) from `gaussians`; padding components get a density of nought."""
+    senones, streams, panels, expanded, lanes = by_senone.shape
+    components = gaussians.shape[2]
+    for senone in range(senones):
+        group, lane = senone // lanes, senone % lanes
+        for s in range(streams):
+            for m in range(components):
+                for k in range(expanded):
+                    value = gaussians[group, s, m, k, lane]
+                    by_senone[senone, s, m // lanes, k, m % lanes] = value
+            for m in range(components, panels * lanes):
+                by_senone[senone, s, m // lanes, expanded - 1, m % lanes] = NEVER

@@ -1,0 +1,234 @@
+"""A net in 8-bit integers: weights with a scale for each output, activations with one for each frame.
+
+After Vanhoucke, Senior & Mao (2011), who found no loss; there activations were unsigned, here they are signed,
+which costs one of eight bits and lets bottlenecks without ReLU be treated alike. A product of integers is exact,
+so the error is that of the two roundings. `torch._int_mm` multiplies (oneDNN, VNNI where the processor has it):
+at blocks of 16 four to five times as fast as float32. Frames are rows here, so that a frame's scale and its
+scores lie together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.models.nets import Net
+from pipelines.scoring.dnn.dense import (
+    FLOAT,
+    OUTPUT_STAGE,
+    PACKED,
+    SPLICE_STAGE,
+    WANTED_STAGE,
+    Splicer,
+    layer_stage,
+)
+from pipelines.scoring.meter import Meter
+from profiler.spans import Cost, Linear
+
+LARGEST = 127  # of a signed 8-bit integer whose negative also is one
+SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
+OPERATION = "gemm:int8"
+
+Array = np.ndarray[Any, Any]
+
+
+class _Product:
+    """One layer: its weights i8 [outputs, inputs], a scale for each row, and room for the sums."""
+
+    def __init__(self, weight: Array, bias: Array, relu: bool, max_frames: int) -> None:
+        import torch
+
+        largest = np.abs(weight).max(1) if weight.size else np.zeros(len(weight), np.float32)
+        self.scale = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
+        self.weight = np.rint(weight / self.scale[:, None]).astype(np.int8)
+        self.bias, self.relu = np.ascontiguousarray(bias, np.float32), relu
+        self.shape = weight.shape
+        self._multiply = torch._int_mm
+        self._columns = torch.from_numpy(self.weight).t()
+        self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
+        self._tensor = torch.from_numpy
+
+    def sums(self, x: Array) -> Array:
+        """Exact products i32 [n, outputs] of frames i8 [n, inputs]."""
+        sums = self._sums[: len(x)]
+        self._multiply(self._tensor(x), self._columns, out=sums)
+        result: Array = sums.numpy()
+        return result
+
+
+class QuantisedNet(Splicer):
+    """Weights and workspace of one net in 8 bits, for at most `max_frames` at a time."""
+
+    def __init__(self, net: Net, threads: int, max_frames: int) -> None:
+        """Torch computes on `threads` threads from here on, in the whole process."""
+        import torch  # only a net in integers needs it
+
+        torch.set_num_threads(threads)
+        super().__init__(net.card, max_frames)
+        self._threads = threads
+        self._layers = [_Product(*matrix, max_frames) for matrix in net.matrices()]
+        self._heads = [
+            _Product(*net.head(i), relu=False, max_frames=max_frames) for i in range(net.card.heads)
+        ]
+        self._head = self._heads[0]
+        widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
+        self._inputs = [np.empty((max_frames, width), np.int8) for width in widths]
+        self._scales = np.empty(max_frames, np.float32)
+        # The last frame of the block before the one begun.
+        self._before = np.zeros((1, widths[-1]), np.int8), np.zeros(1, np.float32)
+
+    def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
+        """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
+        x = self._through(spliced, meter)
+        head = self._head
+        _restore(head.sums(x), self._scales, head.scale, head.bias, scores)
+        meter.done(OUTPUT_STAGE, len(x) * self.n_senones)
+
+    def begin_some(self, spliced: Array, meter: Meter) -> None:
+        """The hidden layers of a block, for `score_some` and `score_by_heads`."""
+        if self.begun:
+            last = slice(self.begun - 1, self.begun)
+            self._before = self._inputs[-1][last].copy(), self._scales[last].copy()
+        self.begun = len(spliced)
+        self._through(spliced, meter)
+
+    def score_some(
+        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
+    ) -> None:
+        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        head = self._head
+        hidden = self._inputs[-1]
+        _rows(
+            head.weight, head.scale, head.bias, hidden, self._scales, first, last, senones, scores
+        )
+        meter.done(WANTED_STAGE, (last - first) * len(senones))
+
+    def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
+
+        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
+        """
+        x = np.concatenate([self._before[0], self._inputs[-1][: self.begun]])
+        scales = np.concatenate([self._before[1], self._scales[: self.begun]])
+        for head in np.unique(since):
+            mine = np.flatnonzero(since == head)
+            rows, product = 1 + source[mine], self._heads[head]
+            found = np.empty((len(mine), self.n_senones), np.float32)
+            sums = product.sums(x[rows])
+            _restore(sums, scales[rows], product.scale, product.bias, found)
+            scores[mine] = found
+        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+
+    def _through(self, spliced: Array, meter: Meter) -> Array:
+        """Activations of the last hidden layer, i8 [n, width]; their scales are in `_scales`."""
+        n = len(spliced)
+        x = self._inputs[0][:n]
+        _quantise(spliced, x, self._scales)
+        for i, layer in enumerate(self._layers):
+            y = self._inputs[i + 1][:n]
+            _requantise(layer.sums(x), self._scales, layer.scale, layer.bias, layer.relu, y)
+            x = y
+            meter.done(layer_stage(i + 1), n)
+        return x
+
+    @property
+    def _net_bytes(self) -> float:
+        return float(sum(layer.weight.nbytes for layer in (*self._layers, *self._heads)))
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `splice` and `score` for calls of about `frames` frames."""
+        outputs = self._product(
+            self._head, frame=1.0 / self.n_senones, touched=2, times=float(self.heads_used)
+        )
+        return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
+
+    def costs_of_some(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `splice`, `begin_some` and `score_some`."""
+        row = float(self._head.shape[1])
+        return self._hidden_costs(frames) | {
+            WANTED_STAGE: Cost(
+                operations={"fma": Linear(per_work=(2.0 * row, 0.0, 0.0))},
+                bytes_min=Linear(fixed=row, per_work=(row + 2 * FLOAT, 0.0, 0.0)),
+                bytes_max=Linear(fixed=row, per_work=(2 * row + 3 * FLOAT, 0.0, 0.0)),
+                working_set_bytes=float(self._head.weight.nbytes),
+            )
+        }
+
+    def _hidden_costs(self, frames: int) -> dict[str, Cost]:
+        costs = {SPLICE_STAGE: self.splice_cost(frames)}
+        for i, layer in enumerate(self._layers):
+            costs[layer_stage(i + 1)] = self._product(layer, frame=1.0, touched=4)
+        return costs
+
+    def _product(self, layer: _Product, *, frame: float, touched: int, times: float = 1.0) -> Cost:
+        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more.
+
+        `times`: how many such layers share the call.
+        """
+        outputs, inputs = layer.shape
+        least = (inputs + (FLOAT if touched == 2 else 1) * outputs) * frame
+        most = (PACKED * inputs + FLOAT * (1 + touched) * outputs) * frame
+        return Cost(
+            operations={
+                OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0)),
+                "fma": Linear(per_work=(touched * outputs * frame, 0.0, 0.0)),
+            },
+            bytes_min=Linear(fixed=times * layer.weight.nbytes, per_work=(least, 0.0, 0.0)),
+            bytes_max=Linear(fixed=PACKED * times * layer.weight.nbytes, per_work=(most, 0.0, 0.0)),
+            working_set_bytes=self._net_bytes,
+            threads=self._threads,
+        )
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
+def _quantise(values, out, scales):  # type: ignore[no-untyped-def]
+    """Rows of f32 [n, k or more] as i8 [n, k], each with the scale that its largest value asks for."""
+    for t in range(out.shape[0]):
+        largest = np.float32(0)
+        for i in range(out.shape[1]):
+            largest = max(largest, abs(values[t, i]))
+        scale = max(largest / np.float32(LARGEST), SMALLEST_SCALE)
+        scales[t] = scale
+        inverse = np.float32(1) / scale
+        for i in range(out.shape[1]):
+            out[t, i] = np.int8(np.rint(values[t, i] * inverse))
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
+def _requantise(sums, scales, row_scales, bias, relu, out):  # type: ignore[no-untyped-def]
+    """The next layer's input i8 [n, m] from sums i32 [n, m]; `scales` f32 [n] become those of the output."""
+    values = np.empty(sums.shape[1], np.float32)
+    lowest = np.float32(0) if relu else np.float32(-3.4e38)
+    for t in range(sums.shape[0]):
+        largest = np.float32(0)
+        for i in range(values.size):
+            value = np.float32(sums[t, i]) * (scales[t] * row_scales[i]) + bias[i]
+            value = max(value, lowest)
+            values[i] = value
+            largest = max(largest, abs(value))
+        scale = max(largest / np.float32(LARGEST), SMALLEST_SCALE)
+        scales[t] = scale
+        inverse = np.float32(1) / scale
+        for i in range(values.size):
+            out[t, i] = np.int8(np.rint(values[i] * inverse))
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
+def _restore(sums, scales, row_scales, bias, scores):  # type: ignore[no-untyped-def]
+    """Scores f32 [n, senones] from sums i32 [n, senones]."""
+    for t in range(sums.shape[0]):
+        for i in range(sums.shape[1]):
+            scores[t, i] = np.float32(sums[t, i]) * (scales[t] * row_scales[i]) + bias[i]
+
+
+@njit(nogil=True, cache=True)
+def _rows(head, row_scales, bias, hidden, scales, first, last, senones, scores):  # type: ignore[no-untyped-def]
+    """scores[t, s] for s in `senones`, first ≤ t < last; head i8 [senones, width], hidden i8 [n, width]."""
+    for s in senones:
+        for t in range(first, last):
+            total = np.int32(0)
+            for i in range(head.shape[1]):
+                total += np.int32(head[s, i]) * np.int32(hidden[t, i])
+            scores[t, s] = np.float32(total) * (scales[t] * row_scales[s]) + bias[s]

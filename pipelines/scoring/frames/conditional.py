@@ -1,0 +1,68 @@
+"""Conditional down-sampling: a frame is skipped only while the sound stays the same.
+
+Chan, Ravishankar and Rudnicky (2004), Sphinx-3's `-cond_ds`: a frame repeats the scores of the last computed one
+if its nearest codeword is that of the frame before and fewer than k − 1 frames in a row were skipped.
+Finding the codeword is a stage of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pipelines.scoring.codewords import STAGE, STAGES, Codewords, codewords_of
+from pipelines.scoring.frames import Progress
+from pipelines.scoring.meter import Meter
+from profiler.spans import Cost
+
+Array = np.ndarray[Any, Any]
+
+NONE = -1  # no codeword: no frame before
+
+
+class Rule:
+    """Skips repetitions of a codeword, at most `skip` − 1 in a row."""
+
+    stages: Mapping[str, tuple[str, ...]] = STAGES
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._codebook: Codewords | None = None
+        self.reset()
+
+    def needs(self, config: Any) -> Hashable:
+        """The codebook, by its size."""
+        return int(config.frames.codewords)
+
+    def prepare(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """The codebook of `frames.codewords` codewords."""
+        return codewords_of(self._model, config.frames.codewords, progress, cancelled)
+
+    def configure(self, config: Any, prepared: Any = None) -> None:
+        """Take over a codebook; numbers of another one say nothing about the last frame."""
+        if prepared is not self._codebook:
+            self._codebook = prepared
+            self.reset()
+
+    def reset(self) -> None:
+        """Nothing is known of the frame before."""
+        self._codeword = NONE
+        self._skipped = 0
+
+    def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
+        """Bool [n]: whether each of these frames is scored; stage `score.frames`."""
+        assert self._codebook is not None, "configure gives it a codebook before the first frame"
+        codewords = self._codebook.nearest(features, meter)
+        chosen = np.empty(len(codewords), np.bool_)
+        for t, codeword in enumerate(codewords.tolist()):
+            scored = codeword != self._codeword or self._skipped >= skip - 1
+            self._skipped = 0 if scored else self._skipped + 1
+            self._codeword = codeword
+            chosen[t] = scored
+        return chosen
+
+    def costs(self) -> dict[str, Cost]:
+        """That of finding the nearest codeword."""
+        return {} if self._codebook is None else {STAGE: self._codebook.cost()}

@@ -1,0 +1,262 @@
+"""What every scorer shares: which frames are scored, and how a lazy one takes turns with the search.
+
+A dense configuration scores a whole block at once; a lazy one prepares what it can for the block and then
+goes frame by frame, told each time what the search wants. On a skipped frame a lazy one still computes the
+senones that are wanted there and were not in the frame that is repeated (as Sphinx-3).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipelines.scoring.frames import FrameRule
+from pipelines.scoring.gmm import MAX_FRAMES
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import Progress, never, quietly
+from pipelines.scoring.senones import SenoneRule
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+Array = np.ndarray[Any, Any]
+COPY_STAGE = "score.copy"
+
+Part = tuple[str, tuple[Any, Hashable], Callable[[Progress, Callable[[], bool]], Any]]
+"""Something a configuration needs: its layer, (who needs it, key), what makes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What was made ready for a configuration: by layer, a key and what its `prepare` returned."""
+
+    parts: dict[str, tuple[Hashable, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LazyBlock:
+    """A block between `prepare` and its last `frame`."""
+
+    first_frame: int
+    scored: Array
+    lane: Lane | NullLane
+
+
+class LayeredScorer(ABC):
+    """A frame rule over a senone rule over whatever computes senones (`_arranged`)."""
+
+    context: tuple[int, int] = (0, 0)
+    """Frames before and after those of a block that must come with it."""
+
+    def __init__(
+        self,
+        n_senones: int,
+        dim: int,
+        layers: Mapping[str, SenoneRule],
+        rules: Mapping[str, FrameRule],
+    ) -> None:
+        """`dim`: floats of a frame of features. Whoever inherits calls `configure` when it is ready for it."""
+        self.n_senones = n_senones
+        self._dim, self._layers, self._rules = dim, layers, rules
+        self._meter = Meter()
+        self._held = Prepared()
+        self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
+        self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
+        # The scores of the last frame, and of which senones they are.
+        self._last = np.zeros(n_senones, np.float32)
+        self._known = np.zeros(n_senones, np.bool_)
+        self._all = np.arange(n_senones)
+        self._frame = 0
+
+    @abstractmethod
+    def _arranged(self, config: Any) -> SenoneRule:
+        """The senone rule that `config` asks for, set to work on what is below it."""
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the senone rule wants to be told what the search asks for."""
+        return self._layer.lazy
+
+    def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
+        """Register `stages`, and those of the rules."""
+        found = dict(stages)
+        for layer in self._layers.values():
+            found |= layer.stages
+        for rule in self._rules.values():
+            found |= rule.stages
+        self._meter.register(recorder, found | {COPY_STAGE: ("copied",)})
+
+    def reset(self) -> None:
+        """An utterance begins: nothing to copy from yet."""
+        self._frame = 0
+        self._known[:] = False
+        for rule in self._rules.values():
+            rule.reset()
+
+    def needs(self, config: Any) -> Hashable:
+        """The keys of what `config` needs and is not at hand; None: `configure` takes no time."""
+        missing = tuple(
+            (name, key) for name, key, _ in self._parts(config) if not self._has(name, key)
+        )
+        return missing or None
+
+    def make_ready(
+        self, config: Any, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Prepared:
+        """What `config` needs: as it is at hand, or made now; changes nothing here."""
+        held = self._held.parts
+        return Prepared(
+            {
+                name: held[name] if self._has(name, key) else (key, make(progress, cancelled))
+                for name, key, make in self._parts(config)
+            }
+        )
+
+    def _has(self, name: str, key: Hashable) -> bool:
+        return name in self._held.parts and self._held.parts[name][0] == key
+
+    def _parts(self, config: Any) -> list[Part]:
+        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        rule = self._rule_of(config)
+        if rule is None or (key := rule.needs(config)) is None:
+            return []
+        return [("frames", (rule, key), partial(rule.prepare, config))]
+
+    def _rule_of(self, config: Any) -> FrameRule | None:
+        return self._rules[config.frames.rule] if config.frames.skip > 1 else None
+
+    def configure(self, config: Any, prepared: Prepared | None = None) -> None:
+        """Take over the settings from the next block on; no kernel is compiled here."""
+        if prepared is None:
+            prepared = self.make_ready(config, quietly, never)
+        # The last thing prepared for a layer is kept while another of its choices acts: a toggle goes to and fro.
+        self._held = Prepared(self._held.parts | prepared.parts)
+        self._config = config
+        self._layer = self._arranged(config)
+        rule = self._rule_of(config)
+        if rule is not None:
+            rule.configure(config, self._part("frames", rule))
+        self._rule, self._skip = rule, config.frames.skip
+        self._block = min(config.block, MAX_FRAMES)
+
+    def _part(self, name: str, part: Any) -> Any:
+        key, made = self._held.parts.get(name, ((None, None), None))
+        return made if key[0] is part else None  # type: ignore[index]
+
+    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
+        """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call."""
+        beyond = sum(self.context)
+        n = max(0, len(block) - beyond)
+        # Before the checks: what calling a stage costs is charged to it.
+        self._meter.begin(first_frame, min(n, MAX_FRAMES), lane)
+        block = self._checked(block)
+        if n > len(self._scores):
+            self._scores = np.zeros((n, self.n_senones), np.float32)
+        scores = self._scores[:n]
+        for at in range(0, n, MAX_FRAMES):
+            part = scores[at : at + MAX_FRAMES]
+            if at:
+                self._meter.begin(first_frame + at, len(part), lane)
+            self._part_of(self._input(block[at : at + len(part) + beyond]), part)
+        return scores
+
+    def _checked(self, block: Array) -> Array:
+        if block.ndim != 2 or block.shape[1] != self._dim:
+            raise ValueError(f"features of shape {block.shape}, expected [frames, {self._dim}]")
+        return np.ascontiguousarray(block, np.float32)
+
+    def _input(self, block: Array) -> Array:
+        """What the layers below take for each frame of a block that came with its context."""
+        return block
+
+    def _part_of(self, block: Array, scores: Array) -> None:
+        """Score at most MAX_FRAMES frames: the chosen ones, and copies for the others."""
+        n, meter = len(block), self._meter
+        if self._rule is None:
+            self._layer.score(block, scores, meter)
+        else:
+            chosen = self._choose(block)
+            where = np.flatnonzero(chosen)
+            computed = self._computed[: len(where)]
+            if len(where):
+                self._layer.score(block[where], computed, meter)
+            source = np.cumsum(chosen) - 1
+            for t in range(n):
+                scores[t] = computed[source[t]] if source[t] >= 0 else self._last
+            meter.done(COPY_STAGE, n - len(where))
+        # Skipping may be switched on before the next block, which then begins with a copy.
+        if n:
+            self._last[:] = scores[n - 1]
+            self._known[:] = True
+        self._frame += n
+
+    def _choose(self, block: Array) -> Array:
+        """Bool [n]: which frames are scored. The first one is where the last frame's scores are not all known."""
+        assert self._rule is not None
+        chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
+        if not (self._known.any() if self._layer.lazy else self._known.all()):
+            chosen[:1] = True
+        return chosen
+
+    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | LazyBlock:
+        """What can be done for a block before the search says what it wants; if dense, all of it."""
+        if not self._layer.lazy:
+            return self.score(block, first_frame, lane)
+        n = len(block) - sum(self.context)
+        self._meter.begin(first_frame, n, lane)
+        block = self._checked(block)
+        if n > MAX_FRAMES:
+            raise ValueError(f"{n} frames at once, expected at most {MAX_FRAMES}")
+        block = self._input(block)
+        scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
+        self._layer.begin(block, self._meter, ahead=self._rule is None)
+        return LazyBlock(first_frame, scored, lane)
+
+    def frame(self, state: Array | LazyBlock, t: int, wanted: Array | None) -> Array:
+        """Scores f32 [senones] of frame t of the prepared block; only the `wanted` ones are right."""
+        if not isinstance(state, LazyBlock):
+            row: Array = state[t]
+            return row
+        meter, scores, known = self._meter, self._scores, self._known
+        meter.begin(state.first_frame + t, 1, state.lane)
+        if wanted is None:
+            wanted = self._all
+        row = scores[t]
+        if self._rule is not None:
+            row[:] = scores[t - 1] if t else self._last
+        if state.scored[t]:
+            known[:] = False
+        else:
+            wanted = wanted[~known[wanted]]
+            meter.done(COPY_STAGE, 1)
+        if len(wanted):
+            known[wanted] = True
+            self._layer.frame(t, wanted, scores, meter)
+        if t == len(state.scored) - 1:
+            self._last[:] = row
+        self._frame += 1
+        return row
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages under the present configuration."""
+        costs = self._layer.costs(max(1, self._block // self._skip))
+        if self._rule is not None:
+            costs |= self._rule.costs() | {COPY_STAGE: self._copy_cost()}
+        return costs
+
+    def _copy_cost(self) -> Cost:
+        """Scores written for the copied frames; in fact every covered frame is read and written."""
+        row = float(4 * self.n_senones)
+        return Cost(
+            bytes_min=Linear(per_work=(row, 0.0, 0.0)),
+            bytes_max=Linear(per_frame=2 * row),
+            working_set_bytes=2 * row * self._block,
+        )
+
+
+def with_context(features: Array, context: tuple[int, int]) -> Array:
+    """`features` [frames, dim] with the outermost frames repeated as often as `context` wants them."""
+    return features if context == (0, 0) else np.pad(features, (context, (0, 0)), mode="edge")

@@ -1,0 +1,171 @@
+"""Hierarchical evaluation: cluster Gaussians first, the Gaussians of the best clusters then.
+
+All Gaussians are clustered (`scoring.clusters`), the cluster Gaussians are evaluated, and only the `expand` best
+clusters have their own Gaussians evaluated; every other Gaussian gets its weight and its cluster's density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pipelines.scoring import clusters, kernels, listed_densities
+from pipelines.scoring.continuous import ContinuousGmm, listed
+from pipelines.scoring.continuous.chosen import Chosen
+from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, exponentials_cost
+from pipelines.scoring.kernels import EXPANDED, STREAMS
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import Progress, none
+from pipelines.scoring.vector import LANES
+from profiler.spans import Cost, Linear
+
+Array = np.ndarray[Any, Any]
+
+
+class _Clustered:
+    """What both kinds share: the clusters, and choosing the best of them."""
+
+    _clusters: clusters.Clusters
+    _expand: int
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Number of clusters."""
+        return gmm.selection.codewords
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over the clusters, and how many are expanded."""
+        self._clusters = prepared
+        self._expand = gmm.selection.expand
+        streams, count = prepared.sizes.shape
+        self._densities = np.empty((MAX_FRAMES, streams, count), np.float32)
+        self._expanded = np.zeros((streams, count), np.uint64)
+
+    def _choose(self, x: Array, meter: Meter) -> tuple[int, Array]:
+        """(panels expanded, cluster densities f32 [n, streams, K]); marks the expanded clusters."""
+        found = self._clusters
+        densities = self._densities[: len(x)]
+        panels = found.choose(x, self._expand, densities, self._expanded)
+        meter.done(clusters.STAGE, len(x) * found.sizes.size)
+        return panels, densities
+
+    def _share(self) -> float:
+        """Part of the panels expanded, if all clusters were of the same size."""
+        return min(1.0, self._expand / self._clusters.count)
+
+
+class Continuous(_Clustered, Chosen):
+    """Clusters of panels of one Gaussian of each of 16 senones."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {clusters.STAGE: ("clusters",)}
+
+    def __init__(self, family: ContinuousGmm) -> None:
+        super().__init__(family)
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """The clusters, from the cache or made now (seconds)."""
+        p = self._family.parameters
+        return clusters.cluster(
+            p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
+        )
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score with one cluster for all panels of a stream."""
+        before = self.__dict__.copy()
+        self._clusters = listed_densities.one_cluster(self._family.parameters.gaussians.shape)
+        self._expand = 1
+        self._densities = np.empty((MAX_FRAMES, *self._clusters.sizes.shape), np.float32)
+        self._expanded = np.zeros(self._clusters.sizes.shape, np.uint64)
+        self.score(features, scores, Meter())
+        self.__dict__ = before
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        found, p, n = self._clusters, self._family.parameters, len(features)
+        x = self._family.expand(features)
+        panels, densities = self._choose(x, meter)
+        backing = (found.of_panel, self._expanded, densities, found.log_weights)
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            work = self._work[first]
+            groups, queue = work.groups, work.queue
+            listed.gather_clusters(p.gaussians, found.of_panel, self._expanded, groups, *queue)
+            lse_ns = listed.queued(
+                x, groups, work.lanes, *queue, *backing, work.tile, work.sums, scores, False
+            )
+            self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
+
+        self._family.team.run(part, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames."""
+        return self.chosen_costs(frames, self._share()) | {clusters.STAGE: self._clusters.cost()}
+
+
+class Tied(_Clustered):
+    """Clusters of panels of a shared codebook: saves Gaussians, and no mixture component."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = none.Tied.stages | {
+        clusters.STAGE: ("clusters",)
+    }
+
+    def __init__(self, gmm: Gmm) -> None:
+        self._gmm = gmm
+        self._exact = none.Tied(gmm)
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """The clusters, from the cache or made now."""
+        p = self._gmm.parameters
+        return clusters.cluster(
+            p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
+        )
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score with one cluster for all panels of a stream."""
+        before = self.__dict__.copy()
+        self._clusters = listed_densities.one_cluster(self._gmm.parameters.gaussians.shape)
+        self._expand = 1
+        self._densities = np.empty((MAX_FRAMES, *self._clusters.sizes.shape), np.float32)
+        self._expanded = np.zeros(self._clusters.sizes.shape, np.uint64)
+        self.score(features, scores, Meter())
+        self.__dict__ = before
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        gmm, p, n = self._gmm, self._gmm.parameters, len(features)
+        x = gmm.expand(features)
+        panels, densities = self._choose(x, meter)
+        products, shift = gmm.products(n)
+        g = gmm.workspace(n)
+        found = self._clusters
+        components = n * p.n_senones * STREAMS * p.n_densities
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            listed_densities.evaluate_expanded(
+                x, p.gaussians, found.of_panel, found.log_weights, self._expanded, densities, g,
+                first, last,
+            )  # fmt: skip
+            meter.done("score.gaussians", panels * LANES)
+            kernels.exponentiate(g, shift, first, last)
+            meter.done("score.exp", n * gmm.gaussians_per_frame)
+            kernels.mix(g, p.weights, p.start, products, first, last)
+            meter.done("score.mixture", components)
+            gmm.logarithms(scores, first, last, meter)
+
+        gmm.team.run(part, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
+        each = float(EXPANDED * FLOAT)
+        per_frame = self._gmm.gaussians_per_frame
+        return self._exact.costs(frames) | {
+            clusters.STAGE: self._clusters.cost(),
+            "score.exp": exponentials_cost(per_frame, frames),
+            "score.gaussians": Cost(
+                operations={"fma": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0))},
+                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
+                bytes_max=Linear(per_work=(each, 0.0, 0.0), per_frame=2.0 * FLOAT * per_frame),
+                working_set_bytes=self._share() * per_frame * each,
+            ),
+        }

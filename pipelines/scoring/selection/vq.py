@@ -1,0 +1,284 @@
+"""VQ shortlists (Bocchieri 1993): only the Gaussians near the frame's codeword are computed.
+
+Each stream has a codebook of its own, made of the model's means; the nearest codeword says which Gaussians are
+computed (`scoring.shortlists`). A senone, or a codebook, of which nothing is near keeps its likeliest.
+
+Of a continuous model the listed Gaussians may be computed in 8 bits, or the best of them alone be taken; and
+chosen senones, as Sphinx-3 has it (Chan 2004), by the groups of 16 that they are in: those of one parent are
+neighbours, so groups are mostly asked for in full.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pipelines.scoring import listed_densities
+from pipelines.scoring.continuous import ContinuousGmm, listed
+from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
+from pipelines.scoring.eight_bits import EightBits, eight_bits, queued_of_bytes
+from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
+from pipelines.scoring.kernels import EXPANDED, STREAMS
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.quantiser import QUANTISE
+from pipelines.scoring.selection import Progress
+from pipelines.scoring.shortlists import Shortlists, build, codebook_of
+from pipelines.scoring.vector import LANES
+from profiler.spans import Cost, Linear
+
+Array = np.ndarray[Any, Any]
+
+
+class _Quantised:
+    """What both kinds share: the codebook, and finding the codewords of a block."""
+
+    by_tree: ClassVar[bool] = False
+    _lists: Shortlists
+    _words: Array
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Codebook size and radius."""
+        return gmm.selection.codewords, gmm.selection.threshold
+
+    def _prepared(
+        self, p: Any, gmm: Any, shared: bool, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Shortlists:
+        chosen = gmm.selection
+        book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
+        return build(p.gaussians, book, p.identity, chosen.threshold, progress, cancelled, shared)
+
+    def _quantise(self, x: Array, meter: Meter) -> Array:
+        words, book = self._words[: len(x)], self._lists.codebook
+        if self.by_tree:
+            compared = book.descend(x, words)
+        else:
+            book.nearest(x, words)
+            compared = words.size * book.size
+        meter.done(QUANTISE, compared)
+        return words
+
+    def _items(self, words: Array) -> int:
+        """Panels on the lists of these frames."""
+        start = self._lists.start
+        streams = np.arange(words.shape[1])
+        return int((start[streams, words, -1] - start[streams, words, 0]).sum(dtype=np.int64))
+
+
+class Continuous(_Quantised, Chosen):
+    """Panels of one Gaussian of each of 16 senones."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {QUANTISE: ("codewords",)}
+
+    def __init__(self, family: ContinuousGmm) -> None:
+        super().__init__(family)
+        p = family.parameters
+        self._words = np.zeros((MAX_FRAMES, p.n_streams), np.int32)
+        self._lanes = np.zeros(p.n_groups, np.uint16)
+        self._bytes: EightBits | None = None
+        self._best = False
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Codebook size and radius, and whether in 8 bits."""
+        return super().needs(gmm), gmm.component == "int8"
+
+    def prepare(
+        self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]
+    ) -> tuple[Shortlists, EightBits | None]:
+        """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
+        p = self._family.parameters
+        lists = self._prepared(p, gmm, False, progress, cancelled)
+        return lists, eight_bits(p.gaussians) if gmm.component == "int8" else None
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over shortlists and component."""
+        self._lists, self._bytes = prepared
+        self._best = gmm.component == "max"
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score with lists of one codeword and one panel a group; in 8 bits, one group."""
+        before = self.__dict__.copy()
+        p = self._family.parameters
+        self._lists, self._bytes = listed_densities.trivial(p.gaussians.shape), None
+        self.score(features, scores, Meter())
+        self._bytes = eight_bits(p.gaussians[:1])
+        self.begin_some(features, Meter())
+        self.score_some(0, len(features), np.arange(1), scores, Meter())
+        self.__dict__ = before
+
+    def begin_some(self, features: Array, meter: Meter) -> None:
+        """Quantise the frames of a block for `score_some`."""
+        self._x = self._family.expand(features)
+        self._quantise(self._x, meter)
+        if self._bytes is not None:
+            self._x = self._bytes.frames(self._x)
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        n = len(features)
+        self.begin_some(features, meter)
+        self._lanes[:] = listed.EVERY
+        gaussians = self._items(self._words[:n]) * LANES
+        self._groups(0, n, gaussians, n * self._family.n_senones, scores, meter)
+
+    def score_some(
+        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
+    ) -> None:
+        """Scores of some senones in frames first … last − 1: see `family.Family`."""
+        self._lanes[:] = 0
+        listed.mark(senones, self._lanes)
+        asked, start = np.flatnonzero(self._lanes), self._lists.start
+        streams = np.arange(start.shape[0])[:, None]
+        words = self._words[first:last, :, None]
+        panels = start[streams, words, asked + 1] - start[streams, words, asked]
+        gaussians = int(panels.sum(dtype=np.int64)) * LANES
+        self._groups(
+            first, last, gaussians, (last - first) * len(senones), scores[first:last], meter
+        )
+
+    def _groups(
+        self, first: int, last: int, gaussians: int, senones: int, scores: Array, meter: Meter
+    ) -> None:
+        """Score the marked lanes in some frames; `gaussians` and `senones` are how many that takes."""
+        lists, p = self._lists, self._family.parameters
+        x, words = self._x[first:last], self._words[first:last]
+        panels = p.gaussians if self._bytes is None else self._bytes.panels
+        size = panels[0, 0, 0].nbytes
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            work = self._work[first]
+            groups = first + np.flatnonzero(self._lanes[first:last])
+            lanes = self._lanes[groups]
+            listed.gather_lists(
+                panels.ctypes.data, size, p.n_components, lists.start, lists.items, words, groups,
+                *work.queue,
+            )  # fmt: skip
+            space = (work.tile, work.sums, scores)
+            if self._bytes is None:
+                lse_ns = listed.queued(
+                    x, groups, lanes, *work.queue, *NO_BACKING, *space, self._best
+                )
+            else:
+                lse_ns = queued_of_bytes(x, groups, lanes, *work.queue, *space)
+            meter.done("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.done("score.lse", 0 if self._best else gaussians, senones)
+
+        self._family.team.run(part, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames."""
+        lists, eight = self._lists, self._bytes
+        kept = lists.mean_panels / self._family.parameters.n_components
+        costs = self.chosen_costs(frames, kept, 0.0 if eight is None else eight.bytes_each)
+        if eight is not None:
+            costs["score.gaussians"] = dataclasses.replace(
+                costs["score.gaussians"], operations=eight.operations
+            )
+        if self._best:
+            costs["score.lse"] = best_of_some(kept * self._family.per_senone, costs["score.lse"])
+        return costs | {QUANTISE: lists.codebook.cost(self.by_tree, frames)}
+
+    costs_of_some = costs
+
+
+class Tied(_Quantised):
+    """Gaussians of shared codebooks: those listed are computed, and only they enter the mixtures."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+        QUANTISE: ("codewords",),
+        "score.exp": ("exponentials",),
+        "score.mixture": ("components",),
+    }
+
+    def __init__(self, gmm: Gmm) -> None:
+        self._gmm = gmm
+        p = gmm.parameters
+        self._words = np.zeros((MAX_FRAMES, STREAMS), np.int32)
+        shape = (MAX_FRAMES, p.n_codebooks, STREAMS)
+        self._index = np.empty((*shape, p.padded_densities), np.int32)
+        self._kept = np.empty((*shape, p.padded_densities + LANES), np.float32)
+        self._count = np.zeros(shape, np.int64)
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Shortlists:
+        """Codebook and shortlists, from the cache or made now."""
+        return self._prepared(self._gmm.parameters, gmm, True, progress, cancelled)
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over the shortlists."""
+        self._lists = prepared
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score with lists of one codeword and one panel a codebook."""
+        before = self.__dict__.copy()
+        self._lists = listed_densities.trivial(self._gmm.parameters.gaussians.shape)
+        self.score(features, scores, Meter())
+        self.__dict__ = before
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        gmm, p, lists, n = self._gmm, self._gmm.parameters, self._lists, len(features)
+        x = gmm.expand(features)
+        words = self._quantise(x, meter)
+        gaussians = self._items(words) * LANES
+        products, shift = gmm.products(n)
+        index, kept, count = self._index[:n], self._kept[:n], self._count[:n]
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            listed_densities.evaluate_listed(
+                x, p.gaussians, lists.start, lists.items, lists.lanes, words, index, kept, count,
+                first, last,
+            )  # fmt: skip
+            meter.done("score.gaussians", gaussians)
+            listed_densities.exponentiate_listed(kept, count, shift, first, last)
+            # Of the calling thread's codebooks, taken for all where threads share the block.
+            share = n * p.n_codebooks / max(1, (last - first) * n)
+            listing = count[:, first:last].sum(axis=(0, 2))
+            meter.done("score.exp", round(share * int(listing.sum())))
+            listed_densities.mix_listed(
+                index, kept, count, p.rows, p.padded_densities, p.start, products, first, last
+            )
+            components = int(listing @ p.senones_per_codebook[first:last])
+            meter.done("score.mixture", round(share * components))
+            gmm.logarithms(scores, first, last, meter)
+
+        gmm.team.run(part, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames.
+
+        Compulsory: what one frame needs, should all frames of a call need the same; at most each for itself.
+        """
+        p, lists = self._gmm.parameters, self._lists
+        each = EXPANDED * FLOAT
+        densities = lists.mean_lanes * STREAMS * p.n_codebooks
+        rows = densities / p.n_codebooks * p.n_senones * FLOAT
+        results = (
+            2.0 * FLOAT * STREAMS * p.columns / max(1.0, densities * p.n_senones / p.n_codebooks)
+        )
+        return self._gmm.costs(frames) | {
+            QUANTISE: lists.codebook.cost(self.by_tree, frames),
+            "score.gaussians": Cost(
+                operations={"fma": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0))},
+                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
+                bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
+                working_set_bytes=block_bytes(p, frames),
+            ),
+            "score.exp": Cost(
+                operations={
+                    "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
+                    "fma": Linear(per_work=(2.0, 0.0, 0.0)),
+                },
+                bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
+                # Lists are padded to sixteen.
+                bytes_max=Linear(per_work=(2.0 * FLOAT * LANES, 0.0, 0.0)),
+                working_set_bytes=float(frames * densities * FLOAT),
+            ),
+            "score.mixture": Cost(
+                operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
+                bytes_min=Linear(per_work=(FLOAT / frames, 0.0, 0.0)),
+                bytes_max=Linear(per_work=(FLOAT * p.columns / p.n_senones + results, 0.0, 0.0)),
+                working_set_bytes=min(frames * rows, float(p.rows.nbytes)),
+            ),
+        }

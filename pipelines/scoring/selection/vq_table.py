@@ -1,0 +1,161 @@
+"""Direct lookup: the score of every senone at every codeword is in a table, and no Gaussian is evaluated.
+
+The dictionary of precomputed values of the VQ lore (note 0 of the project's literature), one for each stream: a
+frame's score is the sum over its streams of the senone's score at the nearest codeword. As coarse as the codebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring import kept
+from pipelines.scoring.continuous import ContinuousGmm, kernels
+from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS, Gmm
+from pipelines.scoring.kernels import STREAMS
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.quantiser import QUANTISE, Codebook
+from pipelines.scoring.selection import Progress
+from pipelines.scoring.shortlists import codebook_of
+from pipelines.scoring.team import WAIT_STAGE
+from pipelines.scoring.vector import LANES
+from profiler.errors import Cancelled
+from profiler.spans import Cost, Linear
+
+LOOKUP = "score.lookup"
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """`scores` f32 [streams, K, senones]: log-likelihoods of one stream at its codewords."""
+
+    codebook: Codebook
+    scores: Array
+
+
+class _Lookup:
+    """What both kinds share, which is all but the making of the table."""
+
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+        QUANTISE: ("codewords",),
+        LOOKUP: ("lookups", "senones"),
+    }
+
+    def __init__(self, family: Any) -> None:
+        self._family = family
+        streams = family.parameters.gaussians.shape[1]
+        self._words = np.zeros((MAX_FRAMES, streams), np.int32)
+        self._table: Table | None = None
+
+    def needs(self, gmm: Any) -> Hashable:
+        """Size of the codebook."""
+        return gmm.selection.codewords
+
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Table:
+        """Codebook and table, from the cache or made now (seconds)."""
+        p = self._family.parameters
+        size = gmm.selection.codewords
+        book = codebook_of(p.gaussians, p.identity, size, progress, cancelled)
+
+        def make() -> dict[str, Array]:
+            streams, words, dim = book.words.shape
+            table = np.empty((streams, words, p.n_senones), np.float32)
+            for s in range(streams):
+                for at in range(0, words, MAX_FRAMES):
+                    if cancelled():
+                        raise Cancelled
+                    progress("scoring the codewords", (s + at / words) / streams)
+                    some = book.words[s, at : at + MAX_FRAMES]
+                    x = np.ones((len(some), 1, 2 * dim + 1), np.float32)
+                    x[:, 0, :dim], x[:, 0, dim : 2 * dim] = some**2, some
+                    self._stream(s, x, table[s, at : at + MAX_FRAMES])
+            return {"scores": table}
+
+        return Table(book, kept.kept("table", (p.identity, book.size), make)["scores"])
+
+    def _stream(self, s: int, x: Array, scores: Array) -> None:
+        """Fill `scores` f32 [n, senones] of stream s alone from `x` f32 [n, 1, 2·D + 1]."""
+        raise NotImplementedError
+
+    def configure(self, gmm: Any, prepared: Any = None) -> None:
+        """Take over the table."""
+        self._table = prepared
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Look up in an empty table."""
+        lookup(np.zeros((1, 1, scores.shape[1]), np.float32), self._words[:1, :1], scores[:1])
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]; there is too little to do for more threads than one."""
+        assert self._table is not None
+        words = self._words[: len(features)]
+        self._table.codebook.nearest(self._family.expand(features), words)
+        meter.done(QUANTISE, words.size * self._table.codebook.size)
+        lookup(self._table.scores, words, scores)
+        meter.done(LOOKUP, words.shape[1] * scores.size, scores.size)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames: a number read and added per lookup."""
+        assert self._table is not None
+        result = Linear(per_work=(float(FLOAT), float(FLOAT), 0.0))
+        return {
+            QUANTISE: self._table.codebook.cost(False, frames),
+            LOOKUP: Cost(
+                operations={"fma": Linear(per_work=(1.0, 0.0, 0.0))},
+                bytes_min=result,
+                bytes_max=Linear(per_work=(float(FLOAT), 2.0 * FLOAT, 0.0)),
+                working_set_bytes=float(self._table.scores.nbytes),
+            ),
+            WAIT_STAGE: Cost(unmodelled=WAITS),
+        }
+
+
+class Continuous(_Lookup):
+    """The table of a continuous model."""
+
+    _family: ContinuousGmm
+
+    def _stream(self, s: int, x: Array, scores: Array) -> None:
+        p = self._family.parameters
+        gaussians = np.ascontiguousarray(p.gaussians[:, s : s + 1])
+        tile = np.empty((MAX_FRAMES, p.n_components * LANES), np.float32)
+        sums = np.empty((2, MAX_FRAMES, LANES), np.float32)
+        kernels.dense(x, gaussians, tile, sums, scores, 0, p.n_groups, False)
+
+
+class Tied(_Lookup):
+    """The table of a tied-mixture model."""
+
+    _family: Gmm
+
+    def _stream(self, s: int, x: Array, scores: Array) -> None:
+        p = self._family.parameters
+        for book in range(p.n_codebooks):
+            panels = p.gaussians[book, s].swapaxes(0, 1).reshape(x.shape[2], -1)
+            g = x[:, 0] @ panels
+            best = g.max(axis=1, keepdims=True)
+            begin, end = (STREAMS * p.padded_densities * int(at) for at in p.start[book:][:2])
+            weights = p.weights[begin:end].reshape(-1, STREAMS, p.padded_densities, LANES)[:, s]
+            # An exponential below float32's smallest is nothing beside the best one's.
+            density = np.exp(np.maximum(g - best, np.float32(-87.0)))
+            mixed = np.log(density @ weights.swapaxes(0, 1).reshape(p.padded_densities, -1)) + best
+            mine = np.flatnonzero(p.book_of_senone == book)
+            scores[:, mine] = mixed[:, p.column_of_senone[mine] - int(p.start[book])]
+
+
+@njit(nogil=True, cache=True)
+def lookup(table: Array, words: Array, scores: Array) -> None:
+    """scores[t] = Σ over streams table[s, words[t, s]]."""
+    for t in range(words.shape[0]):
+        row = scores[t]
+        row[:] = table[0, words[t, 0]]
+        for s in range(1, words.shape[1]):
+            more = table[s, words[t, s]]
+            for i in range(len(row)):
+                row[i] += more[i]

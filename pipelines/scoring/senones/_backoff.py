@@ -1,0 +1,141 @@
+"""Choosing senones by the score of their context-independent parents: what `ci` and `asked-ci` share.
+
+Layer 2 of Chan, Ravishankar and Rudnicky (2004) as Sphinx-3 does it (`approx_cont_mgau.c`): all
+context-independent senones are scored first; a context-dependent one is computed only if its parent's score
+is at least the best parent's minus `ci_beam`; the others get the parent's score. `ci_cap` (`maxcdsenpf`)
+tightens the beam: parents are taken in order of their scores for as long as their children together do not
+exceed it. Sphinx-3's other way of backing off, by the best Gaussian of the frame before, is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.senones import Parents, Source
+from profiler.spans import Cost, Linear
+
+STAGE = "score.backoff"
+FLOAT = 4.0
+INDEX = 12.0
+"""Bytes of a senone's number, of its parent's and of a place in the list."""
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def passing(
+    ci_scores: Array, wanted: Array, parent: Array, beam: float, cap: int, children: Array
+) -> float:
+    """The score that a parent needs for its children among `wanted` to be computed.
+
+    `ci_scores` f32 [n_ci] by place; `parent` int32 [n_senones]; `children` int64 [n_ci] is workspace. Senones
+    that are parents themselves are never counted: they are always computed.
+    """
+    bound = ci_scores.max() - beam
+    if cap <= 0:
+        return bound
+    children[:] = 0
+    for senone in wanted:
+        children[parent[senone]] += 1
+    total = 0
+    for place in np.argsort(-ci_scores):
+        if ci_scores[place] < bound:
+            break
+        total += children[place]
+        if total > cap:
+            # Everything better than this one passes; of equal scores none does.
+            limit = ci_scores[place]
+            bound = np.inf
+            for score in ci_scores:
+                if score > limit:
+                    bound = min(bound, score)
+            break
+    return bound
+
+
+@njit(nogil=True, cache=True)
+def choose(
+    wanted: Array, ci: Array, parent: Array, row: Array, bound: float, chosen: Array, scores: Array
+) -> int:
+    """Back off to the parent's score where it is below `bound`; returns how many were put into `chosen`.
+
+    `row` f32 [n_senones] holds the scores of the context-independent senones; `scores` f32 [n_senones] gets
+    theirs too, where they are wanted.
+    """
+    n = 0
+    for senone in wanted:
+        of = ci[parent[senone]]
+        if of == senone or row[of] < bound:
+            scores[senone] = row[of]
+        else:
+            chosen[n] = senone
+            n += 1
+    return n
+
+
+class ByParent:
+    """Computes the senones whose parents score well; the others get their parent's score."""
+
+    stages: Mapping[str, tuple[str, ...]] = {STAGE: ("decided", "backed_off")}
+    lazy = False
+
+    def __init__(self, n_senones: int, parents: Parents) -> None:
+        self._parents = parents
+        self._all = np.arange(n_senones)
+        self._is_child = np.ones(n_senones, np.bool_)
+        self._is_child[parents.ci] = False
+        self._chosen = np.empty(n_senones, np.int64)
+        self._children = np.empty(len(parents.ci), np.int64)
+        self._rows = np.empty((0, n_senones), np.float32)
+        self._source: Source
+
+    def configure(self, gmm: Any, source: Source) -> None:
+        """Take over beam and cap, and work on `source`."""
+        self._source = source
+        self._beam, self._cap = float(gmm.ci_beam), int(gmm.ci_cap)
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        self.begin(features, meter)
+        for t in range(len(features)):
+            self.frame(t, self._all, scores, meter)
+
+    def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
+        """A block begins: the context-independent senones of all its frames."""
+        n = len(features)
+        if len(self._rows) < n:
+            self._rows = np.empty((n, len(self._all)), np.float32)
+        self._source.begin_some(features, meter)
+        self._source.score_some(0, n, self._parents.ci, self._rows, meter)
+
+    def frame(self, t: int, senones: Array, scores: Array, meter: Meter) -> None:
+        """Give the `senones` of frame t their scores."""
+        ci, parent, row = self._parents.ci, self._parents.of, self._rows[t]
+        children = senones[self._is_child[senones]] if self._cap else senones
+        bound = passing(row[ci], children, parent, self._beam, self._cap, self._children)
+        n = choose(senones, ci, parent, row, bound, self._chosen, scores[t])
+        meter.done(STAGE, len(senones), len(senones) - n)
+        if n:
+            self._source.score_some(t, t + 1, self._chosen[:n], scores, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Those of the layers below, and the decision."""
+        return self._source.costs_of_some(frames) | {STAGE: self._cost()}
+
+    def _cost(self) -> Cost:
+        """A comparison of each senone's parent; its number and its score written, or its place kept.
+
+        At most with a line read for every score written, and another pass that counts for the cap.
+        """
+        n = len(self._all)
+        return Cost(
+            operations={"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
+            bytes_min=Linear(per_work=(INDEX, FLOAT, 0.0)),
+            bytes_max=Linear(per_work=(3 * INDEX, 2 * FLOAT, 0.0)),
+            working_set_bytes=n * (INDEX + 2 * FLOAT),
+        )

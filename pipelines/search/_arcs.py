@@ -1,0 +1,111 @@
+"""Compiled loops over the states and arcs of transducers of millions of arcs.
+
+Shapes: n states, m arcs; `first` int64 [n + 1] are offsets into the arcs, `body` int32 words of an
+OpenFst vector file: per state its final weight, its number of arcs (64 bits) and four words per arc.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+Weights = NDArray[np.float32]
+
+
+@numba.njit(cache=True, nogil=True)
+def sort_by_source(
+    source: NDArray[np.int64], first: Offsets, order: NDArray[np.int64]
+) -> None:  # pragma: no cover - compiled
+    """Fill `first` and the stable order of the arcs by `source`: a counting sort."""
+    for arc in range(len(source)):
+        first[source[arc] + 1] += 1
+    for state in range(len(first) - 1):
+        first[state + 1] += first[state]
+    place = first[:-1].copy()
+    for arc in range(len(source)):
+        order[place[source[arc]]] = arc
+        place[source[arc]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def count(body: Words, first: Offsets) -> int:  # pragma: no cover - compiled
+    """Fill `first` by walking the states of `body`; returns the words walked, -1 on nonsense."""
+    at = 0
+    for state in range(len(first) - 1):
+        if at + 3 > len(body):
+            return -1
+        arcs = body[at + 1]
+        at += 3 + 4 * arcs
+        if arcs < 0 or at > len(body):
+            return -1
+        first[state + 1] = first[state] + arcs
+    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def unpack(
+    body: Words,
+    first: Offsets,
+    final: Words,
+    ilabel: Words,
+    olabel: Words,
+    weight: Words,
+    target: Words,
+) -> None:  # pragma: no cover - compiled
+    """Words of a file that `count` went through into arrays; weights as the bits of floats."""
+    at = 0
+    for state in range(len(first) - 1):
+        final[state] = body[at]
+        at += 3
+        for arc in range(first[state], first[state + 1]):
+            ilabel[arc] = body[at]
+            olabel[arc] = body[at + 1]
+            weight[arc] = body[at + 2]
+            target[arc] = body[at + 3]
+            at += 4
+
+
+@numba.njit(cache=True, nogil=True)
+def pack(
+    first: Offsets,
+    final: Words,
+    ilabel: Words,
+    olabel: Words,
+    weight: Words,
+    target: Words,
+    body: Words,
+) -> None:  # pragma: no cover - compiled
+    """The reverse of `unpack`."""
+    at = 0
+    for state in range(len(first) - 1):
+        body[at] = final[state]
+        body[at + 1] = first[state + 1] - first[state]
+        body[at + 2] = 0
+        at += 3
+        for arc in range(first[state], first[state + 1]):
+            body[at] = ilabel[arc]
+            body[at + 1] = olabel[arc]
+            body[at + 2] = weight[arc]
+            body[at + 3] = target[arc]
+            at += 4
+
+
+@numba.njit(cache=True, nogil=True)
+def reach(
+    first: Offsets, target: Words, start: int, reached: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    """Mark the states that paths from `start` come to."""
+    stack = np.empty(len(reached), dtype=np.int64)
+    stack[0], depth = start, 1
+    reached[start] = True
+    while depth:
+        depth -= 1
+        state = stack[depth]
+        for arc in range(first[state], first[state + 1]):
+            if not reached[target[arc]]:
+                reached[target[arc]] = True
+                stack[depth] = target[arc]
+                depth += 1

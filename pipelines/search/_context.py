@@ -1,0 +1,115 @@
+"""Compiled loops that give every phone of a transducer its neighbours; see `context.expand`.
+
+A place is a pair of a state of the given transducer and a number `held` that says which phone is
+pending there and in which left context; `key` = state * span + held. Places are numbered in the
+order in which they are found, so that the arcs of one follow those of the one before.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+_EMPTY = -1
+_FIRST_TABLE = 1 << 12
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _slot(table: NDArray[np.int64], keys: NDArray[np.int64], key: int) -> int:
+    """Where the place with `key` is, or should be put, in a table of a power of 2 entries."""
+    mask = len(table) - 1
+    # Fibonacci hashing (Knuth 6.4): 2^64 / golden ratio.
+    at = (np.int64(np.uint64(key) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20))) & mask
+    while table[at] != _EMPTY and keys[table[at]] != key:
+        at = (at + 1) & mask
+    return int(at)
+
+
+@numba.njit(cache=True, nogil=True)
+def find_places(
+    first: NDArray[np.int64],
+    ilabel: NDArray[np.int32],
+    target: NDArray[np.int32],
+    start: int,
+    base: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    span: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
+    """Keys of all places that are reached from the start, and the table that finds them.
+
+    `base` [labels]: base phone of an input label, -1 for a disambiguation symbol; `onward`
+    [labels, span]: what is held after a phone's label where something else was held before.
+    """
+    keys = np.empty(_FIRST_TABLE, dtype=np.int64)
+    table = np.full(_FIRST_TABLE * 4, _EMPTY, dtype=np.int64)
+    keys[0] = start * span + span - 1
+    table[_slot(table, keys, keys[0])] = 0
+    n, place = 1, 0
+    while place < n:
+        state, held = keys[place] // span, keys[place] % span
+        for arc in range(first[state], first[state + 1]):
+            label = ilabel[arc]
+            after = held if base[label] < 0 else onward[label, held]
+            key = target[arc] * span + after
+            at = _slot(table, keys, key)
+            if table[at] == _EMPTY:
+                if n == len(keys):
+                    larger = np.empty(2 * n, dtype=np.int64)
+                    larger[:n] = keys
+                    keys = larger
+                    table = np.full(len(table) * 2, _EMPTY, dtype=np.int64)
+                    for old in range(n):
+                        table[_slot(table, keys, keys[old])] = old
+                    at = _slot(table, keys, key)
+                keys[n] = key
+                table[at] = n
+                n += 1
+        place += 1
+    return keys[:n].copy(), table
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_arcs(
+    keys: NDArray[np.int64],
+    table: NDArray[np.int64],
+    first: NDArray[np.int64],
+    ilabel: NDArray[np.int32],
+    target: NDArray[np.int32],
+    is_final: NDArray[np.bool_],
+    base: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    said: NDArray[np.int32],
+    silence: int,
+    symbol: NDArray[np.int32],
+    new_first: NDArray[np.int64],
+    new_label: NDArray[np.int32],
+    new_target: NDArray[np.int32],
+    came_from: NDArray[np.int64],
+) -> None:  # pragma: no cover - compiled
+    """The arcs of all places, in their order; the last place of `new_first` is the common end.
+
+    `said` [span, phones]: label of what is held when that phone follows; `symbol` [labels]: label
+    of a disambiguation symbol. `came_from`: the given arc of each new one, -1 - state for the arc
+    from a final state to the end.
+    """
+    span = len(said)
+    at = 0
+    for place in range(len(keys)):
+        new_first[place] = at
+        state, held = keys[place] // span, keys[place] % span
+        for arc in range(first[state], first[state + 1]):
+            label = ilabel[arc]
+            if base[label] < 0:
+                new_label[at], after = symbol[label], held
+            else:
+                new_label[at], after = said[held, base[label]], onward[label, held]
+            new_target[at] = table[_slot(table, keys, target[arc] * span + after)]
+            came_from[at] = arc
+            at += 1
+        if is_final[state]:
+            new_label[at] = said[held, silence]
+            new_target[at] = len(keys)
+            came_from[at] = -1 - state
+            at += 1
+    new_first[len(keys)] = new_first[len(keys) + 1] = at

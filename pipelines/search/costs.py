@@ -1,0 +1,104 @@
+"""Cost laws of the search's stages: operations and bytes per token, arc and entry, from the kernels' source.
+
+Which record comes next is known only from the one before, so that all of them are scattered.
+"""
+
+from __future__ import annotations
+
+from pipelines.search.wfst import ARC, STATE, Graph
+from profiler.spans import Cost, Linear
+
+TOKEN_BYTES = 32.0
+"""Of a token: eight fields of 4 bytes, see `_kernels`."""
+LISTED_BYTES = 28.0
+"""Of a listed emitting arc: seven fields of 4 bytes."""
+LISTED_EPSILON_BYTES = 24.0
+"""Of a listed epsilon arc: six fields of 4 bytes."""
+ENTRY_BYTES = 12.0
+"""Of an entry of the history: previous entry, arc, frame."""
+CONTENDER_BYTES = 12.0
+"""Of a way into a token, while the lattice is recorded: cost, entry, next."""
+LINE_BYTES = 64.0
+"""A cache line: what an access to a scattered record moves."""
+BACKTRACE_OPERATIONS = 6.0
+"""Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
+
+
+def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
+    """Laws by stage, for at most `max_active` tokens over `graph`.
+
+    emit: a token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2
+    comparisons; least bytes are the fields read (a token's cost, loop and fate 20, an arc's source,
+    label, weight and total 16); most are all fields read and written, with a cache line for the slot
+    of an arc's target and one for the token there. epsilon: an addition and a comparison per arc, a
+    line for its slot. prune: 4 comparisons and a subtraction per token; most bytes with the lists
+    closed up, and a token's state and arcs fetched. ask: a store for an arc, a list entry for a
+    senone. lattice: an addition and 2 comparisons for each way into a token. backtrace: the entries of
+    the path that were followed; making words of them is Python and in no count.
+    """
+    senones = graph.n_senones
+    states = min(2.0 * max_active, float(graph.n_states))
+    arcs = states * len(graph.arcs) / max(graph.n_states, 1)
+    # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
+    touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
+    degree = len(graph.arcs) / max(graph.n_states, 1)
+    return {
+        "search.emit": Cost(
+            {
+                "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
+                "fma": Linear(per_frame=1.0 * senones),
+            },
+            Linear(per_frame=4.0 * senones, per_work=(20.0, 16.0, 0.0)),
+            Linear(
+                per_frame=12.0 * senones,
+                per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0),
+            ),
+            touched,
+            scattered=True,
+        ),
+        "search.epsilon": Cost(
+            {"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
+            Linear(per_work=(12.0, 0.0, 0.0)),
+            Linear(per_work=(LISTED_EPSILON_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
+            touched,
+            scattered=True,
+        ),
+        "search.prune": Cost(
+            {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
+            Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
+            Linear(
+                per_work=(
+                    2 * TOKEN_BYTES
+                    + STATE.itemsize
+                    + ENTRY_BYTES
+                    + 2 * LINE_BYTES
+                    + 2 * degree * (LISTED_BYTES + ARC.itemsize),
+                    0.0,
+                    0.0,
+                )
+            ),
+            touched,
+            scattered=True,
+        ),
+        "search.ask": Cost(
+            {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
+            Linear(per_frame=1.0 * senones, per_work=(12.0, 8.0, 0.0)),
+            Linear(per_frame=3.0 * senones, per_work=(12.0 + LINE_BYTES, 24.0, 0.0)),
+            touched,
+            scattered=True,
+        ),
+        "search.lattice": Cost(
+            {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
+            Linear(per_work=(CONTENDER_BYTES + 16.0, 0.0, 0.0)),
+            Linear(per_work=(2 * CONTENDER_BYTES + ENTRY_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
+            touched + history_bytes,
+            scattered=True,
+        ),
+        "search.backtrace": Cost(
+            {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
+            Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
+            Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
+            history_bytes + graph.n_bytes,
+            scattered=True,
+        ),
+    }

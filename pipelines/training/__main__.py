@@ -1,0 +1,209 @@
+"""Train the nets that the program scores with.
+
+    python -m pipelines.training prepare --human FOLDER/*.flac      features of flite's voices and of recordings
+    python -m pipelines.training train base --minutes 60            a net; goes on where it was stopped
+    python -m pipelines.training export base                        its weights and card, for `dnn.net=base`
+    python -m pipelines.training evaluate base --audio FOLDER --transcripts FOLDER/transcripts.tsv
+    python -m pipelines.training recipes                            what there is to train, and how far it is
+
+Data and checkpoints lie in the cache folder, under `training`. Everything may be interrupted (Ctrl-C, SIGTERM)
+and started again. Never give `prepare` recordings that are tested on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipelines.models import sphinx
+from pipelines.training import data, recipes
+from pipelines.training.speech import SENTENCES, CorpusError
+from profiler.errors import BadInput
+from profiler.paths import cache_dir
+
+SHOWN_EVERY_S = 1.0
+SHOWN_EVERY_S_IN_A_FILE = 60.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line says; 2 with one sentence where that cannot be."""
+    given = _parser().parse_args(arguments)
+    try:
+        given.verb(given)
+    except (BadInput, OSError) as error:
+        sys.stderr.write(f"\n{error}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+
+    def verb(name: str, function: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=function.__doc__, description=function.__doc__)
+        made.set_defaults(verb=function)
+        return made
+
+    made = verb("prepare", prepare)
+    defaults = data.DataRecipe()
+    made.add_argument("--text", type=Path, default=SENTENCES, help="sentences, one per line")
+    made.add_argument(
+        "--human",
+        nargs="*",
+        default=(),
+        metavar="FILE",
+        help="recordings without transcripts; the last is held out",
+    )
+    made.add_argument("--passes", type=int, default=defaults.passes, help="of each sentence")
+    made.add_argument(
+        "--human-passes", type=int, default=defaults.human_passes, help="of each recording"
+    )
+    made.add_argument(
+        "--labels",
+        action="store_true",
+        help="align what was spoken with its words, for hard labels",
+    )
+    made = verb("train", train)
+    made.add_argument("name", help="of a recipe")
+    made.add_argument("--data", type=Path, help="folder of shards (default: the newest)")
+    made.add_argument("--minutes", type=float, help="stop after so long, to go on another time")
+    made.add_argument("--threads", type=int, default=1)
+    made.add_argument("--device", default="cpu", help="cpu, cuda, …, as torch calls it")
+    made = verb("export", export)
+    made.add_argument("name", help="of a recipe")
+    made.add_argument("--to", type=Path, help="folder (default: where the program looks)")
+    made = verb("evaluate", evaluate)
+    made.add_argument("name", help="of an exported net, or the path of one")
+    made.add_argument("--audio", nargs="+", required=True)
+    made.add_argument("--transcripts")
+    made.add_argument(
+        "--note", metavar="NAME", help="write the result into the net's card, as NAME"
+    )
+    verb("recipes", show)
+    return parser
+
+
+def prepare(given: argparse.Namespace) -> None:
+    """Make the shards of training data and print their folder."""
+    recipe = data.DataRecipe(
+        text=str(given.text),
+        passes=given.passes,
+        human=tuple(given.human),
+        human_passes=given.human_passes,
+    )
+    folder = cache_dir("training", f"data-{recipe.digest}")
+    model = sphinx.load(sphinx.default_directory())
+    data.prepare(recipe, folder, model.feat_params, _Shown())
+    if given.labels:
+        from pipelines.training import labels
+
+        labels.prepare(recipe, folder, model, _Shown())
+    sys.stdout.write(f"{folder}\n")
+
+
+def train(given: argparse.Namespace) -> None:
+    """Train the net of a recipe, or go on with it."""
+    import torch
+
+    from pipelines.training.train import begin
+
+    torch.set_num_threads(given.threads)
+    trainer = begin(
+        recipes.find(given.name), given.data or _newest_data(), torch.device(given.device)
+    )
+    stop = _Stop(given.minutes)
+    trainer.run(stop, _Shown())
+    place, recipe = trainer.place, trainer.recipe
+    state = "finished" if trainer.finished else f"stopped at {place.frames} of {recipe.frames}"
+    sys.stdout.write(
+        f"{recipe.name}: {state} frames, {place.seconds / 60:.1f} min; {trainer.folder}\n"
+    )
+
+
+def export(given: argparse.Namespace) -> None:
+    """Write a trained net in the form that the program reads, fp16 with a card."""
+    from pipelines.training.export import export as write
+
+    sys.stdout.write(f"{write(recipes.find(given.name), given.to)}\n")
+
+
+def evaluate(given: argparse.Namespace) -> None:
+    """Decode with a net and with the mixtures that taught it, and print the word errors of both."""
+    from pipelines.training.evaluate import note, word_errors
+
+    counts = word_errors(given.name, given.audio, given.transcripts, _Shown())
+    for name, count in counts.items():
+        sys.stdout.write(
+            f"{name}: {count.errors} errors in {count.reference_words} words ({count.rate:.3f})\n"
+        )
+    if given.note:
+        note(given.name, given.note, counts)
+
+
+def show(_: argparse.Namespace) -> None:
+    """List the recipes, and how far each net is."""
+    for recipe in recipes.RECIPES.values():
+        log = cache_dir("training") / recipe.name / "log.jsonl"
+        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        last: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+        state = (
+            f"{last['frames']} frames, divergence on held-out frames {last['held_out']:.4f}"
+            if last
+            else "not begun"
+        )
+        sys.stdout.write(f"{recipe.name}: {recipe.title}; {recipe.frames} frames; {state}\n")
+
+
+def _newest_data() -> Path:
+    found = sorted(cache_dir("training").glob("data-*"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise CorpusError("There is no training data yet; `prepare` makes it.")
+    return found[-1]
+
+
+class _Stop:
+    """Whether to stop: the time is up, or somebody asked for it."""
+
+    def __init__(self, minutes: float | None) -> None:
+        self._end = None if minutes is None else time.monotonic() + 60 * minutes
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
+
+    def __call__(self) -> bool:
+        return self._asked or (self._end is not None and time.monotonic() >= self._end)
+
+
+class _Shown:
+    """Progress on one line of a terminal, or a line a minute in a file."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._due = 0.0
+
+    def __call__(self, what: str, part: float | None) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + (SHOWN_EVERY_S if self._terminal else SHOWN_EVERY_S_IN_A_FILE)
+        text = what if part is None else f"{100 * part:5.1f} % {what}"
+        sys.stderr.write(f"\r\033[K{text}" if self._terminal else f"{text}\n")
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

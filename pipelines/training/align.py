@@ -1,0 +1,255 @@
+"""Forced alignment: which senone each frame of an utterance belongs to, when its words are known.
+
+The transcript becomes one linear HMM of triphones, with all pronunciations of each word as alternatives and a
+silence that may stand before, between and after words; contexts reach across words, as in the search graph. The
+Viterbi path through it (Rabiner 1989) is exact: a transcript has some hundred states, and none is pruned.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.models.dictionary import Dictionary
+from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
+from profiler.errors import BadInput
+
+Array = np.ndarray[Any, Any]
+
+SILENT = -1  # number of the word to which a frame of silence belongs
+NEVER = np.float32(-1e30)
+
+
+class AlignmentError(BadInput):
+    """An utterance that cannot be aligned with its words, in one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The HMM of one transcript: three states per unit (a phone in its context), in order of time.
+
+    Per state: `senone` int32, `stay` and `leave` f32, log probabilities of its two transitions. Units that may
+    come before unit u: `before[first[u] : first[u + 1]]`. Per unit: `phone` and `word` int32 (SILENT for
+    silence), `begins` and `ends` bool, whether an utterance may begin or end with it.
+    """
+
+    senone: Array
+    stay: Array
+    leave: Array
+    before: Array
+    first: Array
+    phone: Array
+    word: Array
+    begins: Array
+    ends: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Per frame int32: `senones`, CI `phones`, and the number of the `words` in the transcript (SILENT: none).
+
+    `score`: log-likelihood of the path, nat, transitions included.
+    """
+
+    senones: Array
+    phones: Array
+    words: Array
+    score: float
+
+
+class Aligner:
+    """Aligns utterances with their words, by one acoustic model's definition and one dictionary."""
+
+    def __init__(self, definition: ModelDefinition, transitions: Array, words: Dictionary) -> None:
+        """`transitions` f32 [matrices, 3, 4], probabilities."""
+        self._definition = definition
+        self._words = words
+        self._phones = {name: number for number, name in enumerate(definition.phones)}
+        with np.errstate(divide="ignore"):
+            log = np.maximum(np.log(transitions), NEVER).astype(np.float32)
+        states = np.arange(STATES)
+        self._stay, self._leave = log[:, states, states], log[:, states, states + 1]
+
+    def align(self, scores: Array, words: Sequence[str]) -> Alignment:
+        """Align `scores` f32 [frames, senones], log-likelihoods in nat, with `words`.
+
+        AlignmentError when a word has no pronunciation or the utterance is too short for its words.
+        """
+        line = self.line(words)
+        path = np.empty(len(scores), np.int32)
+        score = _viterbi(
+            np.ascontiguousarray(scores, np.float32),
+            line.senone,
+            line.stay,
+            line.leave,
+            line.before,
+            line.first,
+            line.begins,
+            line.ends,
+            path,
+        )
+        if score <= NEVER / 2:
+            raise AlignmentError(
+                f"{len(scores)} frames are too few for the {len(words)} words of the transcript."
+            )
+        units = path // STATES
+        return Alignment(line.senone[path], line.phone[units], line.word[units], float(score))
+
+    def line(self, words: Sequence[str]) -> Line:
+        """The HMM of a transcript; AlignmentError for a word without a pronunciation."""
+        built = _Builder(self._definition)
+        built.words([self._pronunciations(word) for word in words])
+        phones = np.array([unit[0] for unit in built.units], np.int32)
+        ssids = np.array([unit[1] for unit in built.units])
+        tmats = self._definition.tmats[phones]
+        first = np.concatenate([[0], np.cumsum([len(b) for b in built.before])])
+        return Line(
+            senone=self._definition.sseq[ssids].astype(np.int32).ravel(),
+            stay=self._stay[tmats].ravel(),
+            leave=self._leave[tmats].ravel(),
+            before=np.array([u for b in built.before for u in b], np.int32),
+            first=first.astype(np.int32),
+            phone=phones,
+            word=np.array([unit[2] for unit in built.units], np.int32),
+            begins=np.array(built.begins, np.bool_),
+            ends=np.array(built.ends, np.bool_),
+        )
+
+    def _pronunciations(self, word: str) -> list[tuple[int, ...]]:
+        known = self._phones
+        prons = self._words.pronunciations.get(word, ())
+        usable = [tuple(known[p] for p in pron) for pron in prons if known.keys() >= set(pron)]
+        if not usable:
+            raise AlignmentError(f"The dictionary has no pronunciation of '{word}' for this model.")
+        return usable
+
+
+class _Builder:
+    """Puts units one after another; contexts across words make copies of the outer phones."""
+
+    def __init__(self, definition: ModelDefinition) -> None:
+        self._definition = definition
+        self._silence = definition.silence
+        self.units: list[tuple[int, int, int]] = []  # phone, state sequence, word
+        self.before: list[list[int]] = []
+        self.begins: list[bool] = []
+        self.ends: list[bool] = []
+
+    def words(self, choices: list[list[tuple[int, ...]]]) -> None:
+        """All words, each with its pronunciations, and the silences about them."""
+        silence = self._silence
+        # Units that end what came before, by (last phone, right context that they expect).
+        open_ends: dict[tuple[int, int], list[int]] = {}
+        pause = self._unit(silence, self._definition.ci_ssid(silence), SILENT, [])
+        self.begins[pause] = True
+        for number, prons in enumerate(choices):
+            following = choices[number + 1] if number + 1 < len(choices) else []
+            rights = sorted({silence, *(pron[0] for pron in following)})
+            ended: dict[tuple[int, int], list[int]] = defaultdict(list)
+            for pron in dict.fromkeys(prons):
+                entries = {silence: [pause]}
+                for (last, right), units in open_ends.items():
+                    if right == pron[0]:
+                        entries.setdefault(last, []).extend(units)
+                for right, units in self._word(pron, number, entries, rights):
+                    ended[pron[-1], right] += units
+            into_pause = [u for (_, right), us in ended.items() if right == silence for u in us]
+            pause = self._unit(silence, self._definition.ci_ssid(silence), SILENT, into_pause)
+            open_ends = ended
+        self.ends[pause] = True
+        for units in open_ends.values():
+            for unit in units:
+                self.ends[unit] = True
+
+    def _word(
+        self, pron: tuple[int, ...], number: int, entries: dict[int, list[int]], rights: list[int]
+    ) -> list[tuple[int, list[int]]]:
+        """Units of one pronunciation after `entries` (left context → units); its ends by right context."""
+        if len(pron) == 1:
+            return [
+                (
+                    right,
+                    [
+                        self._phone(pron[0], left, right, SINGLE, number, before)
+                        for left, before in entries.items()
+                    ],
+                )
+                for right in rights
+            ]
+        units = [
+            self._phone(pron[0], left, pron[1], BEGIN, number, before)
+            for left, before in entries.items()
+        ]
+        for left, phone, right in zip(pron, pron[1:], pron[2:], strict=False):
+            units = [self._phone(phone, left, right, INTERNAL, number, units)]
+        last, left = pron[-1], pron[-2]
+        return [(right, [self._phone(last, left, right, END, number, units)]) for right in rights]
+
+    def _phone(
+        self, phone: int, left: int, right: int, position: int, number: int, before: list[int]
+    ) -> int:
+        unit = self._unit(
+            phone, self._definition.triphone(phone, left, right, position), number, before
+        )
+        self.begins[unit] = number == 0 and position in (BEGIN, SINGLE)
+        return unit
+
+    def _unit(self, phone: int, ssid: int, word: int, before: list[int]) -> int:
+        self.units.append((phone, ssid, word))
+        self.before.append(before)
+        self.begins.append(False)
+        self.ends.append(False)
+        return len(self.units) - 1
+
+
+@njit(nogil=True, cache=True)
+def _viterbi(
+    scores: Array,
+    senone: Array,
+    stay: Array,
+    leave: Array,
+    before: Array,
+    first: Array,
+    begins: Array,
+    ends: Array,
+    path: Array,
+) -> float:
+    """Fill `path` int32 [frames] with the best state of each frame; returns its log-likelihood."""
+    frames, states = len(scores), len(senone)
+    value = np.full(states, NEVER, np.float32)
+    former = np.empty(states, np.float32)
+    source = np.empty((frames, states), np.int32)
+    for t in range(frames):
+        value, former = former, value
+        for state in range(states):
+            best, origin = former[state] + stay[state], state
+            if state % STATES:
+                other = former[state - 1] + leave[state - 1]
+                if other > best:
+                    best, origin = other, state - 1
+            else:
+                unit = state // STATES
+                if t == 0 and begins[unit]:
+                    best = np.float32(0)
+                for i in range(first[unit], first[unit + 1]):
+                    end = before[i] * STATES + STATES - 1
+                    other = former[end] + leave[end]
+                    if other > best:
+                        best, origin = other, end
+            # Impossible stays impossible, however many frames are added.
+            value[state] = max(best + scores[t, senone[state]], NEVER)
+            source[t, state] = origin
+    best, state = NEVER, 0
+    for unit in range(len(ends)):
+        end = unit * STATES + STATES - 1
+        if ends[unit] and value[end] + leave[end] > best:
+            best, state = value[end] + leave[end], end
+    for t in range(frames - 1, -1, -1):
+        path[t] = state
+        state = source[t, state]
+    return best

@@ -1,0 +1,73 @@
+"""Hard labels: the senone that forced alignment gives each frame of what was spoken from a text.
+
+They lie beside the shards, `labels-0000.safetensors` with `senones` u16 [frames] beside `shard-0000`; frames of
+recordings without a transcript, and of sentences with a word that has no pronunciation, are UNLABELLED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from pipelines.config import Config
+from pipelines.models import dictionary
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import build_scorer
+from pipelines.training import data
+from pipelines.training.align import Aligner, AlignmentError
+from pipelines.training.data import DataRecipe, Progress
+from pipelines.training.speech import CorpusError
+from profiler.spans import NullLane
+
+UNLABELLED = 65_535
+
+
+def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Progress) -> None:
+    """Label the shards of `recipe` in `folder` that have no labels yet, by what the teacher hears."""
+    sources, _ = data.plan(recipe)
+    aligner = Aligner(model.mdef, model.transitions, dictionary.default())
+    scorer = build_scorer(Config(), model)
+    ready = data.shards(folder)
+    for number, shard in enumerate(ready):
+        path = _beside(shard)
+        if path.exists():
+            continue
+        frames = data.read(shard)
+        labels = np.full(len(frames), UNLABELLED, np.uint16)
+        starts = np.concatenate([[0], frames.ends[:-1]])
+        first = number * data.SHARD_UTTERANCES
+        for source, start, end in zip(sources[first:], starts, frames.ends, strict=False):
+            if source.text:
+                clean = frames.clean[start:end].astype(np.float32)
+                try:
+                    found = aligner.align(scorer.score(clean, 0, NullLane()), source.text.split())
+                except AlignmentError:
+                    continue
+                labels[start:end] = found.senones
+            progress(path.stem, (number + start / len(frames)) / len(ready))
+        unfinished = path.with_suffix(".part")
+        save_file({"senones": labels}, unfinished)
+        unfinished.rename(path)
+
+
+def read(shards: Sequence[Path]) -> NDArray[np.uint16]:
+    """The labels of all frames of `shards`; CorpusError where one has none."""
+    parts: list[NDArray[Any]] = []
+    for shard in shards:
+        try:
+            parts.append(load_file(_beside(shard))["senones"])
+        except (OSError, SafetensorError, KeyError):
+            raise CorpusError(
+                f"{shard} has no labels beside it; `prepare --labels` makes them."
+            ) from None
+    return np.concatenate(parts)
+
+
+def _beside(shard: Path) -> Path:
+    return shard.with_name(shard.name.replace("shard-", "labels-"))

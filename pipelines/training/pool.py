@@ -1,0 +1,55 @@
+"""Frames of many shards in memory, taken in random order with their context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.training import data
+from pipelines.training.data import Frames
+
+
+class Pool:
+    """All frames of some shards. Context never reaches into another utterance: its outermost frame repeats."""
+
+    def __init__(self, frames: Frames) -> None:
+        self.frames = frames
+        lengths = np.diff(frames.ends, prepend=0)
+        self._last = np.repeat(frames.ends - 1, lengths)
+        self._first = np.repeat(frames.ends - lengths, lengths)
+
+    @classmethod
+    def of(cls, paths: Sequence[Path]) -> Pool:
+        """The pool of the shards `paths`."""
+        return cls(data.joined([data.read(path) for path in paths]))
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def heard(self, at: NDArray[Any], left: int, right: int) -> NDArray[np.float32]:
+        """What the pupil hears around the frames `at` [n]: f32 [n, left + 1 + right, 39]."""
+        return self._around(self.frames.heard, at, left, right)
+
+    def clean(self, at: NDArray[Any], left: int = 0, right: int = 0) -> NDArray[np.float32]:
+        """What the teacher hears, in the same form."""
+        return self._around(self.frames.clean, at, left, right)
+
+    def later(self, at: NDArray[Any], frames: int) -> NDArray[Any]:
+        """The frames that many after `at`, or the last of the utterance."""
+        return np.minimum(at + frames, self._last[at])
+
+    def _around(
+        self, source: NDArray[Any], at: NDArray[Any], left: int, right: int
+    ) -> NDArray[np.float32]:
+        where = at[:, None] + np.arange(-left, right + 1)
+        where = np.clip(where, self._first[at][:, None], self._last[at][:, None])
+        return source[where].astype(np.float32)
+
+
+def order(frames: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """The order in which an epoch takes the frames."""
+    return np.random.default_rng([seed, epoch]).permutation(frames)

@@ -1,0 +1,288 @@
+"""The training loop: soft targets from a teacher, Adam, checkpoints to go on from.
+
+Minimises the cross-entropy of softmax(teacher / T) and softmax(net / T), T the recipe's temperature
+(Hinton 2015; for acoustic nets Li et al. 2014). The same recipe, data and number of threads give the same
+net, bit for bit, in one go or in many.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+import numpy as np
+import torch
+
+from pipelines.models import nets, sphinx
+from pipelines.models.nets import FORMAT, Card, Layer, Net
+from pipelines.training import checkpoint, data, labels, shrink
+from pipelines.training.checkpoint import Place
+from pipelines.training.data import HELD_OUT, Progress
+from pipelines.training.module import FeedForward
+from pipelines.training.pool import Pool, order
+from pipelines.training.recipes import GMM, NetRecipe, as_dict
+from pipelines.training.speech import CorpusError
+from pipelines.training.teachers import LargerNet, Mixtures, Teacher
+from profiler.paths import cache_dir
+
+CHECKPOINT_S = 120.0
+REPORT_FRAMES = 100_000
+HELD_OUT_FRAMES = 8_192  # a random choice; more moves the figures by less than a percent
+VALIDATION_BATCH = 1_024
+CARD = "card.json"
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a net does at some point of its training."""
+
+    frames: int
+    epoch: int
+    loss: float
+    """What is minimised, over the frames since the last report: Kullback-Leibler divergence from the teacher at
+    the recipe's temperature, or cross-entropy of the labels; nats."""
+    held_out: float
+    """The same on the held-out utterances, unchanged."""
+    same_best: float
+    """Share of the held-out frames where net and teacher have the same best senone."""
+    rate: float
+    seconds: float
+    frames_per_s: float
+    shards: int
+    """Of the data, that the epoch goes over."""
+
+
+def card_for(recipe: NetRecipe, frames: Pool, senones: int) -> Card:
+    """The card of the net that `recipe` describes; the input is normalised as `frames` are spread."""
+    sample = frames.frames.heard.astype(np.float64)
+    layers = [Layer(width) for width in recipe.widths]
+    if recipe.bottleneck:
+        layers.append(Layer(recipe.bottleneck, relu=False))
+    return Card(
+        format=FORMAT,
+        left=recipe.left,
+        right=recipe.right,
+        mean=sample.mean(0).round(5).tolist(),
+        scale=(1 / sample.std(0)).round(6).tolist(),
+        layers=layers,
+        senones=senones,
+        heads=recipe.heads,
+    )
+
+
+def begin(recipe: NetRecipe, shards: Path, device: torch.device) -> Trainer:
+    """A trainer for `recipe` on the data in the folder `shards`, where its last checkpoint was.
+
+    Raises BadInput (one sentence) when the data, the teacher's net or the one to start from are not there.
+    """
+    model = sphinx.load(sphinx.default_directory())
+    folder = cache_dir("training", recipe.name)
+
+    def exported(name: str) -> Net:
+        return nets.load(nets.find(name), model.n_senones)
+
+    first = started(exported(recipe.start), recipe) if recipe.start else None
+    if first is None:
+        held_out = Pool.of([shards / f"{HELD_OUT}.safetensors"])
+        card = card_for(recipe, held_out, model.n_senones)
+    else:
+        card = first.card
+    about = {"data": json.loads((shards / data.RECIPE).read_text(encoding="utf-8"))}
+    card = msgspec.structs.replace(card, about=about)
+    (folder / CARD).write_bytes(msgspec.json.encode(card))
+    teacher: Teacher
+    if recipe.teacher == GMM:
+        teacher = Mixtures(model)
+    else:
+        teacher = LargerNet(exported(recipe.teacher), device)
+    return Trainer(recipe, card, teacher, shards, folder, device, first)
+
+
+def started(net: Net, recipe: NetRecipe) -> Net:
+    """`net` made smaller, or given more heads, as `recipe` says."""
+    if recipe.low_rank:
+        net = shrink.low_rank(net, recipe.low_rank)
+    if recipe.kept:
+        net = shrink.sparse(net, recipe.kept)
+    return shrink.with_heads(net, recipe.heads) if recipe.heads > 1 else net
+
+
+class Trainer:
+    """One net on its way. `folder` holds its checkpoint and its log, and is made when there is none."""
+
+    def __init__(
+        self,
+        recipe: NetRecipe,
+        card: Card,
+        teacher: Teacher,
+        shards: Path,
+        folder: Path,
+        device: torch.device,
+        start: Net | None = None,
+    ) -> None:
+        """`start`: the weights to begin with, unless there is a checkpoint; its zeros stay if the recipe prunes."""
+        self.recipe, self._teacher, self._shards, self.folder = recipe, teacher, shards, folder
+        self.module = FeedForward(card, recipe.seed).to(device)
+        if start is not None:
+            self.module.take(start.tensors)
+        self._adam = torch.optim.Adam(self.module.parameters(), lr=recipe.rate, fused=True)
+        self.place = Place(recipe=as_dict(recipe))
+        folder.mkdir(parents=True, exist_ok=True)
+        self._checkpoint = folder / "checkpoint.safetensors"
+        if self._checkpoint.exists():
+            self.place = checkpoint.load(
+                self._checkpoint, self.module, self._adam, self.place.recipe
+            )
+        self._masks = [
+            (parameter, parameter != 0)
+            for name, parameter in self.module.named_parameters()
+            if recipe.kept and name.endswith(".weight")
+        ]
+        held_out = Pool.of([shards / f"{HELD_OUT}.safetensors"])
+        chosen = order(len(held_out), 0, 0)[:HELD_OUT_FRAMES]
+        self._held_out = held_out, np.sort(chosen)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget of frames is used up."""
+        return self.place.frames >= self.recipe.frames
+
+    def run(self, stopping: Callable[[], bool], progress: Progress) -> None:
+        """Train until the budget is used up or `stopping()`; either way a checkpoint is left."""
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as log:
+            while not self.finished and not stopping():
+                self._epoch(stopping, progress, log)
+        self._save()
+
+    def _epoch(self, stopping: Callable[[], bool], progress: Progress, log: TextIO) -> None:
+        place, batch = self.place, self.recipe.batch
+        ready = data.shards(self._shards)
+        if place.at == 0:
+            place.shards = len(ready)
+        if not ready or len(ready) < place.shards:
+            raise CorpusError(
+                f"{self._shards} holds {len(ready)} shards of training data and "
+                f"{max(place.shards, 1)} are needed; `prepare` makes them."
+            )
+        pool = Pool.of(ready[: place.shards])
+        taken = order(len(pool), self.recipe.seed, place.epoch)
+        if self.recipe.hard:
+            self._take_labels(ready[: place.shards])
+        losses: list[float] = []
+        last, saved = time.monotonic(), time.monotonic()
+        reported, self._reported_s = place.frames, place.seconds
+        while place.at + batch <= len(pool) and not self.finished and not stopping():
+            losses.append(self._step(pool, taken[place.at : place.at + batch]))
+            place.at += batch
+            now = time.monotonic()
+            place.seconds, last = place.seconds + now - last, now
+            progress(
+                f"{self.recipe.name}: epoch {place.epoch}, divergence {losses[-1]:.3f}",
+                place.frames / self.recipe.frames,
+            )
+            if place.frames - reported >= REPORT_FRAMES:
+                self._report(losses, place.frames - reported, log, progress)
+                losses, reported, last = [], place.frames, time.monotonic()
+            if now - saved > CHECKPOINT_S:
+                self._save()
+                saved = last = time.monotonic()
+        if place.at + batch > len(pool):
+            place.epoch, place.at = place.epoch + 1, 0
+
+    def _step(self, pool: Pool, at: np.ndarray[Any, Any]) -> float:
+        recipe, place = self.recipe, self.place
+        for group in self._adam.param_groups:
+            group["lr"] = recipe.rate * self._rate()
+        answers = self.module.answers(self._heard(pool, at))
+        total = torch.zeros(())
+        for head, answer in enumerate(answers):
+            asked = pool.later(at, head)
+            if recipe.hard:
+                wanted = torch.from_numpy(self._labels[asked].astype(np.int64)).to(answer.device)
+                total = total + torch.nn.functional.cross_entropy(
+                    answer + self._log_prior, wanted, ignore_index=labels.UNLABELLED
+                )
+            else:
+                scores = self._teacher.scores(pool, asked).to(answer.device)
+                # Times T the gradient for the logits is of the same size at every temperature.
+                part = divergence(answer, scores, recipe.temperature)
+                total = total + part * recipe.temperature
+        total.backward()
+        self._adam.step()
+        for parameter, mask in self._masks:
+            parameter.data.mul_(mask)
+        self._adam.zero_grad(set_to_none=True)
+        place.step, place.frames = place.step + 1, place.frames + len(at)
+        return float(total.detach()) / len(answers) / (1 if recipe.hard else recipe.temperature)
+
+    def _take_labels(self, shards: Sequence[Path]) -> None:
+        """Labels of the epoch's frames, and how often each senone is among them.
+
+        The prior is added to the logits where the labels are compared, and so is not learnt: what comes out are
+        posteriors under an even prior, as from a teacher.
+        """
+        self._labels = labels.read(shards)
+        known = self._labels[self._labels != labels.UNLABELLED]
+        counts = np.bincount(known, minlength=self.module.card.senones) + 1.0
+        self._log_prior = torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)).to(
+            self.module.mean.device
+        )
+
+    def _heard(self, pool: Pool, at: np.ndarray[Any, Any]) -> torch.Tensor:
+        card = self.module.card
+        return torch.from_numpy(pool.heard(at, card.left, card.right))
+
+    def _rate(self) -> float:
+        done = (self.place.frames + self.recipe.batch) / self.recipe.frames
+        return max(min(done / self.recipe.warm_up, (1 - done) / (1 - self.recipe.warm_up)), 1e-3)
+
+    def _report(self, losses: list[float], frames: int, log: TextIO, progress: Progress) -> None:
+        place = self.place
+        held_out, same_best = self.validate()
+        report = Report(
+            frames=place.frames,
+            epoch=place.epoch,
+            loss=float(np.mean(losses)),
+            held_out=held_out,
+            same_best=same_best,
+            rate=self.recipe.rate * self._rate(),
+            seconds=round(place.seconds, 1),
+            frames_per_s=round(frames / (place.seconds - self._reported_s), 1),
+            shards=place.shards,
+        )
+        self._reported_s = place.seconds
+        log.write(json.dumps(report.__dict__) + "\n")
+        log.flush()
+        progress(
+            f"{self.recipe.name}: held out, divergence {held_out:.4f}, same best {same_best:.3f}",
+            place.frames / self.recipe.frames,
+        )
+
+    @torch.no_grad()
+    def validate(self) -> tuple[float, float]:
+        """Divergence from the teacher on held-out frames at the recipe's temperature; share of equal bests."""
+        pool, chosen = self._held_out
+        total, same = 0.0, 0
+        for first in range(0, len(chosen), VALIDATION_BATCH):
+            at = chosen[first : first + VALIDATION_BATCH]
+            answer = self.module.answers(self._heard(pool, at))[0]
+            scores = self._teacher.scores(pool, at).to(answer.device)
+            total += float(divergence(answer, scores, self.recipe.temperature)) * len(at)
+            same += int((answer.argmax(1) == scores.argmax(1)).sum())
+        return total / len(chosen), same / len(chosen)
+
+    def _save(self) -> None:
+        if self.place.step:
+            checkpoint.save(self._checkpoint, self.module, self._adam, self.place)
+
+
+def divergence(logits: torch.Tensor, scores: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Mean Kullback-Leibler divergence of softmax(logits / T) from softmax(scores / T), nats; both [n, senones]."""
+    wanted = torch.log_softmax(scores / temperature, 1)
+    said = torch.log_softmax(logits / temperature, 1)
+    return torch.nn.functional.kl_div(said, wanted, reduction="batchmean", log_target=True)

@@ -1,0 +1,207 @@
+"""The kernels of continuous-density scoring beside bare matrix products and bare reading, on one core.
+
+    asrscope bench continuous
+    asrscope bench continuous --audio corpus/ --transcripts corpus/transcripts.tsv
+
+For the untied model and the single-stream one (resampled, as made without speech): the product stage beside
+numpy's BLAS, log-sum-exp per Gaussian, bytes read per second at block 1 beside the machine's own reading, what
+it takes to derive the model, and the memory of a process that scores with it. Features are random, since dense
+scoring takes the same time for any; audio and transcripts are not used.
+
+The fairest bare product has the same shapes and the same traffic: one sgemm [n, K] × [K, 16·M] per group of
+senones and stream, each with parameters of its own. That on one such tile again and again shows what the cache
+is worth, and one product over all columns, whose result goes to memory, what the tiles are worth.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pipelines.models import continuous, single_stream, sphinx
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.continuous import kernels, pack
+from pipelines.scoring.continuous.packing import PackedContinuous
+from pipelines.scoring.kernels import expand
+from pipelines.scoring.vector import LANES
+from profiler.machine import _kernels as machine
+
+COMPONENTS = 42
+BLOCKS = (1, 4, 16, 64)
+WANTED_OF_GEMM = 0.8
+PRESETS = ("gmm", "gmm-continuous", "gmm-single-stream")
+WANTED_POINTS = 0.03  # word error rate that untying may cost
+MB = 1e6
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[str, float | None], None]
+
+
+def run(
+    audio: list[str], transcripts: str | None, repeat: int, progress: Progress
+) -> dict[str, Any]:
+    """Measure both models in turns; `ratio` is the bare products' time over ours, untied, block 64."""
+    base = sphinx.load(sphinx.default_directory())
+    rounds = max(repeat, 9)
+    rows, derivation = [], {}
+    with threadpool_limits(1):
+        for name, make in (
+            ("continuous", continuous.untied),
+            ("single-stream", single_stream.resampled),
+        ):
+            progress(f"deriving the {name} model", None)
+            model, seconds = _timed(lambda m=make: m(base, COMPONENTS))
+            packed, packing_s = _timed(lambda m=model: pack(m))
+            derivation[name] = {"found_or_made_s": seconds, "packed_s": packing_s}
+            for n in BLOCKS:
+                progress(f"{name}, blocks of {n}", None)
+                rows.append({"model": name, "block": n, **measure(packed, n, rounds)})
+    dense = next(row for row in rows if row["block"] == 64)
+    agreement = {
+        f"{row['model']}: {WANTED_OF_GEMM:.0%} of bare products at block 64": row["product_of_bare"]
+        >= WANTED_OF_GEMM
+        for row in rows
+        if row["block"] == 64
+    }
+    errors = {}
+    if transcripts:
+        for preset in PRESETS:
+            progress(f"recognising with {preset}", None)
+            errors[preset] = word_errors(preset, audio, transcripts)
+        lost = errors["gmm-continuous"]["wer"] - errors["gmm"]["wer"]
+        agreement[f"untying costs at most {WANTED_POINTS:.0%} more word errors"] = (
+            lost <= WANTED_POINTS
+        )
+    progress("measuring memory", None)
+    return {
+        "peer": "numpy's BLAS, bare products",
+        "ratio": dense["product_of_bare"],
+        "ratio_min": dense["product_of_bare_least"],
+        "ratio_max": dense["product_of_bare_most"],
+        "ratio_meaning": "time of bare products of the same tiles / the stage score.gaussians, untied, block 64",
+        "agreement": agreement,
+        "rows": rows,
+        "derivation": derivation,
+        "word_errors": errors,
+        "peak_memory_mb_over_base": memory_mb(),
+    }
+
+
+def measure(p: PackedContinuous, n: int, rounds: int) -> dict[str, float]:
+    """Ours, bare products and bare reading in turns; least of `rounds` each, ratios as medians of pairs."""
+    chance = np.random.default_rng(0)
+    features = chance.standard_normal((n, p.dim), np.float32)
+    x = np.empty((n, p.n_streams, p.expanded), np.float32)
+    expand(features, p.centre, x)
+    tile = np.empty((max(n, 3), p.n_components * LANES), np.float32)
+    sums = np.empty((2, n, LANES), np.float32)
+    scores = np.empty((n, p.n_senones), np.float32)
+    left = np.ascontiguousarray(x.transpose(1, 0, 2))
+    # The same numbers as one [K, 16·M] matrix per group and stream, row by row, as BLAS wants them.
+    right = p.gaussians.reshape(p.n_groups, p.n_streams, p.expanded, p.n_components * LANES)
+    bare_tile = np.empty((n, p.n_components * LANES), np.float32)
+
+    def ours() -> tuple[int, int]:
+        start = time.perf_counter_ns()
+        lse_ns = kernels.dense(x, p.gaussians, tile, sums, scores, 0, p.n_groups, False)
+        return time.perf_counter_ns() - start - lse_ns, lse_ns
+
+    def bare(group_step: int) -> int:
+        start = time.perf_counter_ns()
+        for group in range(p.n_groups):
+            for stream in range(p.n_streams):
+                np.matmul(left[stream], right[group * group_step, stream], out=bare_tile)
+        return time.perf_counter_ns() - start
+
+    flat = p.gaussians.ravel()
+
+    def read() -> int:
+        start = time.perf_counter_ns()
+        machine.read(flat, 1)
+        return time.perf_counter_ns() - start
+
+    ours()
+    read()
+    taken = [(*ours(), bare(1), bare(0), read()) for _ in range(rounds)]
+    product, lse, same, cached, reading = (list(column) for column in zip(*taken, strict=True))
+    paired = np.array(same) / np.array(product)
+    gaussians = n * p.n_gaussians
+    flops = 2.0 * p.expanded * gaussians
+    return {
+        "us_per_frame": min(a + b for a, b in zip(product, lse, strict=True)) / n / 1e3,
+        "product_gflops": flops / min(product),
+        "bare_gflops": flops / min(same),
+        "bare_in_cache_gflops": flops / min(cached),
+        "product_of_bare": float(np.median(paired)),
+        "product_of_bare_least": float(paired.min()),
+        "product_of_bare_most": float(paired.max()),
+        "product_of_bare_in_cache": float(np.median(cached) / np.median(product)),
+        "lse_ns_per_gaussian": min(lse) / gaussians,
+        "lse_share": float(np.median(lse) / (np.median(lse) + np.median(product))),
+        "read_gbytes_per_s": flat.nbytes / min(product),
+        "machine_reads_gbytes_per_s": flat.nbytes / min(reading),
+    }
+
+
+def word_errors(preset: str, audio: list[str], transcripts: str) -> dict[str, Any]:
+    """Word error rate of a preset, by the command line, and what it was counted over."""
+    command = [sys.executable, "-c", "from app.cli.main import main; main()", "run", "--json"]
+    command += ["--preset", preset, "--set", "block=64", "--no-profile"]
+    command += ["--audio", *audio, "--transcripts", transcripts]
+    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return {key: result[key] for key in ("wer", "wer_errors", "wer_words")}
+
+
+def memory_mb() -> float:
+    """Peak resident MB of a process that derives, packs and scores with the untied model, less imports."""
+    command = [sys.executable, "-m", "tests.bench.continuous"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _score_once(model: AcousticModel) -> None:
+    packed = pack(model)
+    x = np.zeros((64, packed.n_streams, packed.expanded), np.float32)
+    tile = np.empty((64, packed.n_components * LANES), np.float32)
+    scores = np.empty((64, packed.n_senones), np.float32)
+    sums = np.empty((2, 64, LANES), np.float32)
+    kernels.dense(x, packed.gaussians, tile, sums, scores, 0, packed.n_groups, False)
+    # Also the layout for some senones, so that nothing is left out that scoring may need.
+    kernels.some(
+        x[:1],
+        packed.by_senone,
+        np.arange(packed.n_senones),
+        np.empty((64, packed.n_streams, packed.by_senone.shape[2] * LANES), np.float32),
+        scores[:1],
+    )
+
+
+def _peak_mb() -> float:
+    """Most memory that this process has had resident, in MB."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MB
+    # getrusage counts what the parent had when it forked; this does not.
+    peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024 / MB
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    tied = sphinx.load(sphinx.default_directory())
+    before = _peak_mb()
+    _score_once(continuous.untied(tied, COMPONENTS))
+    sys.stdout.write(f"{_peak_mb() - before:.0f}")

@@ -1,0 +1,303 @@
+"""Search graphs: what they cost to build and to load, and what small grammars get wrong.
+
+    asrscope bench graphs
+    asrscope bench graphs --audio FOLDER --transcripts FILE.tsv
+
+Every graph is built by the child process that builds it for a run, whose processor time and largest memory
+the system reports. The peer is Kaldi's recipe step by step in the same library (composition with context,
+determinisation and minimisation after every step) over 1 000 words, in turns with ours. Labelled
+recordings whose words a shipped grammar has are decoded with it; a recording beside a `.tsv` of the
+Free Spoken Digit Dataset's form (start_sample, length, digit) is cut into its digits.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import kaldifst
+import numpy as np
+import soundfile
+
+import assets
+from pipelines import playlist, wer
+from pipelines.config import Config, Graph, assign
+from pipelines.control import Control
+from pipelines.decode import Decoder
+from pipelines.models import sphinx
+from pipelines.models.sphinx import mdef
+from pipelines.models.sphinx.mdef import POSITIONS
+from pipelines.playlist import Item
+from pipelines.recogniser import build
+from pipelines.search import cache, context, lexicon
+from pipelines.search.ngrams import backoff_label
+from pipelines.search.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.recipe import Recipe, recipe_of
+from pipelines.search.sources import source
+from pipelines.search.wfst import Graph as SearchGraph
+from pipelines.search.wfst import load
+from pipelines.unrecorded import Unrecorded
+from profiler.spans import NullLane, Recorder
+
+Progress = Callable[[str, float | None], None]
+
+SHARED = Path(__file__).parents[3] / "shared" / "audio"
+GRAPHS: dict[str, dict[str, Any]] = {
+    "digits": {"grammar": "digits"},
+    "cards": {"grammar": "cards"},
+    "1k unigram": {"vocabulary": 1000, "order": 1},
+    "1k bigram": {"vocabulary": 1000},
+    "5k bigram": {},
+    "5k trigram": {"order": 3},
+    "20k bigram": {"vocabulary": 20_000},
+    "20k trigram": {"vocabulary": 20_000, "order": 3},
+    "20k trigram, 600k + 600k": {
+        "vocabulary": 20_000,
+        "order": 3,
+        "bigrams": 600_000,
+        "trigrams": 600_000,
+    },
+    "all words, bigram": {"vocabulary": 1_000_000},
+}
+PEER = "1k bigram"
+SENTENCES = 20
+EVERY = 5
+"""Of the isolated digits every fifth is decoded: 100 a speaker."""
+
+
+def run(
+    paths: list[str], transcripts: str | None, repeat: int, progress: Progress
+) -> dict[str, Any]:
+    """Build all graphs once, the peer's `repeat` times in turns, and decode what there is."""
+    model = sphinx.load(sphinx.default_directory())
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(dir=cache.folder(), prefix=".build-bench-") as folder:
+        place = Path(folder) / "graph"
+        for name, settings in GRAPHS.items():
+            progress(f"building {name}", len(rows) / len(GRAPHS))
+            rows.append({"graph": name, **built(recipe_of(Graph(**settings), model), place)})
+        # What the peer's steps end with: no self-loops, and of the fillers silence alone.
+        recipe = recipe_of(Graph(**GRAPHS[PEER]), model)
+        recipe = replace(recipe, transition_scale=0.0, filler_probability=0.0)
+        ratios = []
+        for turn in range(repeat):
+            progress("Kaldi's recipe", turn / repeat)
+            theirs, peer = kaldi(recipe)
+            ratios.append(theirs / built(recipe, place)["cpu_s"])
+        apart = disagreement(load(place), peer)
+    progress("decoding", None)
+    rows += list(heard(paths, transcripts, progress))
+    return {
+        "peer": f"Kaldi's recipe in kaldifst, {PEER}",
+        "ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "ratio_meaning": "processor time of Kaldi's steps / of ours, whole child process",
+        "agreement": {
+            f"largest difference in cost over {SENTENCES} random sentences, nat": apart,
+        },
+        "rows": rows,
+    }
+
+
+def built(recipe: Recipe, place: Path) -> dict[str, Any]:
+    """Build `recipe` into `place` in a child of its own; what that took, and what came of it."""
+    start = time.perf_counter()
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pipelines.search.compile",
+            str(place),
+            json.dumps(recipe.as_dict()),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | {"TMPDIR": str(place.parent)},
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.stdin is not None
+    child.stdin.close()
+    if child.returncode:
+        raise RuntimeError(f"the graph compiler ended with code {child.returncode}")
+    loads = []
+    for _ in range(5):
+        start = time.perf_counter()
+        graph = load(place)
+        loads.append(time.perf_counter() - start)
+    return {
+        "wall_s": wall,
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "peak_gb": used.ru_maxrss / (1 << 20),
+        "load_s": median(loads),
+        "file_mb": place.stat().st_size / 1e6,
+        "states": graph.n_states,
+        "arcs": graph.n_arcs,
+    }
+
+
+def disagreement(ours: SearchGraph, theirs: Fst) -> float:
+    """Largest difference between the costs of the same sentences, random words of the vocabulary."""
+    loops = ours.to_fst()
+    inner = loops.target != loops.source
+    plain = from_arcs(
+        loops.n_states,
+        loops.start,
+        loops.final,
+        loops.source[inner],
+        loops.ilabel[inner],
+        loops.olabel[inner],
+        loops.weight[inner],
+        loops.target[inner],
+    )
+    rng = np.random.default_rng(1)
+    spoken = 1 + np.flatnonzero(np.diff(ours.pron_first))
+    sentences = [rng.choice(spoken, rng.integers(1, 9)).tolist() for _ in range(SENTENCES)]
+    pairs = zip(costs(plain, sentences), costs(theirs, sentences), strict=True)
+    return max(abs(mine - other) for mine, other in pairs)
+
+
+def costs(fst: Fst, sentences: list[list[int]]) -> list[float]:
+    """Cost of the best path that says each sentence of word labels."""
+    there = to_kaldifst(fst)
+    kaldifst.arcsort(there, "olabel")
+    result = []
+    for words in sentences:
+        said = kaldifst.compose(there, kaldifst.make_linear_acceptor(words))
+        path = from_kaldifst(kaldifst.StdVectorFst(kaldifst.shortest_path(said)))
+        result.append(float(path.weight.sum() + path.final[np.isfinite(path.final)].sum()))
+    return result
+
+
+def kaldi(recipe: Recipe) -> tuple[float, Fst]:
+    """Processor time of HCLG without self-loops by Kaldi's steps, and that graph."""
+    start = time.process_time()
+    definition = mdef.read(Path(recipe.model) / "mdef")
+    said = source(recipe, definition)
+    labels = {word: i for i, word in enumerate(said.words, start=1) if word in said.dictionary}
+    fillers = {definition.phones[definition.silence]: recipe.silence_probability}
+    lex, phones = lexicon.transducer(
+        definition, said.dictionary, labels, backoff_label(len(said.words)), fillers
+    )
+    left, right = to_kaldifst(lex), to_kaldifst(said.acceptor)
+    kaldifst.arcsort(left, "olabel")
+    fst = kaldifst.StdVectorFst(kaldifst.compose(left, right))
+    _determinised(fst)
+    kaldifst.minimize_encoded(fst)
+    fst, windows = kaldifst.compose_context(phones.disambiguation, 3, 1, fst)
+    tied, sequences = tie(from_kaldifst(fst), windows, definition, phones)
+    fst = to_kaldifst(tied)
+    _determinised(fst)
+    kaldifst.minimize_encoded(fst)
+    fst = to_kaldifst(context.spell(from_kaldifst(fst), sequences, definition.n_senones + 1))
+    _determinised(fst)
+    kaldifst.minimize_encoded(fst)
+    result = from_kaldifst(fst)
+    return time.process_time() - start, result
+
+
+def _determinised(fst: Any) -> None:
+    if kaldifst.determinize_star(fst, use_log=True):
+        raise RuntimeError("the graph could not be determinised")
+
+
+def tie(
+    fst: Fst, windows: list[list[int]], definition: mdef.ModelDefinition, labels: Any
+) -> tuple[Fst, np.ndarray[Any, Any]]:
+    """Relabel OpenFst's windows of three phones by the senones that they are tied to."""
+    phones = np.zeros((len(windows), 3), dtype=np.int64)
+    symbol = np.zeros(len(windows), dtype=np.int64)
+    for i, window in enumerate(windows):
+        if len(window) == 3:
+            phones[i] = window
+        elif len(window) == 1:
+            # [-label] for a disambiguation symbol, [0] for the one that begins every path.
+            symbol[i] = 1 + (labels.disambiguation.index(-window[0]) + 1 if window[0] else 0)
+    is_phone = phones[:, 1] > 0
+    left, centre, right = np.where(phones == 0, definition.silence, (phones - 1) // POSITIONS).T
+    tied = np.where(
+        definition.filler[centre],
+        definition.ci_ssids[centre],
+        definition.ssid[centre, left, right, (phones[:, 1] - 1) % POSITIONS],
+    )
+    rows, number = np.unique(definition.sseq[tied[is_phone]], axis=0, return_inverse=True)
+    label = np.zeros(len(windows), dtype=np.int32)
+    label[is_phone] = 1 + number.reshape(-1)
+    label[symbol > 0] = len(rows) + symbol[symbol > 0]
+    ilabel = label[fst.ilabel]
+    relabelled = Fst(fst.start, fst.final, fst.first, ilabel, fst.olabel, fst.weight, fst.target)
+    return relabelled, rows.astype(np.int32)
+
+
+def heard(
+    paths: list[str], transcripts: str | None, progress: Progress
+) -> Iterator[dict[str, Any]]:
+    """Word errors of the shipped grammars on the recordings that they can say."""
+    if not paths and not SHARED.exists():
+        return
+    labelled = transcripts or (None if paths else str(SHARED / "transcripts.tsv"))
+    items = playlist.build(paths or [str(SHARED)], labelled)
+    with tempfile.TemporaryDirectory() as folder:
+        spoken = list(isolated([i.path for i in items] if paths else digits8k(), Path(folder)))
+        for path in sorted(assets.path("grammars").glob("*.gram")):
+            settings = assign(Config(), {"graph.grammar": path.stem})
+            recogniser = build(settings, Recorder(), NullLane(), progress, lambda: False)
+            words = set(recogniser.search.graph.words)
+            mine = [i for i in items if i.reference and set(i.reference.split()) <= words]
+            groups = {"recordings": mine}
+            if path.stem == "digits":
+                groups |= dict(spoken)
+            for name, group in groups.items():
+                if group:
+                    count = wer.total((i.reference or "", decoded(recogniser, i)) for i in group)
+                    yield {
+                        "grammar": path.stem,
+                        "audio": name,
+                        "words": count.reference_words,
+                        "errors": count.errors,
+                    }
+
+
+def digits8k() -> list[Path]:
+    """The digits of several speakers beside the other recordings, where they are."""
+    return sorted((SHARED / "digits8k").glob("*.flac"))
+
+
+def isolated(paths: list[Path], folder: Path) -> Iterator[tuple[str, list[Item]]]:
+    """Recordings with a table of digits, cut into files of one digit each."""
+    for path in paths:
+        table = path.with_suffix(".tsv")
+        if not table.exists():
+            continue
+        samples, rate = soundfile.read(path)
+        items = []
+        with table.open(encoding="utf-8", newline="") as handle:
+            for number, row in enumerate(csv.DictReader(handle, delimiter="\t")):
+                if number % EVERY == 0:
+                    begin = int(row["start_sample"])
+                    piece = folder / f"{path.stem}-{number}.wav"
+                    soundfile.write(piece, samples[begin : begin + int(row["length"])], rate)
+                    items.append(Item(piece.stem, piece, NAMES[int(row["digit"])]))
+        yield f"{path.stem}, isolated at {rate // 1000} kHz", items
+
+
+NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def decoded(recogniser: Any, item: Item) -> str:
+    """What was recognised."""
+    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    (done,) = decoder.run([item]).utterances
+    return str(done.hypothesis)

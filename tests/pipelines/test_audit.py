@@ -1,0 +1,180 @@
+"""The accuracy audit: nothing lost where nothing is left out, and what is lost measured against its definition."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.cli.main import main
+from pipelines import audio, presets
+from pipelines.audit import NEAR_NAT, Audit, AuditedUtterance, Difference, audit, exact_of, report
+from pipelines.config import Config, ConfigError, assign
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import sphinx
+from pipelines.playlist import Item
+from pipelines.scoring import build_scorer
+from pipelines.wer import Count
+from profiler.errors import Cancelled
+from profiler.spans import NullLane, Recorder
+
+
+def quiet(stage: str, fraction: float | None) -> None:
+    """Nobody watches."""
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def quick() -> Config:
+    return presets.load("gmm-quick").config
+
+
+@pytest.fixture(scope="module")
+def items(bundled_speech: Path) -> list[Item]:
+    said = audio.read_transcripts(bundled_speech / "transcripts.tsv")
+    paths = [bundled_speech / name for name in ("08-kal16-short.flac", "04-kal16-numbers.flac")]
+    return [Item(path.stem, path, said[path.resolve()]) for path in paths]
+
+
+def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[Item]) -> None:
+    found = audit(quick, items, quiet, never)
+    assert found.near.largest == found.asked.largest == 0.0
+    assert found.near.scores > found.frames
+    assert found.agreement == 1.0
+    assert found.count == found.exact_count
+    assert found.wer_change == 0.0
+    assert found.wer_change_interval() == (0.0, 0.0)
+    assert set(found.shares.values()) == {1.0}
+    assert [u.hypothesis for u in found.utterances] == [u.exact for u in found.utterances]
+    assert found.utterances[0].hypothesis == "yes of course"
+
+
+def test_what_is_asked_for_is_exact_and_little_is_asked_for(
+    quick: Config, items: list[Item]
+) -> None:
+    found = audit(assign(quick, {"gmm.senones": "asked"}), items, quiet, never)
+    assert found.near.largest < 1e-3
+    assert found.asked.mean is not None
+    assert found.asked.mean < 1e-4
+    assert found.agreement == 1.0
+    assert found.wer_change == 0.0
+    assert found.work["senones"] / (found.frames * 5126) == found.shares["senones"]
+    assert found.asked.scores < found.work["senones"] < 2 * found.asked.scores
+    assert 0.01 < found.shares["senones"] < 0.9
+
+
+def test_score_errors_are_those_of_the_definition(quick: Config, items: list[Item]) -> None:
+    config = assign(quick, {"gmm.selection.method": "top-n", "gmm.selection.top_n": 2})
+    found = audit(config, items[:1], quiet, never)
+    model, recorder = sphinx.load(sphinx.default_directory()), Recorder()
+    frontend = Mfcc(model.feat_params)
+    frontend.stages(recorder)
+    features = frontend.features(audio.load(items[0].path).samples, 0, NullLane())
+    lane = NullLane()
+    exact = build_scorer(exact_of(config), model).score(features, 0, lane).astype(float)
+    rough = build_scorer(config, model).score(features, 0, lane).astype(float)
+    delta = np.abs(rough - exact)[exact >= exact.max(1, keepdims=True) - NEAR_NAT]
+    assert found.near.mean == pytest.approx(delta.mean(), rel=1e-3)
+    assert found.near.largest == pytest.approx(delta.max(), rel=1e-3)
+    assert found.near.scores == pytest.approx(len(delta), rel=1e-3)
+    same = (rough.argmax(1) == exact.argmax(1)).mean()
+    assert found.agreement == pytest.approx(same)
+    assert found.shares["components"] == pytest.approx(2 / 128)
+    assert found.shares["gaussians"] == 1.0
+    assert found.wer_change_interval() is None  # one utterance says nothing of others
+
+
+def test_skipping_halves_the_work_and_costs_scores(quick: Config, items: list[Item]) -> None:
+    found = audit(assign(quick, {"frames.skip": 2}), items, quiet, never)
+    assert found.shares["senones"] == pytest.approx(0.5, abs=0.01)
+    assert found.near.mean is not None
+    assert found.near.mean > 0.3
+    assert 0.2 < (found.agreement or 0) < 0.95
+
+
+def utterance(errors: int, exact: int, words: int) -> AuditedUtterance:
+    return AuditedUtterance(
+        "u", 1, "", "", "x", Count(errors, 0, 0, words), Count(exact, 0, 0, words)
+    )
+
+
+def test_the_interval_of_the_change_is_that_of_paired_utterances() -> None:
+    """20 utterances of 10 words, one error more in each of half of them: 5 % ± 1.96 · 10 % · √(¼ / 20)."""
+    found = Audit(Config(), [utterance(3 + i % 2, 3, 10) for i in range(20)])
+    assert found.wer_change == pytest.approx(0.05)
+    interval = found.wer_change_interval()
+    assert interval is not None
+    low, high = interval
+    half = 1.96 * 0.1 * np.sqrt(0.25 / 20)
+    assert low == pytest.approx(0.05 - half, abs=0.006)
+    assert high == pytest.approx(0.05 + half, abs=0.006)
+    # Errors that both make alike are no change, however many.
+    found = Audit(Config(), [utterance(i, i, 10) for i in range(10)])
+    assert found.wer_change_interval() == (0.0, 0.0)
+
+
+def test_without_transcripts_there_is_no_error_rate() -> None:
+    found = Audit(Config(), [AuditedUtterance("u", 3, "a", "a", None, None, None)], frames=3)
+    tree = report(found)
+    for key in ("wer", "wer_exact", "wer_change", "wer_change_ci95", "score_error_near"):
+        assert tree[key] is None
+    assert tree["shares"] == {}
+
+
+def test_differences_add_up() -> None:
+    some = Difference()
+    some.add(np.array([1.0, -3.0], np.float32))
+    some.add(np.empty(0, np.float32))
+    some.add(np.array([0.5], np.float32))
+    assert (some.mean, some.largest, some.scores) == (1.5, 3.0, 3)
+    assert Difference().mean is None
+    assert Audit(Config(), work=Counter(senones=3)).shares == {}
+
+
+def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(
+    quick: Config, items: list[Item]
+) -> None:
+    with pytest.raises(Cancelled):
+        audit(quick, items, quiet, lambda: True)
+    wrong = assign(quick, {"gmm.senones": "asked", "gmm.component": "int8"})
+    with pytest.raises(ConfigError, match=r"gmm\.component=int8 acts only with gmm.senones = all"):
+        audit(wrong, items, quiet, never)
+
+
+def test_the_verb_names_bad_files_and_prints_what_its_help_says(
+    items: list[Item], bundled_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
+    arguments = ["audit", "--preset", "gmm-quick", "--set", "gmm.senones=asked", "--json"]
+    arguments += ["--audio", str(items[0].path), str(bad)]
+    arguments += ["--transcripts", str(bundled_speech / "transcripts.tsv")]
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert str(bad) in printed.err
+    tree = json.loads(printed.out)
+    assert tree["wer"] == tree["wer_exact"] == 0.0
+    assert tree["same_best_senone"] == 1.0
+    assert tree["utterances"][0]["hypothesis"] == "yes of course"
+    assert tree["config"]["gmm"]["senones"] == "asked"
+    import app.cli.audit as verb
+
+    assert all(key in (verb.__doc__ or "") for key in tree if key != "schema")
+    assert main([*arguments[:5], "--audio", str(items[0].path)]) == 0
+    text = capsys.readouterr().out
+    assert "same best senone" in text
+    assert "unknown: no transcripts" in text
+
+
+def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["audit", "--set", "gmm.senones=ci", "--set", "gmm.selection.method=top-n"]
+    assert main(words) == 2
+    sentence = capsys.readouterr().err
+    assert "gmm.selection.method=top-n acts only with gmm.senones = all" in sentence
+    assert sentence.count("\n") == 1

@@ -1,0 +1,163 @@
+"""JSGF files and lists of phrases: what is read, and what is refused."""
+
+import pytest
+from grammar_examples import EXPRESSIONS, jsgf_text, sentences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.models.grammar import jsgf, phrases
+from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
+from pipelines.search.sources import read_grammar
+
+HEADER = "#JSGF V1.0;\ngrammar test;\n"
+
+
+def written(folder, text, name="test.gram"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def said(path, longest=3):
+    grammar = read_grammar(path)
+    assert len(grammar.public) == 1
+    return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("public <a> = one | two;", {"one": 0.5, "two": 0.5}),
+        ("public <a> = /3/ one | /1/ two;", {"one": 0.75, "two": 0.25}),
+        ("public <a> = / 3 / one | two three;", {"one": 0.75, "two three": 0.25}),
+        ("public <a> = one [two];", {"one": 0.5, "one two": 0.5}),
+        ("public <a> = (one | two) three;", {"one three": 0.5, "two three": 0.5}),
+        ("public <a> = one+;", {"one": 0.5, "one one": 0.25, "one one one": 0.125}),
+        ("public <a> = one two*;", {"one": 0.5, "one two": 0.25, "one two two": 0.125}),
+        ("public <a> = <b> <b>; <b> = x | y;", dict.fromkeys(["x x", "x y", "y x", "y y"], 0.25)),
+        ("public <a> = <test.b> ; <b> = x;", {"x": 1.0}),
+        ('public <a> = "new york" city {the \\} tag} {another};', {"new york city": 1.0}),
+        ("// one\npublic <a> = /* two */ three // four\n;", {"three": 1.0}),
+        ("public <a> = one <NULL> two <NULL>*;", {"one two": 1.0}),
+        ("public <a> = one | two <VOID> | <VOID>;", {"one": 1.0}),
+        ("public <a> = /0/ one | two;", {"two": 1.0}),
+        ("public <a> = one [<VOID>] (<VOID>)*;", {"one": 1.0}),
+        (
+            "public <a> = don't | o'clock | naïve;",
+            dict.fromkeys(["don't", "o'clock", "naïve"], 1 / 3),
+        ),
+    ],
+)
+def test_what_a_grammar_says(tmp_path, rules, expected):
+    found = said(written(tmp_path, HEADER + rules))
+    assert {" ".join(s): p for s, p in found.items()} == pytest.approx(expected)
+
+
+@settings(max_examples=80, deadline=None)
+@given(EXPRESSIONS)
+def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
+    path = written(
+        tmp_path_factory.getbasetemp(), f"{HEADER}public <x> = {jsgf_text(expression)};\n"
+    )
+    assert said(path) == pytest.approx(sentences(expression, {}, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("public <a> = b;", "does not begin with '#JSGF V1.0;'"),
+        (HEADER + "import <other.*>;\npublic <a> = b;", "line 3: import is not supported"),
+        (HEADER + "public <a> = <other.b>;", "line 3: <other.b> is of another grammar"),
+        (HEADER + "\n<a> = b;", "has no public rule"),
+        (HEADER + "public <a> = <b>;", "line 3: <b> is not defined"),
+        (HEADER + "public <a> = b;\n<a> = c;", "line 4: <a> is defined a second time"),
+        (HEADER + "public <NULL> = b;", "line 3: <NULL> cannot be defined"),
+        (
+            HEADER + "public <a> = (b [c);",
+            r"line 3: the '\[' of line 3 should be closed where '\)'",
+        ),
+        (HEADER + "public <a> = b", "line 3: ';' at the end of <a> should stand where the end"),
+        (HEADER + "public <a> b;", "'=' after <a> should stand where 'b' does"),
+        (HEADER + "public <a> = b | ;", "a word, a rule or a group should stand where ';' does"),
+        (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
+        (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
+        (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
+        (HEADER + "hello", "a rule such as <name> should stand where 'hello' does"),
+        ("#JSGF V1.0;\ngrammar", "the grammar's name should stand where the end of the file"),
+    ],
+)
+def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
+    with pytest.raises(GrammarError, match=message) as caught:
+        read_grammar(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+TOKENS = ["public", "grammar", "import", "<a>", "<b>", "=", ";", "|", "(", ")", "[", "]", "*", "+"]
+TOKENS += [
+    "/2/",
+    "/",
+    '"x y"',
+    '"',
+    "{t}",
+    "{",
+    "//",
+    "/*",
+    "<",
+    "w",
+    "\n",
+    "<NULL>",
+    "<VOID>",
+    "#",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS), max_size=24), st.booleans())
+def test_any_jumble_is_read_or_refused(tmp_path_factory, tokens, well_begun):
+    body = " ".join(tokens)
+    text = f"{HEADER}public <a> = {body};\n<b> = w;" if well_begun else HEADER + body
+    path = written(tmp_path_factory.getbasetemp(), text, "jumble.gram")
+    problem = "."
+    try:
+        assert jsgf.read(path).public
+    except GrammarError as error:
+        problem = str(error)
+    assert "\n" not in problem
+    assert problem.endswith(".")
+
+
+def test_a_list_says_its_lines_in_any_order(tmp_path):
+    path = written(tmp_path, "# commands\ngo forward\n\nstop\nstop\n", "list.txt")
+    found = said(path, longest=3)
+    assert found[("stop",)] == pytest.approx(1 / 4)
+    assert found[("go", "forward", "stop")] == pytest.approx(1 / 16)
+    assert ("forward",) not in found
+    (rule,) = phrases.read(path).rules.values()
+    assert isinstance(rule, Repeat)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "lists no word or phrase"),
+        (b"# nothing\n\n", "lists no word or phrase"),
+        (b"ok\nb\x00d\n", "line 2: a word or phrase"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+    ],
+)
+def test_bad_lists_are_refused(tmp_path, content, message):
+    path = tmp_path / "list.txt"
+    path.write_bytes(content)
+    with pytest.raises(GrammarError, match=message):
+        read_grammar(path)
+    with pytest.raises(GrammarError, match="cannot be read"):
+        read_grammar(tmp_path / "nothing")
+
+
+def test_a_byte_order_mark_and_any_name_will_do(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"public <a> = [b];")
+    grammar = read_grammar(path)
+    assert grammar.rules == {"a": optional(Word("b", 3))}
+    assert optional(NOTHING) != NOTHING

@@ -1,0 +1,136 @@
+"""Lazy scoring in the decode loop: the same words as dense scoring, one span a stage, nothing left unaccounted."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import presets
+from pipelines.config import Config, assign
+from pipelines.control import Control
+from pipelines.decode import TALLIED_FROM
+from pipelines.run import Outcome, Request, execute
+from pipelines.tally import Tally
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+from profiler.spans import SPAN, TILING, Recorder
+
+FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
+
+
+@pytest.fixture(scope="module")
+def quick() -> Config:
+    return presets.load("gmm-quick").config
+
+
+def run(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    files = tuple(str(folder / name) for name in FILES)
+    request = Request(assign(config, dotted), "test", files, None, out)
+    return execute(request, Control(), lambda *_: None)
+
+
+def words(outcome: Outcome) -> list[str]:
+    return [u.hypothesis for u in outcome.result.utterances]
+
+
+@pytest.fixture(scope="module")
+def heard(quick: Config, bundled_speech: Path) -> list[str]:
+    return words(run(quick, bundled_speech, None))
+
+
+@pytest.mark.parametrize("block", [1, 5, 16, 256])
+def test_the_words_are_those_of_dense_scoring_at_any_block(
+    quick: Config, bundled_speech: Path, heard: list[str], block: int
+) -> None:
+    assert words(run(quick, bundled_speech, None, gmm__senones="asked", block=block)) == heard
+
+
+def test_words_under_skipping_do_not_depend_on_the_block(
+    quick: Config, bundled_speech: Path
+) -> None:
+    layers = {
+        "gmm__senones": "asked-ci",
+        "gmm__ci_beam": 12.0,
+        "frames__skip": 3,
+        "frames__rule": "conditional",
+    }
+    found = [words(run(quick, bundled_speech, None, block=b, **layers)) for b in (1, 16, 100)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lazy") / "lazy.asrs"
+    run(quick, bundled_speech, path, gmm__senones="asked")
+    return path
+
+
+def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded: Path) -> None:
+    with closing(Session.open(recorded)) as session:
+        names = {number: stage.name for number, stage in session.stages.items()}
+        groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
+        tiles = session.spans[np.isin(groups, TILING)]
+        leaves = session.spans[np.isin(groups, ("scoring", "search"))]
+        parts = breakdown(session)
+    blocks = {int(t["first_frame"]): t for t in tiles if names[int(t["stage"])] == "decode.block"}
+    assert len(leaves) < 9 * len(blocks)
+    seen = set()
+    for leaf in leaves:
+        stage = names[int(leaf["stage"])]
+        if stage == "search.backtrace":
+            continue
+        tile = blocks.get(int(leaf["first_frame"]))
+        if tile is None or tile["frames"] < TALLIED_FROM:
+            continue  # the short end of an utterance is recorded frame by frame
+        key = stage, int(leaf["first_frame"])
+        assert key not in seen
+        seen.add(key)
+        assert leaf["frames"] == tile["frames"]
+        assert leaf["start_ns"] >= tile["start_ns"]
+        assert leaf["start_ns"] + leaf["duration_ns"] <= tile["start_ns"] + tile["duration_ns"]
+    order = np.argsort(leaves["start_ns"], kind="stable")
+    ends = leaves["start_ns"][order] + leaves["duration_ns"][order]
+    assert (leaves["start_ns"][order][1:] >= ends[:-1]).all()
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+
+
+def test_what_was_asked_for_is_what_was_computed_and_looked_up(recorded: Path) -> None:
+    with closing(Session.open(recorded)) as session:
+        rows = {row.name: row for row in breakdown(session).stages}
+        frames = sum(u.n_frames for u in session.utterances)
+    asked = rows["search.ask"].work["asked"]
+    assert asked == rows["search.emit"].work["senones"]
+    # Computed some frames ahead: a little more than was asked for, fetched far less often.
+    computed = rows["score.lazy"].work["senones"]
+    assert asked < computed < 2 * asked
+    assert rows["score.lazy"].work["weights"] < 0.5 * asked * 3 * 128
+    assert 0.01 < asked / (frames * 5126) < 0.9
+    assert rows["score.gaussians"].work["gaussians"] == frames * 42 * 3 * 128
+
+
+def test_a_tally_adds_up_by_stage_and_charges_the_gaps_to_what_follows() -> None:
+    recorder = Recorder()
+    stages = [recorder.stage(name, "scoring", ("a", "b", "c")) for name in "xyz"]
+    lane, tally = recorder.lane("decode"), Tally()
+    for frame in range(3):
+        base = 1000 * frame
+        tally.put(stages[2], base + 100, base + 300, frame, 1, 1, 2, 3)
+        tally.put(stages[0], base + 350, base + 900, frame, 1, 10, 20, 30)
+    tally.pour(lane, 50, 40, 3)
+    first, second = np.frombuffer(lane.take(), SPAN)
+    assert (first["stage"], second["stage"]) == (stages[0], stages[2])
+    assert (first["start_ns"], first["duration_ns"]) == (50, 3 * 600)
+    assert second["start_ns"] == 50 + 3 * 600
+    assert second["duration_ns"] == 250 + 2 * 400
+    assert [first[f"work{i}"] for i in range(3)] == [30, 60, 90]
+    assert [second[f"work{i}"] for i in range(3)] == [3, 6, 9]
+    assert (first["first_frame"], first["frames"]) == (40, 3)
+    tally.put(stages[1], 5000, 5100, 43, 1, 7)
+    tally.pour(lane, 5000, 43, 1)
+    (third,) = np.frombuffer(lane.take(), SPAN)
+    assert (third["stage"], third["duration_ns"], third["work0"]) == (stages[1], 100, 7)

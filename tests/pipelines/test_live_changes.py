@@ -1,0 +1,367 @@
+"""Changes that must be made ready first: prepared in a thread while decoding goes on, applied when ready."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import config as settings
+from pipelines import presets
+from pipelines.config import Config, ConfigError
+from pipelines.control import Change, Control
+from pipelines.live import Asked, Due, LiveChanges
+from pipelines.run import Request, execute
+from pipelines.scoring import scorer as scoring
+from pipelines.scoring.frames import conditional
+from profiler.errors import Cancelled
+from profiler.session.reader import Session
+
+TIMEOUT_S = 20.0
+
+
+@dataclass
+class Slow:
+    """A scorer to which `frames.codewords` is slow; each preparation waits until it is let go."""
+
+    held: int = 256
+    started: list[int] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
+    go: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
+
+    def needs(self, config: Config) -> Any:
+        size = config.frames.codewords
+        return None if size == self.held else size
+
+    def make_ready(
+        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
+    ) -> Any:
+        size = config.frames.codewords
+        self.started.append(size)
+        while not self.go.is_set():
+            if cancelled():
+                self.cancelled.append(size)
+                raise Cancelled
+            time.sleep(0.001)
+        if self.error:
+            raise self.error
+        return f"codebook of {size}"
+
+    def until_cancelled(self, size: int) -> None:
+        until = time.monotonic() + TIMEOUT_S
+        while size not in self.cancelled:
+            assert time.monotonic() < until, f"{size} was not cancelled"
+            time.sleep(0.001)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    made = Slow()
+    yield made
+    made.go.set()
+
+
+def asked(key: str, value: Any, marker: int = 0) -> Asked:
+    return Asked(Change(key, value, 0), marker)
+
+
+def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
+    """Block boundaries, one after the other, until something is due."""
+    until = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < until:
+        due = changes.due(config, [], slow)
+        if due is not None:
+            return due
+        time.sleep(0.001)
+    raise AssertionError("nothing became due")
+
+
+def test_what_needs_nothing_acts_at_once(slow: Slow) -> None:
+    changes = LiveChanges()
+    due = changes.due(Config(), [asked("block", 8, 1), asked("search.beam", 9.0, 2)], slow)
+    assert due is not None
+    assert (due.config.block, due.config.search.beam, due.prepared) == (8, 9.0, None)
+    assert [one.marker for one in due.changes] == [1, 2]
+    assert not changes.waiting
+    assert not slow.started
+
+
+def test_what_is_slow_acts_when_it_is_ready_and_holds_nothing_else_up(slow: Slow) -> None:
+    changes, config = LiveChanges(), Config()
+    assert changes.due(config, [asked("frames.codewords", 64, 1)], slow) is None
+    due = changes.due(config, [asked("block", 8, 2)], slow)
+    assert due is not None
+    assert (due.config.block, due.config.frames.codewords) == (8, 256)
+    assert [one.marker for one in due.changes] == [2]
+    assert changes.waiting
+    assert changes.due(due.config, [], slow) is None
+    slow.go.set()
+    later = wait(changes, due.config, slow)
+    assert (later.config.block, later.config.frames.codewords) == (8, 64)
+    assert later.prepared == "codebook of 64"
+    assert [one.marker for one in later.changes] == [1]
+    assert slow.started == [64]
+
+
+def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None:
+    changes, config = LiveChanges(), Config()
+    for size in (64, 128):
+        assert changes.due(config, [asked("frames.codewords", size, size)], slow) is None
+    slow.until_cancelled(64)
+    slow.go.set()
+    due = wait(changes, config, slow)
+    assert due.config.frames.codewords == 128
+    assert [one.marker for one in due.changes] == [64, 128]
+    assert slow.started == [64, 128]
+
+
+def test_a_wish_taken_back_cancels_and_acts_at_once(slow: Slow) -> None:
+    changes, config = LiveChanges(), Config()
+    assert changes.due(config, [asked("frames.codewords", 64)], slow) is None
+    due = changes.due(config, [asked("frames.codewords", 256)], slow)
+    assert due is not None
+    assert due.config == config
+    assert not changes.waiting
+    slow.until_cancelled(64)
+
+
+def test_an_error_gives_up_the_change_and_nothing_else(slow: Slow) -> None:
+    changes, config = LiveChanges(), Config()
+    slow.error = OSError("no space left")
+    slow.go.set()
+    assert changes.due(config, [asked("frames.codewords", 64, 1)], slow) is None
+    until = time.monotonic() + TIMEOUT_S
+    failures: list[str] = []
+    while not failures and time.monotonic() < until:
+        assert changes.due(config, [], slow) is None
+        failures = changes.take_failures()
+    assert failures == ["frames.codewords=64 could not be made ready: no space left"]
+    assert changes.wanted(config) == config
+    slow.error = None
+    assert changes.due(config, [asked("frames.codewords", 32, 2)], slow) is None
+    assert wait(changes, config, slow).config.frames.codewords == 32
+
+
+def test_a_stop_ends_the_thread(slow: Slow) -> None:
+    changes = LiveChanges()
+    before = threading.active_count()
+    assert changes.due(Config(), [asked("frames.codewords", 64)], slow) is None
+    changes.cancel(wait=True)
+    assert slow.cancelled == [64]
+    assert threading.active_count() == before
+
+
+def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> None:
+    """Whatever the tree says cannot be: the form, the command line and a live change say the same."""
+    target = next(o for o in settings.options() if o.live and o.choices_when)
+    choice, (condition, *_) = next(iter(target.choices_when.items()))
+    other, wanted = next(iter(condition.items()))
+    wrong = next(c for c in settings.option(other).choices or (True, False) if c not in wanted)
+    control = Control()
+    control.config = settings.replace(control.config, other, wrong)
+    if target.switched_by:
+        control.config = settings.replace(control.config, target.switched_by, True)
+    with pytest.raises(ConfigError) as refused:
+        control.ask(target.key, choice)
+    assert other in str(refused.value)
+    assert not control.asked
+
+
+# -- in a real run ------------------------------------------------------------------------------------
+
+
+class Person(Control):
+    """Asks for changes at given frames; `then` is called at every block boundary."""
+
+    def __init__(self, *asks: tuple[int, str, object]) -> None:
+        super().__init__()
+        self.asks = list(asks)
+        self.then: Callable[[Person], None] = lambda person: None
+
+    @property
+    def stopping(self) -> bool:
+        while self.asks and self.frame >= self.asks[0][0]:
+            _, key, value = self.asks.pop(0)
+            self.ask(key, value)
+        self.then(self)
+        return super().stopping
+
+
+@pytest.fixture(scope="module")
+def quick() -> Config:
+    return presets.load("gmm-quick").config
+
+
+def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
+    files = tuple(str(folder / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac"))
+    request = Request(config, "test", files, str(folder / "transcripts.tsv"), out)
+    return execute(request, control, lambda *_: None)
+
+
+def test_every_layer_changes_while_it_runs(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    person = Person(
+        (40, "gmm.senones", "asked"),
+        (80, "frames.skip", 2),
+        (120, "gmm.senones", "asked-ci"),
+        (160, "gmm.ci_beam", 15.0),
+        (200, "gmm.senones", "ci"),
+        (240, "gmm.senones", "all"),
+        (260, "gmm.selection.enabled", True),
+        (300, "frames.skip", 3),
+        (320, "gmm.selection.enabled", False),
+    )
+    path = tmp_path / "layers.asrs"
+    outcome = run(quick, bundled_speech, path, person)
+    assert outcome.state == "closed"
+    with closing(Session.open(path)) as session:
+        markers = [m for m in session.markers if m.kind == "option"]
+        assert len(markers) == 9
+        for marker in markers:
+            assert marker.applied_frame is not None
+            assert 0 <= marker.applied_frame - marker.asked_frame <= quick.block
+        assert [m.epoch for m in markers] == sorted(m.epoch for m in markers)
+        for marker in markers:
+            (config,) = [c for c in session.configs if c.epoch == marker.epoch]
+            assert config.first_frame == marker.applied_frame
+        first, second = session.utterances
+        assert first.errors is None  # decoded under many configurations: says nothing of any
+        assert second.errors == 0
+        assert second.hypothesis == "yes of course"
+        laws = {(session.stages[stage].name, epoch) for stage, epoch in session.costs}
+        names = {number: stage.name for number, stage in session.stages.items()}
+        groups = {number: stage.group for number, stage in session.stages.items()}
+        recorded = {
+            (names[s], e)
+            for s, e in zip(
+                session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True
+            )
+            if groups[s] in ("scoring", "search")
+        }
+        assert recorded <= laws
+        used = {name for name, _ in recorded}
+        assert {
+            "score.mixture",
+            "score.lazy",
+            "score.backoff",
+            "score.copy",
+            "score.select",
+        } <= used
+        assert "search.ask" in used
+
+
+def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
+    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = conditional.Rule.prepare
+    gate = threading.Event()
+
+    def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
+        assert gate.wait(TIMEOUT_S)
+        return made(self, config, progress, cancelled)
+
+    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    person = Person((32, "frames.rule", "conditional"), (48, "frames.skip", 3), (64, "block", 8))
+
+    def later(person: Person) -> None:
+        if person.frame >= 200:
+            gate.set()
+            for thread in threading.enumerate():
+                if thread.name == "preparing":
+                    thread.join(TIMEOUT_S)
+
+    person.then = later
+    path = tmp_path / "slow.asrs"
+    run(quick, bundled_speech, path, person)
+    with closing(Session.open(path)) as session:
+        rule, skip, block = session.markers
+        # The rule alone does nothing while every frame is scored.
+        assert rule.applied_frame - rule.asked_frame <= quick.block
+        assert block.applied_frame - block.asked_frame <= quick.block
+        assert 48 <= skip.asked_frame <= 48 + quick.block
+        assert 200 <= skip.applied_frame <= 200 + 2 * quick.block
+        assert rule.epoch < block.epoch < skip.epoch
+        tree = session.configs[-1].tree
+        assert (tree["frames"]["skip"], tree["block"]) == (3, 8)
+        names = {number: stage.name for number, stage in session.stages.items()}
+        used = np.array([names[n] for n in session.spans["stage"].tolist()])
+        assert (used == "score.frames").any()
+        before = session.spans["first_frame"] < skip.applied_frame
+        assert not (before & (used == "score.frames")).any()
+
+
+def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
+    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(*_: Any) -> Any:
+        raise OSError("the cache is gone")
+
+    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    person = Person(
+        (32, "frames.rule", "conditional"), (48, "frames.skip", 2), (200, "search.beam", 12.0)
+    )
+
+    def patient(person: Person) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "preparing":
+                thread.join(TIMEOUT_S)
+
+    person.then = patient
+    path = tmp_path / "failed.asrs"
+    outcome = run(quick, bundled_speech, path, person)
+    assert outcome.state == "closed"
+    assert person.config.frames.skip == 1
+    with closing(Session.open(path)) as session:
+        (error,) = [m for m in session.markers if m.kind == "error"]
+        assert error.text == "frames.skip=2 could not be made ready: the cache is gone"
+        (skip,) = [m for m in session.markers if m.key == "frames.skip"]
+        assert skip.applied_frame is None
+        (beam,) = [m for m in session.markers if m.key == "search.beam"]
+        assert beam.applied_frame is not None
+        assert session.configs[-1].tree["frames"]["skip"] == 1
+
+
+def test_a_stop_does_not_wait_for_what_is_being_made(
+    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
+        until = time.monotonic() + TIMEOUT_S
+        while not cancelled():
+            assert time.monotonic() < until
+            time.sleep(0.001)
+        seen.append("cancelled")
+        raise Cancelled
+
+    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    person = Person((32, "frames.rule", "conditional"), (48, "frames.skip", 2))
+    person.then = lambda p: p.stop() if p.frame >= 100 else None
+    outcome = run(quick, bundled_speech, tmp_path / "stopped.asrs", person)
+    assert outcome.state == "stopped"
+    assert seen == ["cancelled"]
+    assert not [t for t in threading.enumerate() if t.name == "preparing"]
+
+
+def test_what_a_setting_needs_is_made_in_the_setup_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))  # nothing kept: it must be made
+    from pipelines.models import sphinx
+
+    config = settings.assign(Config(), {"frames.skip": 2, "frames.rule": "conditional"})
+    made = scoring.build_scorer(
+        config, sphinx.load(sphinx.default_directory()), lambda what, f: told.append(what)
+    )
+    assert made.needs(config) is None
+    assert told

@@ -1,0 +1,237 @@
+"""Models derived from another: untied, of a single stream; their cache; which one a configuration opens."""
+
+import numpy as np
+import pytest
+import sphinx_writer as writer
+from scoring_reference import brute_force, likely_features
+
+from pipelines.config import Config, assign
+from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models import continuous, derived, opening, single_stream, sphinx
+from pipelines.models.errors import ModelError
+from pipelines.scoring import build_scorer
+from profiler.errors import Cancelled
+from profiler.spans import NullLane
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "models"
+
+
+@pytest.fixture
+def base(tmp_path):
+    return sphinx.load(writer.write_model(tmp_path / "model", densities=20))
+
+
+def test_the_heaviest_gaussians_are_copied(base):
+    model = continuous.untied(base, 6)
+    assert model.means.shape == (writer.N_SENONES, 3, 6, 13)
+    assert model.is_continuous
+    for senone in range(writer.N_SENONES):
+        for s in range(3):
+            weights = base.weights[s, :, senone].astype(float)
+            best = sorted(range(20), key=lambda k: (-weights[k], k))[:6]
+            book = base.senone_codebook[senone]
+            np.testing.assert_array_equal(model.means[senone, s], base.means[book, s, best])
+            np.testing.assert_array_equal(model.variances[senone, s], base.variances[book, s, best])
+            expected = weights[best] / weights[best].sum()
+            np.testing.assert_allclose(model.weights[s, :, senone], expected, rtol=1e-6)
+    assert "6 Gaussians per senone and stream, untied from the ptm model" in model.origin
+
+
+def test_shares_kept_of_the_real_model():
+    model = continuous.untied(sphinx.load(sphinx.default_directory()), 42)
+    assert model.means.nbytes + model.variances.nbytes == 2 * 5126 * 42 * 39 * 4
+    assert model.origin.endswith("kept in each stream: 0.95 0.96 0.89")
+
+
+def test_a_derived_model_is_found_again_and_cannot_be_written(base, monkeypatch):
+    first = continuous.untied(base, 6)
+    monkeypatch.setattr(continuous, "_untie", None)  # a second derivation would fail
+    again = continuous.untied(base, 6)
+    assert again.checksum == first.checksum != base.checksum
+    for array in (again.means, again.variances, again.weights):
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_other_sizes_and_other_files_are_other_models(base, tmp_path):
+    other = sphinx.load(writer.write_model(tmp_path / "other", densities=20, seed=1))
+    models = [continuous.untied(base, 6), continuous.untied(base, 7), continuous.untied(other, 6)]
+    assert len({model.checksum for model in models}) == 3
+    assert not np.array_equal(models[0].means, models[2].means)
+
+
+def test_a_damaged_cache_is_made_anew(base, cache):
+    whole = continuous.untied(base, 6).means.copy()
+    (folder,) = cache.iterdir()
+    for name in ("means.npy", "weights.npy", "about.json"):
+        data = (folder / name).read_bytes()
+        for damaged in (data[: len(data) // 2], b"", b"\x80\x04N."):
+            (folder / name).write_bytes(damaged)
+            np.testing.assert_array_equal(continuous.untied(base, 6).means, whole)
+        (folder / name).unlink()
+        np.testing.assert_array_equal(continuous.untied(base, 6).means, whole)
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("make", [continuous.untied, single_stream.resampled])
+@pytest.mark.parametrize("how", ["cancelled", "failed"])
+def test_an_interrupted_derivation_leaves_nothing(base, cache, make, how):
+    def progress(title, fraction):
+        if fraction and how == "failed":
+            raise Broken
+
+    asked = iter([False] + [True] * 99)
+    if make is single_stream.resampled:
+        single_stream.AT_ONCE, kept = 4, single_stream.AT_ONCE
+    try:
+        with pytest.raises(Cancelled if how == "cancelled" else Broken):
+            make(base, 6, progress, lambda: how == "cancelled" and next(asked))
+    finally:
+        if make is single_stream.resampled:
+            single_stream.AT_ONCE = kept
+    assert list(cache.iterdir()) == []
+
+
+def test_folders_of_killed_derivations_are_swept(base, cache):
+    import os
+
+    left = derived.folder() / ".unfinished-old"
+    left.mkdir()
+    (left / "means.npy").write_bytes(b"half")
+    continuous.untied(base, 6)
+    assert left.exists()  # it might still be written by somebody
+    os.utime(left, (0, 0))
+    continuous.untied(base, 7)
+    assert not left.exists()
+
+
+def test_single_stream_is_the_same_each_time_and_near_the_density(base, cache):
+    model = single_stream.resampled(base, 8)
+    assert model.means.shape == (writer.N_SENONES, 1, 8, 39)
+    np.testing.assert_allclose(model.weights.sum(1), 1.0, rtol=1e-5)
+    assert "not re-estimated on speech" in model.origin
+    means, weights = model.means.copy(), model.weights.copy()
+    for folder in cache.iterdir():
+        (folder / "about.json").unlink()
+    again = single_stream.resampled(base, 8)
+    np.testing.assert_array_equal(again.means, means)
+    # EM keeps the first two moments of what it sees: those of the density, but for the draw.
+    tied = base.weights / base.weights.sum(1, keepdims=True)
+    for senone in range(writer.N_SENONES):
+        book = base.senone_codebook[senone]
+        mean = np.einsum("sk,skd->sd", tied[:, :, senone], base.means[book]).ravel()
+        square = np.einsum(
+            "sk,skd->sd", tied[:, :, senone], base.variances[book] + base.means[book] ** 2
+        ).ravel()
+        deviation = np.sqrt(square - mean**2)
+        mine = weights[0, :, senone] @ means[senone, 0]
+        assert np.abs((mine - mean) / deviation).max() < 5 / np.sqrt(single_stream.SAMPLES)
+        spread = weights[0, :, senone] @ (model.variances[senone, 0] + means[senone, 0] ** 2)
+        np.testing.assert_allclose(np.sqrt(spread - mine**2), deviation, rtol=0.15)
+
+
+def test_single_stream_scores_by_the_definition(base):
+    model = single_stream.resampled(base, 8)
+    features = likely_features(model, 11)
+    scores = build_scorer(Config(), model).score(features, 0, NullLane())
+    assert np.abs(scores - brute_force(model, features)).max() < 1e-3
+
+
+def test_real_frames_outweigh_the_samples_where_there_are_many(base):
+    """A cluster of frames far from the model's own density draws Gaussians and weight to it."""
+    frames = np.random.default_rng(0).normal(40.0, 0.5, (300, 39)).astype(np.float32)
+    given = single_stream.Frames(
+        features=frames,
+        which=np.arange(300, dtype=np.int32),
+        shares=np.ones(300, np.float32),
+        first=np.repeat([0, 300], [4, writer.N_SENONES - 3]).astype(np.int64),  # all of senone 3
+    )
+    shape = (writer.N_SENONES, 1, 6, 39)
+    arrays = {
+        "means": np.empty(shape, np.float32),
+        "variances": np.empty(shape, np.float32),
+        "weights": np.empty((1, 6, writer.N_SENONES), np.float32),
+    }
+    single_stream.fit(base, arrays, "", given, prior=100.0, samples=200)
+    near = np.abs(arrays["means"][:, 0] - 40).max(2) < 2
+    weight = (arrays["weights"][0].T * near).sum(1)
+    assert weight[3] == pytest.approx(0.75, abs=0.02)
+    assert (np.delete(weight, 3) == 0).all()
+
+
+def asked(**settings):
+    return assign(Config(), settings)
+
+
+def test_which_model_a_configuration_opens(tmp_path):
+    tied = writer.write_model(tmp_path / "tied", densities=20)
+    config = asked(model_directory=str(tied))
+    assert opening.open_model(config).kind == "ptm"
+    config = assign(config, {"model": "continuous", "gmm.components": 9})
+    assert opening.open_model(config).means.shape == (15, 3, 9, 13)
+    config = assign(config, {"model": "single-stream"})
+    assert opening.open_model(config).means.shape == (15, 1, 9, 39)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_a_continuous_directory_opens_as_it_is(tmp_path, streams):
+    folder = writer.write_continuous(tmp_path / "own", streams, densities=5)
+    for form in ("ptm", "continuous"):
+        model = opening.open_model(asked(model_directory=str(folder), model=form))
+        assert model.means.shape == (15, streams, 5, 39 // streams)
+        assert model.directory == folder
+    model = opening.open_model(asked(model_directory=str(folder), model="single-stream"))
+    assert model.n_streams == 1
+    assert model.n_densities == (5 if streams == 1 else Config().gmm.components)
+
+
+def test_a_model_re_estimated_on_speech_goes_before_the_resampled_one(base):
+    resampled = single_stream.resampled(base, 8)
+    with derived.unfinished(single_stream.path_of(base, 8, "trained")) as work:
+        arrays = derived.create(work, resampled.means.shape)
+        for name in derived.ARRAYS:
+            arrays[name][:] = getattr(resampled, name) + 1
+        derived.finish(work, arrays, "re-estimated on a test")
+    found = single_stream.best(base, 8)
+    assert found.origin == "re-estimated on a test"
+    np.testing.assert_array_equal(found.means, resampled.means + 1)
+    assert found.checksum != resampled.checksum
+
+
+def test_directories_that_do_not_fit_are_refused_by_file_and_field(tmp_path):
+    with pytest.raises(ModelError, match="is not a directory"):
+        opening.open_model(asked(model_directory=str(tmp_path / "nowhere")))
+    folder = writer.write_continuous(tmp_path / "own")
+    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n-ncep 12\n")
+    with pytest.raises(FeatureParameterError, match=r"own/feat\.params: -ncep 12"):
+        opening.open_model(asked(model_directory=str(folder)))
+    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n")
+    for name in ("means", "variances"):
+        (folder / name).write_bytes(writer.gaussians(np.ones((15, 1, 5, 32))))
+    with pytest.raises(ModelError, match=r"means has streams of \(32,\) dimensions"):
+        opening.open_model(asked(model_directory=str(folder)))
+
+
+def test_the_faster_of_two_processes_wins_without_an_error(base, cache, monkeypatch):
+    """Another process finishes the same model between our last look and the renaming."""
+    path = derived.folder() / "same"
+    with derived.unfinished(path) as work:
+        (work / "mine").write_text("late")
+        real = type(work).rename
+
+        def rename(self, target):
+            target.mkdir()
+            (target / "theirs").write_text("early")
+            return real(self, target)
+
+        monkeypatch.setattr(type(work), "rename", rename)
+    assert [file.name for file in path.iterdir()] == ["theirs"]
+    assert [folder.name for folder in cache.iterdir()] == ["same"]

@@ -1,0 +1,156 @@
+"""Continuous-density scores against the definition in double precision, and what the stages say of themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sphinx_writer as writer
+from scoring_reference import brute_force, likely_features
+
+from pipelines.config import Config, assign
+from pipelines.models import continuous, sphinx
+from pipelines.scoring import build_scorer, gmm
+from pipelines.scoring.continuous import ContinuousGmm, pack
+from pipelines.scoring.meter import Meter
+from profiler.spans import SPAN, NullLane, Recorder
+
+LANE = NullLane()
+NAT = 1e-3
+EXACT = Config()
+
+
+@pytest.fixture(scope="module")
+def untied():
+    """The real model, 12 Gaussians per senone: every kernel, and little to compute."""
+    return continuous.untied(sphinx.load(sphinx.default_directory()), 12)
+
+
+def test_scores_of_the_untied_model(untied):
+    features = likely_features(untied, 21)
+    scores = build_scorer(EXACT, untied).score(features, 0, LANE)
+    assert scores.dtype == np.float32
+    assert np.abs(scores - brute_force(untied, features)).max() < NAT
+
+
+def test_untying_all_densities_changes_nothing(tmp_path):
+    tied = sphinx.load(writer.write_model(tmp_path, densities=20))
+    features = likely_features(tied, 9)
+    scores = build_scorer(EXACT, continuous.untied(tied, 128)).score(features, 0, LANE)
+    # Nothing but that the test's random weights then add up to one.
+    tied = replace(tied, weights=tied.weights / tied.weights.sum(1, keepdims=True))
+    assert np.abs(scores - brute_force(tied, features)).max() < NAT
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("densities", [1, 5, 42, 128])
+@pytest.mark.parametrize("frames", [1, 3, 4, 7, 8, 13, 64])
+def test_continuous_directories_of_odd_sizes(tmp_path, streams, densities, frames):
+    model = sphinx.load(writer.write_continuous(tmp_path, streams, densities))
+    assert model.is_continuous
+    features = likely_features(model, frames)
+    scores = build_scorer(EXACT, model).score(features, 0, LANE)
+    assert np.abs(scores - brute_force(model, features)).max() < NAT
+
+
+def test_scores_do_not_depend_on_blocks_or_threads(untied):
+    features = likely_features(untied, gmm.MAX_FRAMES + 23)
+    whole = build_scorer(EXACT, untied).score(features, 0, LANE).copy()
+    for threads in (1, 2):
+        scorer = build_scorer(assign(EXACT, {"threads": threads}), untied)
+        for size in (1, 16, 64):
+            for at in range(0, len(features) if size > 1 else 4, size):
+                part = scorer.score(features[at : at + size], at, LANE)
+                np.testing.assert_array_equal(part, whole[at : at + size])
+
+
+def test_scores_are_finite_whatever_the_features(tmp_path):
+    model = sphinx.load(writer.write_continuous(tmp_path))
+    extremes = np.array([0, 1, -1, 1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
+    rows = np.repeat(extremes[:, None], 39, 1)
+    assert np.isfinite(build_scorer(EXACT, model).score(rows, 0, LANE)).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("frames", [slice(0, 1), slice(2, 3), slice(1, 6)])
+def test_some_senones_score_as_in_the_whole(untied, threads, frames):
+    family = ContinuousGmm(pack(untied), threads)
+    features = likely_features(untied, 6)
+    whole = np.empty((6, family.n_senones), np.float32)
+    family.score_all(features, whole, Meter())
+    wanted = np.random.default_rng(0).permutation(family.n_senones)[:777].astype(np.int64)
+    scores = np.full((6, family.n_senones), 1.0, np.float32)
+    family.begin_some(features, Meter())
+    family.score_some(frames.start, frames.stop, wanted, scores, Meter())
+    np.testing.assert_allclose(scores[frames, wanted], whole[frames, wanted], atol=NAT)
+    untouched = np.setdiff1d(np.arange(family.n_senones), wanted)
+    assert (scores[:, untouched] == 1.0).all()
+    family.score_some(frames.start, frames.stop, wanted[:0], scores, Meter())
+
+
+def recorded(call, family):
+    """The spans of what `call(meter)` does, their stages by number, and when it was done."""
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    meter = Meter()
+    meter.register(recorder, family.stages)
+    start = recorder.clock()
+    meter.begin(100, 7, lane)
+    call(meter)
+    end = recorder.clock()
+    return np.frombuffer(lane.take(), SPAN), {s.id: s for s in recorder.stages}, (start, end)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_spans_a_call_tile_it_and_count_its_work(untied, threads):
+    family = ContinuousGmm(pack(untied), threads)
+    features = likely_features(untied, 7)
+    scores = np.empty((7, family.n_senones), np.float32)
+    family.score_all(features, scores, Meter())
+    spans, stages, (start, end) = recorded(
+        lambda meter: family.score_all(features, scores, meter), family
+    )
+    names = [stages[int(span["stage"])].name for span in spans]
+    assert names == ["score.gaussians", "score.lse", "score.wait"][: 2 + (threads > 1)]
+    gaussians = 7 * 5126 * 3 * 12
+    assert int(spans[0]["work0"]) == gaussians
+    assert (int(spans[1]["work0"]), int(spans[1]["work1"])) == (gaussians, 7 * 5126)
+    assert (spans["first_frame"] == 100).all()
+    assert (spans["frames"] == 7).all()
+    begins, ends = spans["start_ns"], spans["start_ns"] + spans["duration_ns"]
+    np.testing.assert_array_equal(begins[1:], ends[:-1])
+    assert (spans["duration_ns"] > 0).all()
+    assert start <= begins[0]
+    assert ends[-1] <= end
+    # Both kernels take their part: the clock inside the kernel is not a constant.
+    assert 0.02 < spans["duration_ns"][1] / spans["duration_ns"].sum() < 0.9
+
+
+def test_cost_laws_follow_from_the_shapes(tmp_path):
+    model = sphinx.load(writer.write_continuous(tmp_path, streams=3, densities=5))
+    family = ContinuousGmm(pack(model), 1)
+    n, padded = 6, 16
+    gaussians, senones = n * 15 * 3 * 5, n * 15
+    costs = family.costs_of_all(n)
+    assert set(costs) == set(family.stages)
+    product, lse = costs["score.gaussians"], costs["score.lse"]
+    work = (float(gaussians), 0.0, 0.0)
+    assert product.operations["gemm"].total(1, n, work) == pytest.approx(
+        2 * 27 * padded * 3 * 5 * n
+    )
+    assert product.bytes_min.total(1, n, work) == 4 * 27 * padded * 3 * 5
+    both = (float(gaussians), float(senones), 0.0)
+    assert lse.operations["exp.scorer"].total(1, n, both) == pytest.approx(padded * 3 * 5 * n)
+    assert lse.operations["log.scorer"].total(1, n, both) == senones
+    some = family.costs_of_some(1)
+    assert set(some) == set(family.stages)
+    # One senone of one frame: three panels of 16 Gaussians, of which 5 count.
+    asked = (15.0, 0.0, 0.0)
+    assert some["score.gaussians"].bytes_max.total(1, 1, asked) == pytest.approx(3 * 27 * 16 * 4)
+    assert some["score.gaussians"].operations["gemm"].total(1, 1, asked) == pytest.approx(
+        2 * 27 * 3 * 16
+    )
+
+
+def test_tied_models_are_not_packed(tmp_path):
+    with pytest.raises(ValueError, match="not continuous"):
+        pack(sphinx.load(writer.write_model(tmp_path)))

@@ -1,0 +1,418 @@
+"""The device's scorer, on the processor: against the definition, and what placement does to its spans."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sphinx_writer as writer
+from scoring_reference import brute_force, likely_features
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.device import COMPUTE, DeviceWork, HostDevice, TorchDevice, open_device
+from pipelines.models import continuous, sphinx
+from pipelines.scoring import build_scorer
+from pipelines.scoring.device_scorer import DeviceScorer
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import hidden_ns, transfers
+from profiler.lanes import SPAN
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import NullLane, Recorder
+
+LANE = NullLane()
+ON_DEVICE = settings.assign(Config(), {"device": "torch-cpu"})
+
+
+def placed(**placement) -> Config:
+    values = {f"placement.{name}": value for name, value in placement.items()}
+    return settings.assign(ON_DEVICE, values)
+
+
+def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceScorer:
+    work = DeviceWork(HostDevice(), recorder or Recorder(), lane)
+    scorer = DeviceScorer(config, model, work, lambda: build_scorer(Config(), model), keep)
+    if recorder is not None:
+        scorer.stages(recorder)
+    return scorer
+
+
+@pytest.fixture(scope="module")
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def features(model):
+    return likely_features(model, 21)
+
+
+@pytest.fixture(scope="module")
+def expected(model, features):
+    return brute_force(model, features)
+
+
+# Eleven bits of a float16's fraction and eight of a bfloat16's, on log densities of some hundred nat.
+@pytest.mark.parametrize(("dtype", "nat"), [("fp32", 1e-3), ("fp16", 0.5), ("bf16", 5.0)])
+def test_scores_of_the_real_model_in_each_number_type(model, features, expected, dtype, nat):
+    scores = make(placed(dtype=dtype), model).score(features, 0, LANE)
+    assert scores.dtype == np.float32
+    error = np.abs(scores - expected).max()
+    assert error < nat
+    assert dtype == "fp32" or error > 1e-3
+
+
+@pytest.mark.parametrize("codebooks", [4, 1])
+@pytest.mark.parametrize("densities", [1, 20])
+def test_small_models_of_odd_sizes(tmp_path, codebooks, densities):
+    small = sphinx.load(writer.write_model(tmp_path, codebooks, densities))
+    block = likely_features(small, 13)
+    scores = make(ON_DEVICE, small).score(block, 0, LANE)
+    assert np.abs(scores - brute_force(small, block)).max() < 1e-3
+
+
+def test_scores_of_a_continuous_model(model, features):
+    owned = continuous.untied(model, 8)
+    expected = brute_force(owned, features)
+    for dtype, nat in (("fp32", 1e-3), ("bf16", 5.0)):
+        scores = make(placed(dtype=dtype), owned).score(features, 0, LANE)
+        assert np.abs(scores - expected).max() < nat
+
+
+def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatch):
+    from pipelines.scoring import device_gmm
+
+    owned = continuous.untied(model, 8)
+    whole = make(ON_DEVICE, owned).score(features, 0, LANE).copy()
+    monkeypatch.setitem(device_gmm.PIECE_BYTES, "cpu", 700_000)
+    pieces = make(ON_DEVICE, owned).score(features, 0, LANE)
+    np.testing.assert_allclose(pieces, whole, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "transfer", "overlapped"),
+    list(itertools.product(["resident", "each-block"], ["block", "frame"], [False, True])),
+)
+def test_placement_changes_no_score(model, features, expected, weights, transfer, overlapped):
+    scorer = make(placed(weights=weights, transfer=transfer, overlapped=overlapped), model)
+    found = []
+    for at in range(0, 21, 8):
+        found.append(scorer.score(features[at : at + 8], at, LANE).copy())
+        if at + 8 < 21:
+            scorer.ahead(features[at + 8 : at + 16], at + 8, LANE)
+    assert np.abs(np.concatenate(found) - expected).max() < 1e-3
+
+
+@pytest.mark.parametrize("skip", [1, 3])
+@pytest.mark.parametrize("overlapped", [False, True])
+def test_scores_that_stay_on_the_device_are_the_same(model, features, skip, overlapped):
+    config = settings.replace(placed(overlapped=overlapped), "frames.skip", skip)
+    ours, theirs = make(config, model, keep=True), make(config, model)
+    for at in range(0, 21, 5):
+        block, following = features[at : at + 5], features[at + 5 : at + 10]
+        there = ours.score(block, at, LANE)
+        if len(following):
+            ours.ahead(following, at + 5, LANE)
+        work = ours._work
+        work.wait_for(work.mark(COMPUTE), COMPUTE)
+        np.testing.assert_allclose(there.numpy(), theirs.score(block, at, LANE), atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_scores_are_finite_whatever_the_features(model, dtype):
+    rng = np.random.default_rng(8)
+    extremes = np.array([0, 1, -1, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
+    rows = np.concatenate([np.repeat(extremes[:, None], 39, 1), rng.choice(extremes, (40, 39))])
+    assert np.isfinite(make(placed(dtype=dtype), model).score(rows, 0, LANE)).all()
+
+
+def test_large_blocks_and_wrong_shapes(model):
+    block = likely_features(model, 150)
+    scorer = make(ON_DEVICE, model)
+    whole = scorer.score(block, 0, LANE).copy()
+    for at in (0, 64, 149):
+        np.testing.assert_allclose(
+            scorer.score(block[at : at + 1], at, LANE)[0], whole[at], atol=1e-3
+        )
+    assert scorer.score(block[:0], 0, LANE).shape == (0, 5126)
+    with pytest.raises(ValueError, match=r"expected \[at most 256, 39\]"):
+        scorer.score(np.zeros((4, 13), np.float32), 0, LANE)
+
+
+@pytest.mark.parametrize("skip", [2, 3])
+def test_skipped_frames_are_those_of_the_processors_scorer(model, features, skip):
+    config = settings.replace(ON_DEVICE, "frames.skip", skip)
+    ours, theirs = (
+        make(config, model),
+        build_scorer(settings.replace(config, "device", "cpu"), model),
+    )
+    for _ in range(2):
+        for at in range(0, 21, 5):
+            block = features[at : at + 5]
+            theirs_here = theirs.score(block, at, LANE)
+            np.testing.assert_allclose(ours.score(block, at, LANE), theirs_here, atol=1e-3)
+        ours.reset()
+        theirs.reset()
+
+
+def test_a_block_begun_under_other_settings_is_scored_again(model, features, expected):
+    scorer = make(placed(overlapped=True), model)
+    scorer.score(features[:8], 0, LANE)
+    scorer.ahead(features[8:16], 8, LANE)
+    scorer.configure(placed(overlapped=True, dtype="bf16"))
+    rough = np.abs(scorer.score(features[8:16], 8, LANE) - expected[8:16]).max()
+    assert rough > 1e-2
+    scorer.configure(placed(overlapped=True))
+    scorer.ahead(features[16:], 16, LANE)
+    scorer.configure(settings.replace(placed(overlapped=True), "frames.skip", 3))
+    scores = scorer.score(features[16:], 16, LANE)
+    assert np.array_equal(scores[3], scores[4])
+    scorer.configure(placed(overlapped=True))
+    # Another block than was announced.
+    assert np.abs(scorer.score(features[:8], 30, LANE) - expected[:8]).max() < 1e-3
+    scorer.ahead(features[8:], 38, LANE)
+    scorer.reset()
+    assert np.abs(scorer.score(features[3:9], 51, LANE) - expected[3:9]).max() < 1e-3
+
+
+# -- what is recorded ------------------------------------------------------------------------------
+
+
+def record(path: Path, config: Config, model, features, search_s: float = 0.0) -> Path:
+    """A session of blocks of eight, each followed by `search_s` of the host's own work."""
+    recorder = Recorder()
+    with SessionWriter(path, recorder, {}):
+        lane = recorder.lane("decode", decode=True)
+        scorer = make(config, model, recorder, lane)
+        scorer.warm_up()
+        tile, searched = (
+            recorder.stage("decode.block", "decode"),
+            recorder.stage("search.emit", "search"),
+        )
+        for name, cost in scorer.costs().items():
+            recorder.cost(recorder.stage_id(name), 0, cost)
+        blocks = [features[at : at + 8] for at in range(0, len(features), 8)]
+        for i, block in enumerate(blocks):
+            begin = recorder.clock()
+            scorer.score(block, 8 * i, lane)
+            if i + 1 < len(blocks):
+                scorer.ahead(blocks[i + 1], 8 * i + 8, lane)
+            start = recorder.clock()
+            if search_s:
+                # Another thread may run meanwhile, as beside a compiled kernel.
+                time.sleep(search_s)
+            lane.put(searched, start, recorder.clock(), 8 * i, len(block))
+            lane.put(tile, begin, recorder.clock(), 8 * i, len(block))
+    return path
+
+
+def test_categories_add_up_and_the_waits_are_charged_to_what_ran(tmp_path, model):
+    features = likely_features(model, 64)
+    with Session.open(record(tmp_path / "a.asrs", ON_DEVICE, model, features)) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        rows = {(row.lane, row.name): row for row in parts.stages}
+        dense = rows["torch-cpu compute", "score.mixture"]
+        assert dense.work["components"] == 64 * 5126 * 3 * 128
+        assert dense.flops == pytest.approx(2 * dense.work["components"], rel=0.35)
+        waits = {name: row for (lane, name), row in rows.items() if lane == "decode"}
+        assert "it waits for the device" in waits["transfer.to host.wait"].sentence
+        waited = waits["score.mixture.wait"]
+        assert waited.time_ns <= dense.time_ns
+        assert waited.flops == pytest.approx(dense.flops * waited.time_ns / dense.time_ns, rel=0.01)
+        assert "meanwhile" in next(iter(waited.work))
+        assert "gives work to the device" in waits["score.launch"].sentence
+        scored = sum(row.time_ns for name, row in waits.items() if name.startswith("score."))
+        categories = parts.categories
+        assert scored == pytest.approx(
+            categories["compute"] + categories["memory"] + categories["unexplained"]
+        )
+
+
+def test_overlapped_work_is_hidden_under_the_search(tmp_path, model):
+    features = likely_features(model, 64)
+    beside = {}
+    for overlapped in (False, True):
+        path = tmp_path / f"{overlapped}.asrs"
+        record(path, placed(overlapped=overlapped), model, features, search_s=0.02)
+        with Session.open(path) as session:
+            spans = session.spans
+            stages = {stage.name: number for number, stage in session.stages.items()}
+            lanes = [lane.id for lane in session.lanes.values() if lane.kind == "device"]
+            on_device = spans[np.isin(spans["lane"], lanes)]
+            searched = spans[spans["stage"] == stages["search.emit"]]
+            beside[overlapped] = int(shared_ns(on_device, searched))
+            parts = breakdown(session)
+            assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+            assert parts.hidden_ns == hidden_ns(session) >= beside[overlapped]
+    assert beside[False] == 0
+    assert beside[True] > 0
+
+
+def shared_ns(some, others) -> int:
+    """How long spans of both kinds ran at once."""
+    total = 0
+    for one in others:
+        first = np.maximum(some["start_ns"], one["start_ns"])
+        last = np.minimum(
+            some["start_ns"] + some["duration_ns"], one["start_ns"] + one["duration_ns"]
+        )
+        total += np.clip(last - first, 0, None).sum()
+    return total
+
+
+def test_bytes_of_every_move(tmp_path, model):
+    parameters = sum(
+        array.size * 4 if array.dtype != np.int64 else array.size * 8
+        for array in make(ON_DEVICE, model)._mixtures.arrays.values()
+    )
+    features = likely_features(model, 16)
+    up, down = 16 * 39 * 4, 16 * 5126 * 4
+    for config, copies, more in (
+        (ON_DEVICE, (2, 2), 0),
+        (placed(transfer="frame"), (16, 16), 0),
+        (placed(weights="each-block"), (None, 2), 2 * parameters),
+    ):
+        path = tmp_path / f"{more}-{copies}.asrs"
+        with Session.open(record(path, config, model, features)) as session:
+            rows = {row.stage: row for row in transfers(session)}
+            # What lies before the first frame is the parameters' way up, once.
+            first = rows["transfer.to device"].bytes - parameters
+            assert first == up + more
+            assert rows["transfer.to host"].bytes == down
+            assert rows["transfer.to host"].copies == copies[1]
+
+
+def test_every_stage_has_a_law_or_a_reason(model):
+    for kind in (model, continuous.untied(model, 8)):
+        recorder = Recorder()
+        lane = recorder.lane("decode", decode=True)
+        scorer = make(ON_DEVICE, kind, recorder, lane)
+        scorer.score(likely_features(kind, 8), 0, lane)
+        costs = scorer.costs()
+        seen = set()
+        for each in recorder.lanes:
+            spans = np.frombuffer(each.take(), SPAN)
+            seen |= {recorder.stages[int(number)].name for number in np.unique(spans["stage"])}
+        recorded = {recorder.stages[number].name: cost for number, _, cost in recorder.costs}
+        for name in seen - {"device.latency"}:
+            cost = costs.get(name) or recorded.get(name)
+            assert cost is not None, name
+            assert cost.unmodelled or not cost.is_empty, name
+
+
+# -- devices that are too small or not there -------------------------------------------------------
+
+
+def test_out_of_memory_goes_on_on_the_processor_and_says_so(model, features, expected):
+    scorer = make(ON_DEVICE, model)
+
+    def full(*_):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
+
+    scorer._mixtures.score = full
+    scores = scorer.score(features, 0, LANE)
+    assert np.abs(scores - expected).max() < 1e-3
+    (notice,) = scorer.take_notices()
+    assert notice == (
+        "Scoring goes on on the processor: torch-cpu has too little memory "
+        "(CUDA out of memory. Tried to allocate 20.00 MiB)."
+    )
+    scorer.reset()
+    scorer.configure(placed(dtype="bf16"))
+    scorer.ahead(features, 21, LANE)
+    assert np.abs(scorer.score(features, 21, LANE) - expected).max() < 1e-3
+    assert {"score.gaussians", "score.mixture"} <= set(scorer.costs())
+
+
+def test_other_failures_are_not_taken_for_full_memory(model, features):
+    scorer = make(ON_DEVICE, model)
+
+    def wrong(*_):
+        raise RuntimeError("shapes do not match")
+
+    scorer._mixtures.score = wrong
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        scorer.score(features, 0, LANE)
+    assert scorer.take_notices() == []
+
+
+def test_on_a_real_device_the_scores_are_the_same(model, features, expected):
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device here")
+    for dtype, nat in (("fp32", 0.05), ("fp16", 0.5), ("bf16", 5.0)):
+        for overlapped, pinned in itertools.product((False, True), (False, True)):
+            config = placed(dtype=dtype, overlapped=overlapped, pinned=pinned)
+            work = DeviceWork(open_device("cuda"), Recorder(), LANE)
+            scorer = DeviceScorer(config, model, work, lambda: None)
+            scorer.warm_up()
+            scorer.ahead(features, 0, LANE)
+            assert np.abs(scorer.score(features, 0, LANE) - expected).max() < nat
+
+
+class Immediate:
+    """Streams and events of torch.cuda where all is done at once; memory is the host's, and pageable."""
+
+    class Event:
+        def __init__(self, enable_timing):
+            self.at = 0
+
+        def record(self, stream):
+            self.at = time.perf_counter_ns()
+
+        def query(self):
+            return True
+
+        def synchronize(self):
+            pass
+
+        def elapsed_time(self, other):
+            return float(np.float32((other.at - self.at) / 1e6))
+
+    class Stream:
+        def wait_event(self, event):
+            pass
+
+    @staticmethod
+    def stream(stream):
+        return contextlib.nullcontext()
+
+    @staticmethod
+    def synchronize():
+        pass
+
+
+@pytest.mark.parametrize("overlapped", [False, True])
+def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(
+    model, features, expected, overlapped
+):
+    import torch
+
+    def empty(shape, dtype, pin_memory=False):
+        return torch.empty(shape, dtype=dtype)
+
+    device = TorchDevice("cuda", Immediate, empty)
+    device.where = "cpu"
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    work = DeviceWork(device, recorder, lane)
+    scorer = DeviceScorer(placed(overlapped=overlapped), model, work, lambda: None)
+    scorer.stages(recorder)
+    for at in range(0, 21, 7):
+        scores = scorer.score(features[at : at + 7], at, lane)
+        assert np.abs(scores - expected[at : at + 7]).max() < 1e-3
+        if at < 14:
+            scorer.ahead(features[at + 7 : at + 14], at + 7, lane)
+    spans = np.sort(np.frombuffer(lane.take(), SPAN), order="start_ns")
+    ends = spans["start_ns"] + spans["duration_ns"]
+    assert (spans["start_ns"][1:] >= ends[:-1]).all()
+    names = {recorder.stages[number].name for number in np.unique(spans["stage"])}
+    # Pageable memory: the host waits for every copy.
+    assert {"score.launch", "transfer.to device.wait", "transfer.to host.wait"} <= names

@@ -1,0 +1,293 @@
+"""Scoring by a net against float64, block by block, all senones and wanted ones; and what it says it costs."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipelines import audio, presets
+from pipelines.config import Config, ConfigError, assign, check
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import nets, sphinx
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.dnn import DenseNet, QuantisedNet
+from pipelines.scoring.dnn.dense import (
+    OUTPUT_STAGE,
+    SPLICE_STAGE,
+    WANTED_STAGE,
+    Splicer,
+    layer_stage,
+)
+from pipelines.scoring.meter import Meter
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.pipelines.net_files import card, forward, net, write
+
+NAT = 1e-3
+SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
+Array = np.ndarray[Any, Any]
+
+
+def utterance(frames: int = 23) -> Array:
+    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
+
+
+def padded(features: Array, dense: Splicer) -> Array:
+    return np.pad(features, (dense.context, (0, 0)), mode="edge")
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+@pytest.mark.parametrize("block", [1, 5, 23])
+def test_scores_are_those_of_the_formula_for_any_block(layers: Any, block: int) -> None:
+    made, features = net(card(*layers)), utterance()
+    dense = DenseNet(made, 1, 32)
+    around = padded(features, dense)
+    scores = np.empty((len(features), 50), np.float32)
+    for at in range(0, len(features), block):
+        n = min(block, len(features) - at)
+        spliced = dense.splice(around[at : at + n + 5], Meter())
+        dense.score(spliced, scores[at : at + n], Meter())
+    assert np.abs(scores - forward(made, features)).max() < NAT
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+def test_wanted_senones_are_the_same_and_others_are_left_alone(layers: Any) -> None:
+    made, features = net(card(*layers)), utterance()
+    dense = DenseNet(made, 1, 32)
+    dense.begin_some(dense.splice(padded(features, dense), Meter()), Meter())
+    wanted = np.array([41, 3, 0, 49], np.int64)
+    scores = np.full((len(features), 50), 7.0, np.float32)
+    dense.score_some(4, 6, wanted, scores, Meter())
+    expected = forward(made, features)
+    assert np.abs(scores[4:6, wanted] - expected[4:6, wanted]).max() < NAT
+    scores[4:6, wanted] = 7.0
+    assert (scores == 7.0).all()
+
+
+def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:
+    """(spans, first work count) of every stage that scoring a block both ways records."""
+    recorder, meter = Recorder(), Meter()
+    lane = recorder.lane("decode", decode=True)
+    meter.register(recorder, dict(dense.stages))
+    meter.begin(0, len(spliced), lane)
+    dense.score(spliced, np.empty((len(spliced), 50), np.float32), meter)
+    dense.begin_some(spliced, meter)
+    dense.score_some(0, 2, np.arange(10), np.empty((2, 50), np.float32), meter)
+    spans = np.frombuffer(lane.take(), SPAN)
+    names = {stage.id: stage.name for stage in recorder.stages}
+    found: dict[str, tuple[int, int]] = {}
+    for span in spans:
+        count, work = found.get(names[int(span["stage"])], (0, 0))
+        found[names[int(span["stage"])]] = count + 1, work + int(span["work0"])
+    return found
+
+
+def test_operations_are_those_that_torch_counts() -> None:
+    made, frames = net(card(*SHAPES[0])), 9
+    dense = DenseNet(made, 1, 32)
+    with FlopCounterMode(display=False) as counter:
+        x = torch.zeros(frames, made.card.inputs)
+        for i in range(3):
+            x = x @ torch.from_numpy(made.tensors[f"layers.{i}.weight"]).T
+        x @ torch.from_numpy(made.tensors["heads.0.weight"]).T
+    laws = dense.costs(frames)
+    total = sum(
+        law.operations["gemm"].total(1, frames, (work, 0, 0))
+        for name, law in laws.items()
+        if name != SPLICE_STAGE
+        for work in [frames * 50 if name == OUTPUT_STAGE else frames]
+    )
+    # Beyond torch's: the column of biases, one multiply and one add per output.
+    biases = 2 * frames * (24 + 16 + 8 + 50)
+    assert total == pytest.approx(counter.get_total_flops() + biases)
+
+
+@pytest.mark.parametrize("kind", [DenseNet, QuantisedNet])
+def test_every_stage_has_a_law_and_bounds_in_order(kind: Any) -> None:
+    made = net(card(*SHAPES[0]))
+    dense = kind(made, 2, 32)
+    laws = dense.costs(16) | dense.costs_of_some(16)
+    assert set(laws) == set(dense.stages)
+    for law in laws.values():
+        assert not law.is_empty
+        assert law.working_set_bytes > 0
+        for work in (1.0, 16.0, 800.0):
+            assert law.bytes_min.total(1, 1, (work, 0, 0)) <= law.bytes_max.total(
+                1, 1, (work, 0, 0)
+            )
+
+
+def test_stages_carry_their_work() -> None:
+    made = net(card(*SHAPES[0]))
+    dense = DenseNet(made, 1, 32)
+    spliced = dense.splice(padded(utterance(7), dense), Meter())
+    assert recorded(dense, spliced) == {
+        layer_stage(1): (2, 14),
+        layer_stage(2): (2, 14),
+        layer_stage(3): (2, 14),
+        OUTPUT_STAGE: (1, 350),
+        WANTED_STAGE: (1, 20),
+    }
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+def test_a_net_in_integers_is_the_formula_rounded_twice(layers: Any) -> None:
+    made, features = net(card(*layers)), utterance()
+    quantised = QuantisedNet(made, 1, 32)
+    spliced = quantised.splice(padded(features, quantised), Meter()).copy()
+    scores = np.empty((len(features), 50), np.float32)
+    quantised.score(spliced, scores, Meter())
+    expected = rounded(made, spliced[:, :-1])
+    # The same roundings but for a few values that lie between two integers.
+    assert np.median(np.abs(scores - expected)) < NAT
+    assert np.abs(scores - expected).max() < 0.05 * np.abs(expected).max()
+    exact = forward(made, features)
+    assert np.abs(scores - exact).mean() < 0.03 * np.abs(exact).mean()
+    quantised.begin_some(spliced, Meter())
+    wanted, some = np.array([49, 3], np.int64), np.zeros_like(scores)
+    quantised.score_some(2, 9, wanted, some, Meter())
+    np.testing.assert_allclose(some[2:9, wanted], scores[2:9, wanted], rtol=1e-5, atol=1e-5)
+    some[2:9, wanted] = 0
+    assert not some.any()
+
+
+def rounded(made: Any, x: Array) -> Array:
+    """The net with weights and activations rounded to 255 steps, in float64."""
+
+    def steps(values: Array) -> Array:
+        scale = np.abs(values).max(1, keepdims=True).astype(np.float32) / np.float32(127)
+        whole: Array = np.rint(values / scale) * scale
+        return whole
+
+    for weight, bias, relu in [*made.matrices(), (*made.head(0), False)]:
+        x = steps(x).astype(np.float64) @ steps(weight).T.astype(np.float64) + bias
+        x = np.maximum(x, 0) if relu else x
+    return x
+
+
+@cache
+def model() -> AcousticModel:
+    return sphinx.load(sphinx.default_directory())
+
+
+@cache
+def speech() -> Array:
+    sound = audio.load(min(presets.assets.path("speech").glob("*.flac")))
+    features: Array = Mfcc(model().feat_params).features(sound.samples[:12_000])
+    return features
+
+
+def scored(config: Config, features: Array, block: int) -> Array:
+    scorer = build_scorer(config, model())
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    parts = []
+    for at in range(0, len(features), block):
+        part = padded[at : min(at + block, len(features)) + beyond]
+        parts.append(scorer.score(part, at, NullLane()).copy())
+    return np.concatenate(parts)
+
+
+DNN = presets.load("dnn").config
+
+
+@pytest.mark.parametrize("block", [1, 7, 200])
+def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
+    shipped = nets.load(nets.find(DNN.dnn.net))
+    found = scored(DNN, speech(), block)
+    assert len(speech()) > 64  # more than is scored at once
+    chosen = [0, 1, 40, 70, len(speech()) - 1]
+    assert np.abs(found - forward(shipped, speech()))[chosen].max() < 2e-3
+
+
+def test_only_wanted_senones_give_the_same_scores() -> None:
+    scorer = build_scorer(assign(DNN, {"dnn.senones": "asked"}), model())
+    assert scorer.lazy
+    expected, wanted = scored(DNN, speech(), 16), np.array([5125, 17, 300], np.int64)
+    padded = with_context(speech(), scorer.context)
+    for at in (0, 16):
+        state = scorer.prepare(padded[at : at + 16 + sum(scorer.context)], at, NullLane())
+        for t in range(16):
+            row = scorer.frame(state, t, wanted)
+            assert np.abs(row[wanted] - expected[at + t, wanted]).max() < NAT
+
+
+def test_skipped_frames_repeat_the_last_scored_one() -> None:
+    every = scored(DNN, speech(), 16)
+    third = scored(assign(DNN, {"frames.skip": 3}), speech(), 16)
+    for t in range(len(every)):
+        np.testing.assert_allclose(third[t], every[t - t % 3], atol=NAT)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+@pytest.mark.parametrize(("block", "skip"), [(16, 3), (1, 2), (5, 4), (200, 4)])
+def test_each_head_scores_its_own_frame(tmp_path: Path, block: int, skip: int, dtype: str) -> None:
+    layers = Layer(16), Layer(8, relu=False)
+    made = net(card(*layers, senones=model().n_senones, heads=4))
+    config = assign(
+        DNN,
+        {
+            "dnn.net": str(write(tmp_path, made, np.float32)),
+            "dnn.dtype": dtype,
+            "dnn.senones": "all",
+        },
+    )
+    features = speech()[:40]
+    heads = assign(config, {"frames.skip": skip, "frames.rule": "heads"})
+    found = scored(check(heads), features, block)
+    for t in range(len(features)):
+        start = t - t % skip
+        expected = forward(made, features, head=t - start)[start]
+        if dtype == "fp32":
+            assert np.abs(found[t] - expected).max() < 2e-3
+        else:
+            assert np.abs(found[t] - expected).mean() < 0.05 * np.abs(expected).mean()
+
+
+def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path: Path) -> None:
+    made = net(card(Layer(16), senones=model().n_senones, heads=2))
+    config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32))})
+    scorer = build_scorer(config, model())
+    features = with_context(speech()[:20], scorer.context)
+    beyond = sum(scorer.context)
+    scorer.score(features[: 5 + beyond], 0, NullLane())
+    scorer.configure(assign(config, {"frames.skip": 2, "frames.rule": "heads"}))
+    found = scorer.score(features[5 : 10 + beyond], 5, NullLane())
+    # Frame 5 is no multiple of 2, but nothing has been through the hidden layers for the heads yet.
+    for t, (start, head) in enumerate([(5, 0), (6, 0), (6, 1), (8, 0), (8, 1)]):
+        expected = forward(made, speech()[:20], head)[start]
+        assert np.abs(found[t] - expected).max() < 2e-3
+    four = assign(config, {"frames.skip": 4, "frames.rule": "heads"})
+    assert scorer.needs(four) is not None
+    with pytest.raises(ModelError, match=r"answers for 2 frames at once; .* needs 4"):
+        scorer.make_ready(four, lambda *_: None, lambda: False)
+
+
+def test_what_cannot_be_says_why(tmp_path: Path) -> None:
+    small = str(write(tmp_path, net(card(Layer(8)))))
+    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
+        build_scorer(assign(DNN, {"dnn.net": small}), model())
+    with pytest.raises(ModelError, match="There is no net 'nobody'"):
+        build_scorer(assign(DNN, {"dnn.net": "nobody"}), model())
+    with pytest.raises(ModelError, match="The net base answers for 1 frame at once"):
+        build_scorer(assign(DNN, {"frames.rule": "heads", "frames.skip": 2}), model())
+    with pytest.raises(ConfigError, match=r"frames\.rule=heads acts only with dnn\.senones = all"):
+        check(assign(DNN, {"frames.rule": "heads", "dnn.senones": "asked"}))
+    for refused in ({"frames.rule": "conditional"}, {"device": "cuda"}):
+        with pytest.raises(ConfigError, match="acts only with model = ptm, continuous or single"):
+            check(assign(DNN, refused))
+
+
+def test_integers_change_scores_by_less_than_the_search_notices() -> None:
+    exact, quick = (scored(assign(DNN, {"dnn.dtype": d}), speech(), 16) for d in ("fp32", "int8"))
+    exact, quick = (x - x.max(1, keepdims=True) for x in (exact, quick))
+    near = exact > -20  # nats below the best: what a beam can keep
+    assert np.abs(exact - quick)[near].mean() < 0.15
+    assert (exact.argmax(1) == quick.argmax(1)).mean() > 0.9

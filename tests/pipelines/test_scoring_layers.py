@@ -1,0 +1,403 @@
+"""Frame and GMM layers of the scorer: conditional skipping, senones asked for, back-off to CI senones."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scoring_reference import brute_force, likely_features
+
+from pipelines import config as settings
+from pipelines.config import Config, assign
+from pipelines.models import sphinx
+from pipelines.scoring import MAX_FRAMES, build_scorer, codewords, frames, senones
+from pipelines.scoring.frames import conditional
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.senones.asked import AHEAD
+from profiler.spans import SPAN, NullLane, Recorder
+
+LANE = NullLane()
+EXACT = Config()
+NAT = 1e-3
+"""Float32 kernels against each other and against double precision."""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def features(model):
+    return likely_features(model, 90, seed=5)
+
+
+@pytest.fixture(scope="module")
+def whole(model, features):
+    return build_scorer(EXACT, model).score(features, 0, LANE).copy()
+
+
+@pytest.fixture(scope="module")
+def scorer(model):
+    made = build_scorer(EXACT, model)
+    made.warm_up()
+    return made
+
+
+def configured(scorer, **changes):
+    scorer.configure(assign(EXACT, {k.replace("__", "."): v for k, v in changes.items()}))
+    scorer.reset()
+    return scorer
+
+
+def asking(n_frames, n_senones, seed=0, share=0.3):
+    """What a search might want: for each frame a third of the senones, ascending."""
+    rng = np.random.default_rng(seed)
+    return [np.flatnonzero(rng.random(n_senones) < share) for _ in range(n_frames)]
+
+
+def taking_turns(scorer, features, wanted, block):
+    """Rows of a lazy scorer, frame by frame in blocks."""
+    rows = []
+    for at in range(0, len(features), block):
+        part = features[at : at + block]
+        state = scorer.prepare(part, at, LANE)
+        rows += [scorer.frame(state, t, wanted[at + t]).copy() for t in range(len(part))]
+    return np.array(rows)
+
+
+# -- frame layer --------------------------------------------------------------------------------
+
+
+class Numbers:
+    """A codebook for frames that say their codeword themselves."""
+
+    def nearest(self, features, meter):
+        return features[:, 0].astype(np.int32)
+
+    def cost(self):
+        raise NotImplementedError
+
+
+def conditional_rule():
+    rule = conditional.Rule(SimpleNamespace())
+    rule.configure(EXACT, Numbers())
+    return rule
+
+
+def by_the_book(words, skip):
+    """Sphinx-3's rule, one frame after the other."""
+    scored, skipped = [], 0
+    for t, word in enumerate(words):
+        again = t > 0 and word == words[t - 1] and skipped < skip - 1
+        skipped = skipped + 1 if again else 0
+        scored.append(not again)
+    return scored
+
+
+@pytest.mark.parametrize("skip", [2, 3, 4])
+@pytest.mark.parametrize("block", [1, 2, 7, 60])
+def test_a_frame_is_skipped_while_the_codeword_stays_and_at_most_k_minus_1_in_a_row(skip, block):
+    rng = np.random.default_rng(skip * block)
+    rule = conditional_rule()
+    for _ in range(3):  # each utterance begins anew, whatever the last codeword of the one before
+        words = np.repeat(rng.integers(0, 3, 40), rng.integers(1, 6, 40))[:60]
+        rule.reset()
+        chosen = []
+        for at in range(0, len(words), block):
+            some = words[at : at + block, None].astype(np.float32)
+            chosen += rule.choose(some, at, skip, Meter()).tolist()
+        assert chosen == by_the_book(words.tolist(), skip)
+        assert not all(chosen)
+
+
+def test_another_codebook_says_nothing_about_the_last_frame():
+    rule = conditional_rule()
+    same = np.ones((4, 1), np.float32)
+    assert rule.choose(same[:2], 0, 4, Meter()).tolist() == [True, False]
+    rule.configure(EXACT, Numbers())
+    assert rule.choose(same, 2, 4, Meter()).tolist() == [True, False, False, False]
+
+
+def test_the_nearest_codeword_is_the_nearest(model, features):
+    book = codewords.codewords_of(model, 64, lambda *_: None, lambda: False)
+    assert book.size == 64
+    found = book.nearest(features, Meter())
+    words = book._codebook.words[0].astype(float) + book._centre
+    variance = model.variances.astype(float).mean(axis=(0, 2)).ravel()
+    distance = ((features[:, None] - words) ** 2 / variance).sum(2)
+    mine = distance[np.arange(len(features)), found]
+    np.testing.assert_allclose(mine, distance.min(1), rtol=1e-4)
+    assert len(set(found.tolist())) > 5
+
+
+def test_senone_means_are_those_of_their_mixtures(model):
+    means = codewords._senone_means(model)
+    for senone in (0, 77, 3000):
+        book = model.senone_codebook[senone]
+        expected = [model.weights[s, :, senone] @ model.means[book, s] for s in range(3)]
+        np.testing.assert_allclose(means[senone], np.concatenate(expected), rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("block", [1, 5, 32])
+def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, features, whole, block):
+    configured(scorer, frames__skip=3, frames__rule="conditional", frames__codewords=16)
+    rule = scorer._rule
+    words = rule._codebook.nearest(features, Meter()).tolist()
+    scored = by_the_book(words, 3)
+    source = np.maximum.accumulate(np.where(scored, np.arange(len(words)), 0))
+    assert 0.1 < np.mean(scored) < 1.0
+    for at in range(0, len(features), block):
+        some = scorer.score(features[at : at + block], at, LANE)
+        np.testing.assert_array_equal(some, whole[source[at : at + len(some)]])
+
+
+# -- GMM layer: asked ---------------------------------------------------------------------------
+
+
+def test_what_is_asked_for_is_exact(scorer, features, whole, model):
+    wanted = asking(len(features), model.n_senones)
+    rows = taking_turns(configured(scorer, gmm__senones="asked"), features, wanted, 16)
+    truth = brute_force(model, features[:5])
+    for t, asked in enumerate(wanted):
+        np.testing.assert_allclose(rows[t][asked], whole[t][asked], atol=NAT)
+        if t < len(truth):
+            np.testing.assert_allclose(rows[t][asked], truth[t][asked], atol=NAT)
+    assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("rule", ["asked", "asked-ci"])
+@pytest.mark.parametrize("skip", [{}, {"frames__skip": 3}, {"frames__skip": 4, "cond": True}])
+def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
+    changes = dict(skip)
+    if changes.pop("cond", False):
+        changes |= {"frames__rule": "conditional", "frames__codewords": 32}
+    wanted = asking(len(features), model.n_senones, seed=3)
+
+    def seen(block):
+        made = configured(scorer, gmm__senones=rule, gmm__ci_beam=12.0, **changes)
+        return taking_turns(made, features, wanted, block)
+
+    rows = seen(16)
+    for block in (1, 7, MAX_FRAMES):
+        other = seen(block)
+        for t, asked in enumerate(wanted):
+            np.testing.assert_array_equal(other[t][asked], rows[t][asked])
+
+
+def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, whole, model):
+    skip = 4
+    wanted = asking(len(features), model.n_senones, seed=7)
+    made = configured(scorer, gmm__senones="asked", frames__skip=skip)
+    recorder = Recorder()
+    made.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    number = recorder.stage_id("score.lazy")
+    since: set[int] = set()
+    expected = np.zeros(model.n_senones)
+    for at in range(0, len(features), 16):
+        state = made.prepare(features[at : at + 16], at, lane)
+        for t in range(at, min(at + 16, len(features))):
+            asked = set(wanted[t].tolist())
+            if t % skip == 0:
+                since = set()
+            new = np.array(sorted(asked - since), np.int64)
+            expected[new] = whole[t][new]
+            since |= asked
+            row = made.frame(state, t - at, wanted[t])
+            np.testing.assert_allclose(row[wanted[t]], expected[wanted[t]], atol=NAT)
+            spans = np.frombuffer(lane.take(), SPAN)
+            assert spans["work1"][spans["stage"] == number].sum() == len(new)
+
+
+def test_nothing_asked_for_is_nothing_done(scorer, features):
+    made = configured(scorer, gmm__senones="asked")
+    state = made.prepare(features[:2], 0, LANE)
+    nothing = np.empty(0, np.int64)
+    assert np.isfinite(made.frame(state, 0, nothing)).all()
+    assert np.isfinite(made.frame(state, 1, None)).all()
+
+
+def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
+    scorer, features, whole, model
+):
+    """The last row of a lazy block holds the senones asked for alone: skipping must not copy it."""
+    made = configured(scorer, gmm__senones="asked", frames__skip=4)
+    taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
+    scorer.configure(assign(EXACT, {"frames.skip": 4}))
+    scores = scorer.score(features[6:12], 6, LANE)
+    np.testing.assert_array_equal(scores[:2], whole[[6, 6]])
+    np.testing.assert_array_equal(scores[2:], whole[[8, 8, 8, 8]])
+    # The other way round everything is known, and a lazy block may go on copying.
+    scorer.configure(assign(EXACT, {"frames.skip": 4, "gmm.senones": "asked"}))
+    state = scorer.prepare(features[12:14], 12, LANE)
+    np.testing.assert_allclose(scorer.frame(state, 0, None), whole[12], atol=NAT)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("rule", ["asked", "ci", "asked-ci"])
+def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rule, value):
+    bad = features[:4].copy()
+    bad[1, 3] = bad[2, :] = value
+    made = configured(
+        scorer, gmm__senones=rule, frames__skip=2, frames__rule="conditional", frames__codewords=16
+    )
+    if made.lazy:
+        rows = taking_turns(made, bad, asking(4, model.n_senones), 4)
+    else:
+        rows = made.score(bad, 0, LANE)
+    assert np.isfinite(rows).all()
+
+
+# -- GMM layer: context-independent senones first -------------------------------------------------
+
+
+def test_the_parent_is_the_senone_of_the_same_phone_and_state_without_context(model):
+    parents = senones.parents_of(model)
+    definition = model.mdef
+    assert parents.ci.tolist() == list(range(definition.n_ci_senones))
+    of = parents.ci[parents.of]
+    for phone in range(definition.n_ci):
+        for senone in definition.sseq[definition.ci_ssid(phone)].tolist():
+            children = np.flatnonzero(of == senone)
+            assert (definition.senone_phone[children] == phone).all()
+            assert (definition.senone_state[children] == definition.senone_state[senone]).all()
+
+
+def test_a_senone_without_a_parent_is_its_own():
+    definition = SimpleNamespace(
+        senone_phone=np.array([0, 0, 1, 0, 2]),
+        senone_state=np.array([0, 1, 0, 1, 0]),
+        n_ci_senones=3,
+    )
+    parents = senones.parents_of(SimpleNamespace(mdef=definition))
+    assert parents.ci.tolist() == [0, 1, 2, 4]
+    assert parents.ci[parents.of].tolist() == [0, 1, 2, 1, 4]
+
+
+def backed_off(model, exact, beam, cap, wanted):
+    """The rule by its definition, float64: (scores of the wanted, whether each is computed, bound)."""
+    parents = senones.parents_of(model)
+    of = parents.ci[parents.of]
+    child = of[wanted] != wanted
+    bound = exact[parents.ci].max() - beam
+    if cap:
+        # One parent after the other, best first, as long as the children fit.
+        scores = sorted({float(exact[p]) for p in parents.ci}, reverse=True)
+        for score in scores:
+            if score < bound:
+                break
+            count = (child & (exact[of[wanted]] >= score)).sum()
+            if count > cap:
+                bound = np.nextafter(score, np.inf)
+                break
+    computed = ~child | (exact[of[wanted]] >= bound)
+    return np.where(computed, exact[wanted], exact[of[wanted]]), computed, bound
+
+
+@pytest.mark.parametrize("beam", [0.0, 8.0, 23.0, 200.0])
+@pytest.mark.parametrize("cap", [0, 1, 150, 1000])
+def test_senones_of_weak_parents_get_their_parents_score(scorer, features, whole, model, beam, cap):
+    made = configured(scorer, gmm__senones="ci", gmm__ci_beam=beam, gmm__ci_cap=cap)
+    scores = made.score(features[:20], 0, LANE)
+    everything = np.arange(model.n_senones)
+    for t in range(20):
+        expected, computed, _ = backed_off(model, whole[t], beam, cap, everything)
+        np.testing.assert_allclose(scores[t], expected, atol=NAT)
+        if cap:
+            assert computed.sum() - model.mdef.n_ci_senones <= cap
+    if beam == 200.0 and not cap:
+        np.testing.assert_allclose(scores, whole[:20], atol=NAT)
+
+
+def test_the_cap_counts_the_senones_asked_for(scorer, features, whole, model):
+    wanted = asking(30, model.n_senones, seed=2, share=0.2)
+    for cap in (0, 40, 400):
+        made = configured(scorer, gmm__senones="asked-ci", gmm__ci_beam=15.0, gmm__ci_cap=cap)
+        rows = taking_turns(made, features[:30], wanted, 8)
+        for t, asked in enumerate(wanted):
+            expected, _, _ = backed_off(model, whole[t], 15.0, cap, asked)
+            np.testing.assert_allclose(rows[t][asked], expected, atol=NAT)
+
+
+# -- all of it --------------------------------------------------------------------------------------
+
+
+LAYERS = {
+    "asked": {"gmm__senones": "asked"},
+    "ci": {"gmm__senones": "ci"},
+    "asked-ci, capped": {"gmm__senones": "asked-ci", "gmm__ci_cap": 500},
+    "conditional": {"frames__skip": 3, "frames__rule": "conditional", "frames__codewords": 64},
+    "asked, skipping": {"gmm__senones": "asked", "frames__skip": 2},
+    "conditional, ci": {
+        "frames__skip": 2,
+        "frames__rule": "conditional",
+        "frames__codewords": 64,
+        "gmm__senones": "ci",
+    },
+    "two threads": {"gmm__senones": "asked", "threads": 2},
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
+    changes = {k.replace("__", "."): v for k, v in LAYERS[name].items()}
+    made = build_scorer(assign(EXACT, changes), model)
+    recorder = Recorder()
+    made.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    stages = {stage.id: stage for stage in recorder.stages}
+    costs = made.costs()
+    wanted = asking(64, model.n_senones)
+    for at in range(0, 64, 16):
+        state = made.prepare(features[at : at + 16], at, lane)
+        for t in range(16):
+            made.frame(state, t, wanted[at + t])
+        spans = np.frombuffer(lane.take(), SPAN)
+        ends = spans["start_ns"] + spans["duration_ns"]
+        assert (spans["start_ns"][1:] >= ends[:-1]).all()
+        for span in spans:
+            cost = costs[stages[int(span["stage"])].name]
+            one = np.atleast_1d(span)
+            assert cost.unmodelled or cost.bytes_min.of(one) <= cost.bytes_max.of(one)
+            assert cost.unmodelled or cost.working_set_bytes > 0
+    for cost in costs.values():
+        cost.from_dict(cost.as_dict())
+    if name == "two threads":
+        assert (costs["score.gaussians"].threads, costs["score.lazy"].threads) == (2, 1)
+
+
+def test_work_counts_say_what_was_done(model, features):
+    made = build_scorer(assign(EXACT, {"gmm.senones": "asked"}), model)
+    recorder = Recorder()
+    made.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    wanted = asking(16, model.n_senones, share=0.1)
+    state = made.prepare(features[:16], 0, lane)
+    for t in range(16):
+        made.frame(state, t, wanted[t])
+    spans = np.frombuffer(lane.take(), SPAN)
+    lazy = spans[spans["stage"] == recorder.stage_id("score.lazy")]
+    # Each senone for AHEAD frames from the first that asks for it and for which it is not there yet.
+    computed = fetched = 0
+    for senone in range(model.n_senones):
+        frame = 0
+        while frame < 16:
+            if senone in wanted[frame]:
+                fetched += 1
+                computed += min(AHEAD, 16 - frame)
+                frame += AHEAD
+            else:
+                frame += 1
+    assert lazy["work1"].sum() == computed > sum(map(len, wanted))
+    assert lazy["work0"].sum() == computed * 3 * 128
+    assert lazy["work2"].sum() == fetched * 3 * 128
+    assert not (spans["stage"] == recorder.stage_id("score.mixture")).any()
+
+
+def test_every_choice_of_the_configuration_exists():
+    assert set(settings.option("gmm.senones").choices) == set(senones.rules())
+    assert set(settings.option("frames.rule").choices) == set(frames.rules())
+    with pytest.raises(ValueError, match="expected one of all, asked"):
+        senones.create("nothing", 1, None)

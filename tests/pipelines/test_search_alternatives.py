@@ -1,0 +1,193 @@
+"""N-best word sequences and confidences against all paths of small graphs, counted one by one."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from search_graphs import random_graph, settings, smooth_scores
+
+from pipelines.search import alternatives, viterbi
+from pipelines.search.openfst import from_arcs
+from pipelines.search.viterbi import Viterbi
+from pipelines.search.wfst import from_fst
+
+SCALE = 0.1
+
+
+def wide(**changes):
+    """Settings under which nothing is pruned."""
+    return settings(
+        **{
+            "beam": 1e4,
+            "max_active": 10_000,
+            "acoustic_scale": SCALE,
+            "lattice": True,
+            "lattice_beam": 1e4,
+            "nbest": 100,
+            **changes,
+        }
+    )
+
+
+def all_sequences(graph, scores):
+    """Least cost of every word sequence over all complete paths, by extending all of them, float64.
+
+    None when more than a hundred thousand (state, words) pairs would be alive.
+    """
+    states, arcs = graph.states, graph.arcs
+    begin, end = states["first"], states["epsilon"]
+
+    def closure(alive):
+        # Epsilon arcs of these graphs lead to higher states only, so ascending order does.
+        waiting = sorted(alive)
+        while waiting:
+            state, words = waiting.pop(0)
+            here = alive[state, words]
+            for k in range(end[state], begin[state + 1]):
+                key = int(arcs["target"][k]), words + spoken(k)
+                value = here + float(arcs["weight"][k])
+                if value < alive.get(key, math.inf):
+                    alive[key] = value
+                    waiting.append(key)
+        return alive
+
+    def spoken(k):
+        word = int(arcs["olabel"][k])
+        return (graph.words[word - 1],) if word else ()
+
+    alive = closure({(graph.start, ()): 0.0})
+    for row in scores:
+        after = defaultdict(lambda: math.inf)
+        for (state, words), cost in alive.items():
+            label = states["loop_label"][state]
+            if label:
+                value = cost + float(states["loop_weight"][state]) - SCALE * float(row[label - 1])
+                after[state, words] = min(after[state, words], value)
+            for k in range(begin[state], end[state]):
+                value = cost + float(arcs["weight"][k])
+                value -= SCALE * float(row[arcs["ilabel"][k] - 1])
+                key = int(arcs["target"][k]), words + spoken(k)
+                after[key] = min(after[key], value)
+        if len(after) > 100_000:
+            return None
+        alive = closure(dict(after))
+    best = defaultdict(lambda: math.inf)
+    for (state, words), cost in alive.items():
+        total = cost + float(graph.final[state])
+        if total < math.inf:
+            best[words] = min(best[words], total)
+    return dict(best)
+
+
+def decode(decoder, scores, block=None):
+    decoder.start(0)
+    step = block or max(len(scores), 1)
+    for at in range(0, len(scores), step):
+        decoder.advance(scores[at : at + step], at)
+    return [word for word, _, _ in decoder.finish()]
+
+
+@hypothesis_settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 6), block=st.sampled_from([1, 3, 50]))
+def test_the_true_n_best_of_all_word_sequences(seed, n_frames, block):
+    graph = random_graph(seed, all_final=False)
+    scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
+    truth = all_sequences(graph, scores)
+    if truth is None:
+        return
+    decoder = Viterbi(graph, wide())
+    words = decode(decoder, scores, block)
+    assert decoder.complete == bool(truth)
+    if not truth:
+        return
+    expected = sorted(truth.values())[:100]
+    assert len(decoder.nbest) == len(expected)
+    assert [h.cost for h in decoder.nbest] == pytest.approx(expected, abs=1e-3)
+    for hypothesis in decoder.nbest:
+        assert hypothesis.cost == pytest.approx(truth[tuple(hypothesis.words)], abs=1e-3)
+    assert len({tuple(h.words) for h in decoder.nbest}) == len(decoder.nbest)
+    assert truth[tuple(words)] == pytest.approx(expected[0], abs=1e-3)
+    assert decoder.best_cost == pytest.approx(expected[0], abs=1e-3)
+    assert len(decoder.confidences) == len(words)
+
+
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 100_000), beam=st.sampled_from([1.0, 3.0]))
+def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):
+    graph = random_graph(seed, all_final=True)
+    scores = smooth_scores(seed, 6, graph.n_senones, spread=20.0)
+    truth = all_sequences(graph, scores)
+    if not truth:
+        return
+    decoder = Viterbi(graph, wide(lattice_beam=beam))
+    decode(decoder, scores)
+    best = min(truth.values())
+    # Costs are float32: what lies on the border may fall to either side.
+    least = sorted(v for v in truth.values() if v <= best + beam - 1e-3)[:100]
+    assert [h.cost for h in decoder.nbest][: len(least)] == pytest.approx(least, abs=1e-3)
+    assert decoder.nbest[-1].cost <= best + beam + 1e-3
+
+
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_collecting_loses_no_alternative(seed):
+    graph = random_graph(seed, all_final=True)
+    scores = smooth_scores(seed, 30, graph.n_senones, spread=20.0)
+    roomy = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
+    decode(roomy, scores)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(viterbi, "FIRST_HISTORY", 1)
+        patch.setattr(alternatives, "FIRST_ALTERNATIVES", 2)
+        tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
+    decode(tight, scores, block=4)
+    assert len(tight._history) < len(roomy._history)
+    assert [h.words for h in tight.nbest] == [h.words for h in roomy.nbest]
+    assert [h.cost for h in tight.nbest] == pytest.approx([h.cost for h in roomy.nbest], abs=1e-4)
+    assert tight.confidences == pytest.approx(roomy.confidences, abs=1e-4)
+
+
+def fork(costs):
+    """Word i over one arc of cost costs[i] from the start to the end, another word for all after it."""
+    n = len(costs)
+    fst = from_arcs(
+        3,
+        0,
+        np.array([np.inf, np.inf, 0.0], dtype=np.float32),
+        np.array([0] * n + [1]),
+        np.array([1] * n + [1]),
+        np.array([*range(1, n + 1), n + 1]),
+        np.array([*costs, 0.0]),
+        np.array([1] * n + [2]),
+    )
+    return from_fst(
+        fst,
+        np.zeros(3, dtype=np.int32),
+        np.zeros(3, dtype=np.float32),
+        1,
+        tuple("abcdefgh"[: n + 1]),
+        [[] for _ in range(n + 1)],
+        np.zeros(1),
+        np.ones(1),
+        np.array([True]),
+    )
+
+
+def test_confidences_are_posterior_probabilities():
+    costs = [0.5, 1.0, 2.5]
+    decoder = Viterbi(fork(costs), wide())
+    assert decode(decoder, np.zeros((2, 1), dtype=np.float32)) == ["a", "d"]
+    weights = np.exp(-np.array(costs))
+    assert decoder.confidences == pytest.approx([weights[0] / weights.sum(), 1.0], abs=1e-5)
+    assert [h.words for h in decoder.nbest] == [["a", "d"], ["b", "d"], ["c", "d"]]
+    assert [h.cost for h in decoder.nbest] == pytest.approx(costs)
+
+
+def test_nothing_is_kept_unless_asked_for():
+    decoder = Viterbi(fork([0.5, 1.0]), wide(lattice=False))
+    decode(decoder, np.zeros((2, 1), dtype=np.float32))
+    assert decoder.nbest == []
+    assert decoder.confidences == []

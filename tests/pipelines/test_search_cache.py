@@ -1,0 +1,212 @@
+"""The cache of graphs: who shares one, who waits, what goes, and what a bad input leaves behind."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from search_graphs import TOY_WORDS, full_dictionary, model, random_graph, toy_recipe
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import dictionary
+from pipelines.search import cache as store
+from pipelines.search import compile as graphs
+from pipelines.search.build import compile_graph
+from pipelines.search.recipe import recipe_of
+from pipelines.search.wfst import GraphError, load, save
+from profiler.errors import BadInput, Cancelled
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "graphs"
+
+
+def test_models_derived_from_one_directory_share_a_graph():
+    config = GraphConfig(vocabulary=100, bigrams=1000)
+    tied = model()
+    # What a derived model changes: Gaussians, weights, codebooks, checksum; not what a graph sees.
+    other = replace(
+        tied,
+        kind="continuous",
+        means=tied.means[:1],
+        variances=tied.variances[:1],
+        weights=tied.weights[:, :1],
+        senone_codebook=np.arange(tied.n_senones, dtype=np.int32),
+        checksum="0" * 64,
+    )
+    assert recipe_of(config, other) == recipe_of(config, tied)
+    assert store.key(recipe_of(config, other)) == store.key(recipe_of(config, tied))
+
+
+def test_two_processes_build_one_graph_once(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    code = textwrap.dedent("""
+        import json, sys
+        from pipelines.search import compile as graphs
+        from pipelines.search.recipe import from_mapping
+        steps = []
+        path, graph = graphs.obtain(from_mapping(json.loads(sys.argv[1])), lambda s, f: steps.append(s))
+        print(path.name, graph.n_arcs, sum(s.startswith("building graph") for s in steps) > 0)
+    """)
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, json.dumps(recipe.as_dict())],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=os.getcwd(),
+        )
+        for _ in range(2)
+    ]
+    said = [child.communicate(timeout=120)[0].split() for child in children]
+    assert [child.returncode for child in children] == [0, 0]
+    assert said[0][:2] == said[1][:2]
+    assert sorted(words[2] for words in said) == ["False", "True"]
+    assert [path.name for path in cache.iterdir()] == [said[0][0]]
+
+
+def test_who_waits_for_another_can_be_cancelled(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    target = store.path_of(recipe)
+    told = []
+    with store.workplace(target, lambda: None) as place:
+        with pytest.raises(Cancelled):
+            graphs.obtain(recipe, lambda stage, fraction: told.append(stage), lambda: bool(told))
+        assert told == ["waiting for another program that builds this graph"]
+        assert place.exists()
+    assert list(cache.iterdir()) == []
+
+
+def test_what_a_killed_build_left_is_no_obstacle(tmp_path):
+    target = tmp_path / "x.graph"
+    left = tmp_path / ".build-x"
+    (left / "asrscope-x").mkdir(parents=True)
+    (left / "graph").write_bytes(b"half")
+    with store.workplace(target, lambda: pytest.fail("nobody is building")) as place:
+        assert list(place.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cancelled_at_every_step_it_leaves_nothing(tmp_path, cache):
+    recipe = toy_recipe(tmp_path / "toy")
+    for stage in ("composing", "checking"):
+        reached = threading.Event()
+
+        def follow(what, fraction, stage=stage, reached=reached):
+            if stage in what:
+                reached.set()
+
+        with pytest.raises(Cancelled):
+            graphs.obtain(recipe, follow, reached.is_set)
+        assert reached.is_set()
+        assert list(cache.iterdir()) == []
+
+
+def test_the_least_recently_used_go_first(tmp_path, cache, monkeypatch):
+    cache.mkdir(parents=True)
+    for age, name in enumerate(["new", "used", "old", "oldest"]):
+        file = cache / f"{name}.graph"
+        file.write_bytes(bytes(1000))
+        os.utime(file, (1e9 - 1000 * age, 1e9 - 1000 * age))
+    (cache / "note.txt").write_bytes(bytes(5000))
+    store.used(cache / "old.graph")
+    monkeypatch.setattr(store, "LIMIT_BYTES", 3000)
+    store.evict(keep=cache / "oldest.graph")
+    left = {file.name for file in cache.iterdir()}
+    assert left == {"oldest.graph", "old.graph", "new.graph", "note.txt"}
+    # The one in use stays even when it alone is too large.
+    monkeypatch.setattr(store, "LIMIT_BYTES", 10)
+    store.evict(keep=cache / "oldest.graph")
+    assert {file.name for file in cache.iterdir()} == {"oldest.graph", "note.txt"}
+
+
+def test_a_mapped_graph_survives_its_eviction(tmp_path, monkeypatch):
+    path, other = tmp_path / "a.graph", tmp_path / "b.graph"
+    for file in (path, other):
+        save(random_graph(3, all_final=False), file)
+    graph = load(path)
+    before = graph.arcs.copy()
+    monkeypatch.setattr(store, "LIMIT_BYTES", 10)
+    store.evict(keep=other)
+    assert [file.name for file in tmp_path.iterdir()] == ["b.graph"]
+    np.testing.assert_array_equal(graph.arcs, before)
+
+
+def test_loading_maps_and_does_not_copy(tmp_path):
+    save(random_graph(3, all_final=False), tmp_path / "g.graph")
+    graph = load(tmp_path / "g.graph")
+    for array in (graph.states, graph.arcs, graph.final):
+        base = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        assert isinstance(base, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_bad_inputs_are_one_sentence_and_leave_nothing(tmp_path, cache):
+    folder = tmp_path / "toy"
+    recipe = toy_recipe(folder)
+    lacking = folder / "lacking.dict"
+    lacking.write_text("two T UW1\nto T UW1\nelsewhere EH L S\n")
+    alien = folder / "alien.dict"
+    alien.write_text("eins AY N S\n")
+    empty = folder / "empty.arpa"
+    empty.write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-99 <s>\n-0.1 </s>\n\n\\end\\\n")
+    wordless = folder / "list.txt"
+    wordless.write_text("two\nfourty\n")
+    cases = [
+        (replace(recipe, dictionary=str(lacking)), "pronounces 'to', 'two' with phones .* 'UW1'"),
+        (replace(recipe, dictionary=str(alien)), "pronounces no word of the language model"),
+        (replace(recipe, language_model=str(empty), order=1), "which lists none"),
+        (replace(recipe, grammar=str(wordless)), "does not pronounce: 'fourty'"),
+        (replace(recipe, language_model=str(folder)), "cannot be read"),
+        (replace(recipe, grammar=str(folder / "no.gram")), "cannot be read"),
+    ]
+    for bad, message in cases:
+        with pytest.raises(BadInput, match=message) as caught:
+            compile_graph(bad, lambda *_: None)
+        assert "\n" not in str(caught.value)
+    # What the child refuses comes out of the parent in the same words.
+    with pytest.raises(GraphError, match=cases[0][1]):
+        graphs.obtain(cases[0][0])
+    assert list(cache.iterdir()) == []
+
+
+def test_settings_reach_the_recipe(tmp_path):
+    words = tmp_path / "own.dict"
+    dictionary.write(full_dictionary().restrict(TOY_WORDS), words)
+    config = GraphConfig(
+        vocabulary=9,
+        order=3,
+        bigrams=7,
+        trigrams=5,
+        pruning="count",
+        language_model=str(tmp_path / "own.arpa"),
+        dictionary=str(words),
+    )
+    recipe = recipe_of(config, model())
+    assert (recipe.vocabulary, recipe.order, recipe.bigrams, recipe.trigrams) == (9, 3, 7, 5)
+    assert (recipe.pruning, recipe.dictionary) == ("count", str(words))
+    assert recipe.language_model == str(tmp_path / "own.arpa")
+    bigram = recipe_of(GraphConfig(vocabulary=9, bigrams=7, trigrams=5), model())
+    assert bigram == recipe_of(GraphConfig(vocabulary=9, bigrams=7, trigrams=6), model())
+
+
+def test_a_file_of_an_older_layout_goes(tmp_path):
+    path = tmp_path / "g.graph"
+    save(random_graph(3, all_final=False), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8] + struct.pack("<I", 1) + whole[12:])
+    with pytest.raises(GraphError, match="graph version 1"):
+        load(path)
+    told = []
+    assert graphs._cached(path, lambda stage, fraction: told.append(stage)) is None
+    assert told == ["replacing a damaged graph in the cache"]
+    assert not path.exists()

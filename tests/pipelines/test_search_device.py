@@ -1,0 +1,444 @@
+"""The device's decoder, on the processor: against the definition, and against the compiled decoder."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from search_graphs import model, random_graph, settings, smooth_scores, thousand_words
+
+from pipelines.config import Config
+from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.scoring import build_scorer
+from pipelines.search import device_frontier, device_history, device_search
+from pipelines.search.device_frontier import Room
+from pipelines.search.device_graph import direct_arcs
+from pipelines.search.device_search import DeviceSearch
+from pipelines.search.device_viterbi import DeviceViterbi
+from pipelines.search.openfst import from_arcs
+from pipelines.search.viterbi import Viterbi
+from pipelines.search.wfst import GraphError, from_fst
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import transfers
+from profiler.lanes import SPAN
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import NullLane, Recorder
+
+INFINITE = 1e9
+
+
+def work(recorder=None, lane=None) -> DeviceWork:
+    return DeviceWork(HostDevice(), recorder or Recorder(), lane or NullLane())
+
+
+def decode(decoder, scores, first_frame=0, block=16):
+    decoder.start(first_frame)
+    for at in range(0, len(scores), block):
+        decoder.advance(scores[at : at + block], first_frame + at)
+    return decoder.finish()
+
+
+@pytest.fixture(scope="module")
+def scores(bundled_speech, request) -> np.ndarray:
+    """Scores of speech by the exact model, f32 [frames, senones]."""
+    from pipelines import audio
+
+    path = audio.collect([str(bundled_speech)])[0]
+    with contextlib.suppress(pytest.skip.Exception):
+        path = request.getfixturevalue("shared_audio") / "goforward.flac"
+    features = Mfcc(model().feat_params).features(audio.load(path).samples)
+    scorer = build_scorer(Config(), model())
+    blocks = [
+        scorer.score(features[at : at + 16], at, NullLane()).copy()
+        for at in range(0, len(features), 16)
+    ]
+    return np.concatenate(blocks)
+
+
+# -- against the definition ------------------------------------------------------------------------
+
+
+def cheapest(graph, scores, scale):
+    """Cost of the best complete path (inf without one) and its words, in double precision."""
+    fst = graph.to_fst()
+    source, n = np.repeat(np.arange(fst.n_states), np.diff(fst.first)), fst.n_states
+    cost, words = np.full(n, np.inf), [()] * n
+    cost[fst.start] = 0.0
+
+    def close(cost, words):
+        for _ in range(n):
+            for a in np.flatnonzero(fst.ilabel == 0):
+                total = cost[source[a]] + float(fst.weight[a])
+                if total < cost[fst.target[a]]:
+                    cost[fst.target[a]] = total
+                    said = (int(fst.olabel[a]),) if fst.olabel[a] else ()
+                    words[fst.target[a]] = words[source[a]] + said
+
+    close(cost, words)
+    for row in scores:
+        new, new_words = np.full(n, np.inf), [()] * n
+        for a in np.flatnonzero(fst.ilabel):
+            total = cost[source[a]] + float(fst.weight[a]) - scale * float(row[fst.ilabel[a] - 1])
+            if total < new[fst.target[a]]:
+                new[fst.target[a]] = total
+                said = (int(fst.olabel[a]),) if fst.olabel[a] else ()
+                new_words[fst.target[a]] = words[source[a]] + said
+        close(new, new_words)
+        cost, words = new, new_words
+    total = cost + fst.final
+    best = int(np.argmin(total))
+    return total[best], [graph.words[w - 1] for w in words[best]]
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 30), block=st.sampled_from([1, 7, 30]))
+def test_the_best_path_of_random_graphs_at_an_infinite_beam(seed, n_frames, block):
+    graph = random_graph(seed, all_final=False)
+    scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
+    decoder = DeviceViterbi(graph, settings(INFINITE, 10_000), work())
+    words = decode(decoder, scores, block=block)
+    cost, said = cheapest(graph, scores, 0.1)
+    assert decoder.complete == np.isfinite(cost)
+    if decoder.complete:
+        assert decoder.best_cost == pytest.approx(cost, abs=1e-2)
+        assert [word for word, _, _ in words] == said
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 100_000),
+    n_frames=st.integers(1, 30),
+    beam=st.sampled_from([2.0, 6.0]),
+)
+def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
+    # No min_active: which tokens beyond the beam are left depends there on the order they were made in.
+    graph = random_graph(seed, all_final=True)
+    scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
+    chosen = settings(beam, 1000, min_active=0)
+    here, there = Viterbi(graph, chosen), DeviceViterbi(graph, chosen, work())
+    words = decode(here, scores)
+    assert decode(there, scores) == words
+    assert there.complete == here.complete
+    if here.complete:
+        assert there.best_cost == pytest.approx(here.best_cost, abs=1e-2)
+
+
+# -- on a real graph -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("beam", "max_active"), [(11.0, 7000), (10.0, 1500)])
+def test_same_words_and_cost_as_the_compiled_decoder_on_speech(scores, beam, max_active):
+    chosen = settings(beam, max_active, insertion_penalty=0.5)
+    here = Viterbi(thousand_words(), chosen)
+    there = DeviceViterbi(thousand_words(), chosen, work())
+    words = decode(here, scores, 100)
+    assert len(words) > 3
+    assert decode(there, scores, 100) == words
+    assert there.best_cost == pytest.approx(here.best_cost, abs=0.02)
+    assert there.complete == here.complete
+    # Once more, with the room that the first time has found.
+    assert decode(there, scores, 100, block=50) == words
+
+
+def test_partial_results_and_wanted_senones_are_the_same(scores):
+    chosen = settings(9.0, 100_000)
+    here = Viterbi(thousand_words(), chosen)
+    there = DeviceViterbi(thousand_words(), chosen, work())
+    here.start(0)
+    there.start(0)
+    np.testing.assert_array_equal(there.wanted(), here.wanted())
+    for at in range(0, 60, 10):
+        here.advance(scores[at : at + 10], at)
+        there.advance(scores[at : at + 10], at)
+        assert there.partial() == here.partial()
+        np.testing.assert_array_equal(there.wanted(), here.wanted())
+
+
+def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
+    chosen = settings(9.0, 3000)
+    words = decode(Viterbi(thousand_words(), chosen), scores)
+    monkeypatch.setattr(device_search, "FIRST_ROOM", Room(32, 64))
+    monkeypatch.setattr(device_history, "FIRST_HISTORY", 64)
+    decoder = DeviceViterbi(thousand_words(), chosen, work())
+    assert decode(decoder, scores) == words
+    assert len(decoder._search._frontiers) > 3
+
+
+def test_utterances_of_a_batch_are_decoded_as_if_alone(scores):
+    graph, chosen = thousand_words(), settings(9.0, 3000)
+    several = [scores[:140], scores[:90], scores[40:150], scores[:0]]
+    alone = DeviceViterbi(graph, chosen, work())
+    expected = [(decode(alone, one), alone.best_cost, alone.complete) for one in several]
+    together = DeviceSearch(graph, chosen, work(), batch=4)
+    longest = max(len(one) for one in several)
+    for _ in range(2):
+        together.begin()
+        for at in range(0, longest, 50):
+            block = np.zeros((min(50, longest - at), 4, graph.n_senones), np.float32)
+            lengths = [min(max(len(one) - at, 0), len(block)) for one in several]
+            for b, one in enumerate(several):
+                block[: lengths[b], b] = one[at : at + lengths[b]]
+            together.advance(block, lengths, at, NullLane())
+        for b, (words, cost, complete) in enumerate(expected):
+            one = together.utterances[b]
+            assert one.words(True)[0] == words
+            assert one.complete == complete
+            assert one.best_cost == pytest.approx(cost, abs=1e-2)
+
+
+def test_many_frames_outlast_the_keys(monkeypatch):
+    """Keys of a frame lie below all before; when none is left, the table is cleared."""
+    graph = random_graph(3, all_final=True)
+    scores = smooth_scores(3, 400, graph.n_senones)
+    expected = DeviceViterbi(graph, settings(INFINITE), work())
+    words = decode(expected, scores)
+    monkeypatch.setattr(device_frontier, "TAGS", 70)
+    again = DeviceViterbi(graph, settings(INFINITE), work())
+    assert decode(again, scores, block=64) == words
+    assert again.best_cost == pytest.approx(expected.best_cost, abs=1e-2)
+    cost, said = cheapest(graph, scores, 0.1)
+    assert again.best_cost == pytest.approx(cost, abs=0.05)
+    assert [word for word, _, _ in words] == said
+
+
+def test_scores_that_lie_on_the_device_need_no_way_up(scores):
+    import torch
+
+    chosen = settings(9.0, 3000)
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    decoder = DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
+    decoder.stages(recorder)
+    words = decode(decoder, scores)
+    decoder.start(0)
+    for lanes in recorder.lanes:
+        lanes.take()
+    for at in range(0, len(scores), 16):
+        decoder.advance(torch.from_numpy(scores[at : at + 16]), at, lane)
+    assert decoder.finish() == words
+    up = recorder.stage_id("transfer.to device")
+    for lanes in recorder.lanes:
+        spans = np.frombuffer(lanes.take(), SPAN)
+        assert not (spans["stage"] == up).any()
+
+
+def test_settings_change_between_blocks(scores):
+    asked = {}
+    for later in (
+        settings(13.0),
+        settings(6.0),
+        settings(13.0, 200),
+        settings(6.0, min_active=900),
+    ):
+        decoder = DeviceViterbi(thousand_words(), settings(6.0), work())
+        reference = Viterbi(thousand_words(), settings(6.0))
+        for each in (decoder, reference):
+            each.start(0)
+            each.advance(scores[:40], 0)
+            each.configure(later)
+            each.advance(scores[40:60], 40)
+        asked[later.beam, later.max_active, later.min_active] = len(decoder.wanted())
+        assert decoder.finish() == reference.finish()
+        assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
+    assert asked[13.0, 7000, 20] > 2 * asked[6.0, 7000, 20]
+    assert asked[6.0, 7000, 900] > 2 * asked[6.0, 7000, 20]
+
+
+def test_a_narrower_beam_frees_room(scores):
+    decoder = DeviceViterbi(thousand_words(), settings(12.0), work())
+    reference = Viterbi(thousand_words(), settings(12.0))
+    rooms = []
+    for each in (decoder, reference):
+        each.start(0)
+        each.advance(scores[:60], 0)
+    for at, beam in ((60, 12.0), (80, 4.0), (100, 4.0), (120, 12.0), (140, 12.0)):
+        for each in (decoder, reference):
+            each.configure(settings(beam))
+            each.advance(scores[at : at + 20], at)
+        rooms.append(decoder._search._room.tokens)
+    assert rooms[2] < rooms[0]
+    assert rooms[4] > rooms[2]
+    assert decoder.finish() == reference.finish()
+    assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
+
+
+def test_insertion_penalty_costs_each_word(scores):
+    costs = {}
+    for penalty in (0.0, 0.01):
+        decoder = DeviceViterbi(thousand_words(), settings(9.0, insertion_penalty=penalty), work())
+        words = decode(decoder, scores)
+        costs[penalty] = decoder.best_cost
+    assert costs[0.01] - costs[0.0] == pytest.approx(0.01 * len(words), abs=2e-3)
+
+
+def test_scores_that_kill_every_token_are_survived():
+    graph = thousand_words()
+    decoder = DeviceViterbi(graph, settings(11.0, 3000), work())
+    quiet = smooth_scores(1, 40, graph.n_senones)
+    decode(decoder, quiet)
+    assert decoder.complete
+    deadly = quiet.copy()
+    deadly[20] = -np.inf
+    assert decode(decoder, deadly) == []
+    assert decoder.lost
+    assert not decoder.complete
+    decode(decoder, quiet)
+    assert decoder.complete
+
+
+def test_empty_utterances_and_wrong_shapes():
+    decoder = DeviceViterbi(thousand_words(), settings(), work())
+    decoder.start(5)
+    assert decoder.partial() == []
+    assert decoder.finish() == []
+    with pytest.raises(ValueError, match="wants scores of 5126 senones"):
+        decoder.advance(np.zeros((3, 12), np.float32), 0)
+
+
+# -- what cannot be --------------------------------------------------------------------------------
+
+
+def test_a_device_without_memory_for_the_graph_is_refused():
+    small = work()
+    small.device.free_bytes = lambda: 1_000_000
+    with pytest.raises(
+        DeviceError, match=r"search.device = torch-cpu needs \d+ MB .* 1 MB are free"
+    ):
+        DeviceViterbi(thousand_words(), settings(), small)
+
+
+def test_memory_that_runs_out_is_one_sentence(monkeypatch):
+    graph = thousand_words()
+    decoder = DeviceViterbi(graph, settings(), work())
+
+    def full(self):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(device_frontier.Frontier, "place", full)
+    with pytest.raises(DeviceError, match=r"lower search\.max_active"):
+        decoder.advance(np.zeros((2, graph.n_senones), np.float32), 0)
+
+
+def test_epsilon_arcs_in_a_circle_are_refused():
+    column = [np.array(values) for values in ((0, 0, 1), (1, 0, 0), (0, 0, 0), (0.5, 0.5, 0.5))]
+    fst = from_arcs(
+        2,
+        0,
+        np.zeros(2, np.float32),
+        column[0],
+        column[1],
+        column[2],
+        column[3],
+        np.array([1, 1, 0]),
+    )
+    none = np.zeros(2)
+    graph = from_fst(
+        fst,
+        none.astype(np.int32),
+        none.astype(np.float32),
+        1,
+        ("a",),
+        [[]],
+        [0],
+        [1],
+        np.array([True]),
+    )
+    with pytest.raises(GraphError, match="cycle of epsilon arcs"):
+        direct_arcs(graph)
+
+
+# -- what is recorded ------------------------------------------------------------------------------
+
+
+def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
+    recorder = Recorder()
+    path = tmp_path / "device.asrs"
+    with SessionWriter(path, recorder, {}):
+        lane = recorder.lane("decode", decode=True)
+        decoder = DeviceViterbi(thousand_words(), settings(9.0, 3000), work(recorder, lane))
+        decoder.stages(recorder)
+        decoder.warm_up()
+        for name, cost in decoder.costs().items():
+            recorder.cost(recorder.stage_id(name), 0, cost)
+        tile = recorder.stage("decode.block", "decode")
+        decoder.start(0)
+        for at in range(0, 96, 16):
+            begin = recorder.clock()
+            decoder.advance(scores[at : at + 16], at, lane)
+            decoder.partial(lane)
+            lane.put(tile, begin, recorder.clock(), at, 16)
+    with Session.open(path) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        rows = {(row.lane, row.name): row for row in parts.stages}
+        frames = rows["torch-cpu compute", "search.frames"]
+        assert frames.work["frames"] >= 96
+        host = {name: row for (lane, name), row in rows.items() if lane == "decode"}
+        assert {
+            "search.frames.wait",
+            "search.launch",
+            "search.history",
+            "search.backtrace",
+        } <= set(host)
+        assert host["search.frames.wait"].time_ns <= frames.time_ns
+        assert host["search.history"].work["tokens"] > 96
+        assert parts.categories["search"] > 0.5 * parts.wall_ns
+        for row in host.values():
+            # Each has a law, or says why it has none.
+            assert "not modelled" not in row.sentence, row.name
+        moved = {row.stage: row for row in transfers(session)}
+        assert moved["transfer.to device"].bytes == 96 * 5126 * 4
+        # Back-pointers, counts and the last tokens.
+        assert moved["transfer.to host"].bytes > 96 * 2 * 4 * 1024
+
+
+def test_senones_asked_are_those_of_the_compiled_decoder(scores):
+    chosen = settings(9.0, 100_000)
+    sums = {}
+    for make in ("here", "there"):
+        recorder = Recorder()
+        lane = recorder.lane("decode", decode=True)
+        if make == "here":
+            decoder, stage = Viterbi(thousand_words(), chosen), "search.emit"
+        else:
+            decoder = DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
+            stage = "search.history"
+        decoder.stages(recorder)
+        lane.take()
+        decoder.start(0)
+        decoder.advance(scores[:60], 0, lane)
+        spans = np.frombuffer(lane.take(), SPAN)
+        mine = spans[spans["stage"] == recorder.stage_id(stage)]
+        sums[make] = int(mine["work2"].sum())
+    assert sums["there"] == sums["here"]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_on_a_real_device_the_words_are_the_same(scores, batch):
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device here")
+    graph, chosen = thousand_words(), settings(11.0, 7000)
+    compiled = Viterbi(graph, chosen)
+    words = decode(compiled, scores)
+    search = DeviceSearch(
+        graph, chosen, DeviceWork(open_device("cuda"), Recorder(), NullLane()), batch
+    )
+    for _ in range(2):
+        search.begin()
+        for at in range(0, len(scores), 16):
+            part = scores[at : at + 16]
+            block = np.repeat(part[:, None], batch, axis=1)
+            search.advance(block, [len(part)] * batch, at, NullLane())
+        for one in search.utterances:
+            assert one.words(True)[0] == words
+            assert one.best_cost == pytest.approx(compiled.best_cost, abs=0.05)
+    # A frame is held as a CUDA graph.
+    assert search.take_notices() == []

@@ -1,0 +1,207 @@
+"""Graphs of grammars: they say what the grammar says, at its cost, and nothing else."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from grammar_examples import EXPRESSIONS, WORDS, sentences
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from search_graphs import QUIET, best_path, full_dictionary, model
+
+import assets
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import dictionary, sphinx
+from pipelines.models.dictionary import DictionaryError
+from pipelines.models.grammar.expression import (
+    Alternatives,
+    Grammar,
+    GrammarError,
+    Reference,
+    Repeat,
+    Sequence,
+    Word,
+)
+from pipelines.search import grammar
+from pipelines.search.build import compile_graph
+from pipelines.search.recipe import Recipe, recipe_of
+from pipelines.search.sources import read_grammar
+from pipelines.search.wfst import GraphError
+
+LONGEST = 3
+ROUNDING = 0.02
+"""OpenFst compares weights in steps of 1/1024 when it determinises and minimises."""
+HEADER = "#JSGF V1.0;\ngrammar test;\n"
+
+
+def costs(fst, words):
+    """-ln P of each sentence up to LONGEST words, walking the acceptor, which is deterministic."""
+    result = {}
+    stack = [((), fst.start, 0.0)]
+    while stack:
+        said, state, cost = stack.pop()
+        if np.isfinite(fst.final[state]):
+            assert said not in result
+            result[said] = cost + float(fst.final[state])
+        if len(said) < LONGEST:
+            for arc in range(fst.first[state], fst.first[state + 1]):
+                word = words[fst.ilabel[arc] - 1]
+                stack.append(((*said, word), fst.target[arc], cost + float(fst.weight[arc])))
+    return result
+
+
+def accept(rules, public=("rule",)):
+    labels = {}
+    whole = Grammar(assets.path("grammars"), rules, public)
+    fst = grammar.acceptor(whole, lambda word: labels.setdefault(word.text, len(labels) + 1))
+    return costs(fst, list(labels))
+
+
+@settings(max_examples=80, deadline=None)
+@given(EXPRESSIONS)
+@example(Repeat(Alternatives(((1.0, Word("a", 1)), (1.0, Sequence(()))))))
+def test_the_acceptor_says_what_the_grammar_says(expression):
+    expected = sentences(expression, {}, LONGEST)
+    found = accept({"rule": expression})
+    assert found.keys() == expected.keys()
+    for said, cost in found.items():
+        assert cost == pytest.approx(-np.log(expected[said]), abs=ROUNDING)
+
+
+def test_the_most_probable_way_counts():
+    a, b = Word("a", 1), Word("b", 1)
+    twice = Alternatives(((1.0, a), (1.0, Sequence((a, b))), (2.0, Sequence((a, b))), (1.0, a)))
+    expected = {("a",): 0.2, ("a", "b"): 0.4}
+    assert {s: np.exp(-c) for s, c in accept({"rule": twice}).items()} == pytest.approx(
+        expected, rel=ROUNDING
+    )
+
+
+def test_a_rule_may_end_with_itself():
+    a, b = Word("a", 1), Word("b", 1)
+    again = Alternatives(((1.0, Sequence((a, Reference("rule", 1)))), (3.0, b)))
+    expected = {("b",): 0.75, ("a", "b"): 0.1875, ("a", "a", "b"): 0.75 / 16}
+    assert {s: np.exp(-c) for s, c in accept({"rule": again}).items()} == pytest.approx(
+        expected, rel=ROUNDING
+    )
+    # Through another rule and an optional group as well.
+    other = Alternatives(((1.0, Sequence((a, Reference("other", 1)))), (1.0, Sequence(()))))
+    back = Alternatives(((1.0, Reference("rule", 1)), (1.0, b)))
+    found = accept({"rule": other, "other": back})
+    assert ("a", "a", "b") in found
+    assert ("b",) not in found
+
+
+def test_several_public_rules_are_alternatives():
+    found = accept({"x": Word("a", 1), "y": Word("b", 1)}, ("x", "y"))
+    assert found == pytest.approx({("a",): np.log(2), ("b",): np.log(2)}, abs=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("public <a> = <a> x | y;", "line 3: <a> uses itself before its end"),
+        ("public <a> = (<a> | x)+;", "line 3: <a> uses itself before its end"),
+        ("public <a> = x <a>;", "can never be said to their end"),
+        ("public <a> = <VOID>;", "can never be said to their end"),
+        ("public <a> = <NULL>;", "say no word"),
+        ("public <a> = (/9/ x | /1/ y)* u | (/1/ x | /9/ y)* v;", "cannot be made deterministic"),
+        ("public <a> = (x | y)* x " + "(x | y) " * 30 + ";", "cannot be made deterministic"),
+        (
+            "<r0> = x;" + "".join(f"<r{i + 1}> = <r{i}> <r{i}>;" for i in range(24)) + "public <a> = <r24>;",
+            "rules that are used in rules multiply",
+        ),
+        (
+            "<r0> = x;" + "".join(f"<r{i + 1}> = y [<r{i}>];" for i in range(400)) + "public <a> = <r400>;",
+            "too deep within each other",
+        ),
+    ],
+)  # fmt: skip
+def test_what_no_graph_can_be_made_of_is_refused(tmp_path, rules, message, monkeypatch):
+    monkeypatch.setattr(grammar, "MAX_STATES", 20_000)
+    path = tmp_path / "test.gram"
+    path.write_text(HEADER + rules)
+    labels = {}
+    with pytest.raises(GrammarError, match=message) as caught:
+        grammar.acceptor(
+            read_grammar(path), lambda word: labels.setdefault(word.text, len(labels) + 1)
+        )
+    assert "\n" not in str(caught.value)
+
+
+def recipe(file, **changes):
+    values = {
+        "model": str(sphinx.default_directory()),
+        "dictionary": str(dictionary.default_path()),
+        "grammar": str(file),
+        "transition_scale": 0.0,
+        "filler_probability": 0.0,
+    }
+    return Recipe(**(values | changes))
+
+
+@settings(max_examples=8, deadline=None)
+@given(EXPRESSIONS)
+def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expression):
+    from grammar_examples import jsgf_text
+
+    folder = tmp_path_factory.getbasetemp()
+    # A sentence that is silence alone is said by no word; the graph must say some.
+    path = folder / "accepts.gram"
+    path.write_text(f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n")
+    small = folder / "accepts.dict"
+    dictionary.write(full_dictionary().restrict([*WORDS]), small)
+    graph = compile_graph(recipe(path, dictionary=str(small)), lambda *_: None)
+    expected = sentences(expression, {}, LONGEST)
+    for length in range(LONGEST):
+        for rest in product([w for w in WORDS if w in graph.words], repeat=length):
+            cost, _ = best_path(graph, ("four", *rest))
+            if rest in expected:
+                quiet = (len(rest) + 2) * QUIET
+                assert cost == pytest.approx(quiet - np.log(expected[rest]), abs=ROUNDING)
+            else:
+                assert cost == np.inf
+
+
+def test_words_are_found_in_lower_case_and_missing_ones_are_listed(tmp_path):
+    path = tmp_path / "list.txt"
+    small = str(tmp_path / "small.dict")
+    dictionary.write(full_dictionary().restrict(["go", "forward", "ten"]), small)
+    path.write_text("GO forward\nTen\n")
+    graph = compile_graph(recipe(path, dictionary=small), lambda *_: None)
+    assert graph.words == ("go", "forward", "ten")
+    path.write_text("go\n" + "\n".join(f"qqx{i}" for i in range(7)))
+    with pytest.raises(DictionaryError, match="'qqx0', 'qqx1', 'qqx2', 'qqx3' and 3 more"):
+        compile_graph(recipe(path, dictionary=small), lambda *_: None)
+
+
+def test_a_phone_that_the_model_lacks_is_named(tmp_path):
+    (tmp_path / "own.dict").write_text("go G OW\nstop S T AA1 P\n")
+    (tmp_path / "list.txt").write_text("go\nstop\n")
+    with pytest.raises(DictionaryError, match=r"pronounces 'stop' with phones .* lacks: 'AA1'"):
+        compile_graph(
+            recipe(tmp_path / "list.txt", dictionary=str(tmp_path / "own.dict")), lambda *_: None
+        )
+
+
+@pytest.mark.parametrize("name", ["digits", "cards", "robot"])
+def test_shipped_grammars_are_found_by_name(name):
+    found = recipe_of(GraphConfig(grammar=name), model())
+    assert found.grammar == str(assets.path("grammars", f"{name}.gram"))
+    assert compile_graph(found, lambda *_: None).n_arcs > 100
+
+
+def test_a_grammar_that_there_is_not_names_the_shipped_ones(tmp_path):
+    with pytest.raises(GraphError, match="shipped with the program are cards, digits, robot"):
+        recipe_of(GraphConfig(grammar=str(tmp_path / "none.gram")), model())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_a_grammar_leaves_settings_of_language_models_out(data):
+    fields = {"order": (1, 2, 3), "bigrams": (5, 7), "trigrams": (5, 7), "vocabulary": (5, 7)}
+    changes = {k: data.draw(st.sampled_from(v)) for k, v in fields.items()}
+    plain = recipe_of(GraphConfig(grammar="digits"), model())
+    assert recipe_of(GraphConfig(grammar="digits", **changes), model()) == plain
+    unigram = recipe_of(GraphConfig(**(changes | {"order": 1, "vocabulary": 9})), model())
+    assert unigram == recipe_of(GraphConfig(order=1, vocabulary=9, pruning="count"), model())

@@ -1,0 +1,88 @@
+"""What a run does with the search's extras: alternatives, governor, and utterances that end in nothing."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.cli import _report
+from pipelines import presets
+from pipelines.config import assign
+from pipelines.control import Control
+from pipelines.run import Outcome, Request, execute
+from pipelines.search.governor import LEAST_BEAM
+from pipelines.search.viterbi import Viterbi
+from profiler.session.reader import Session
+
+FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
+
+
+def run(folder: Path, out: Path | None, settings: dict[str, Any]) -> Outcome:
+    config = assign(presets.load("gmm-quick").config, settings)
+    files = tuple(str(folder / name) for name in FILES)
+    return execute(Request(config, "test", files, None, out), Control(), lambda *_: None)
+
+
+def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: Path) -> None:
+    outcome = run(bundled_speech, tmp_path / "run.asrs", {"search.nbest": 3})
+    with closing(Session.open(tmp_path / "run.asrs")) as session:
+        rows = _report.report(session)["utterances"]
+        stages = {stage.name for stage in session.stages.values()}
+    assert "search.lattice" in stages
+    assert any(len(row["nbest"]) == 3 for row in rows)
+    for row, decoded in zip(rows, outcome.result.utterances, strict=True):
+        assert row["nbest"][0]["hypothesis"] == row["hypothesis"] == decoded.hypothesis
+        costs = [h["cost"] for h in row["nbest"]]
+        assert costs == sorted(costs)
+        assert len(row["confidences"]) == len(row["hypothesis"].split())
+        assert all(0.0 < c <= 1.0 for c in row["confidences"])
+        assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
+
+
+def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
+    outcome = run(bundled_speech, None, {})
+    assert all(u.alternatives is None for u in outcome.result.utterances)
+    assert "nbest" not in _report.utterance(outcome.result.utterances[0], None)
+
+
+@pytest.mark.parametrize(("wished", "lowest"), [(0.001, True), (10.0, False)])
+def test_the_governed_beam_is_recorded(
+    bundled_speech: Path, tmp_path: Path, wished: float, lowest: bool
+) -> None:
+    run(bundled_speech, tmp_path / "run.asrs", {"search.wished_rtf": wished})
+    with closing(Session.open(tmp_path / "run.asrs")) as session:
+        times, beams = session.samples("search.beam")
+        _, cutoffs = session.samples("search.cutoff")
+        widest = session.configs[-1].tree["search"]["beam"]
+        frames = sum(u.n_frames for u in session.utterances)
+        block = session.configs[-1].tree["block"]
+    assert (np.diff(times) > 0).all()
+    assert len(beams) >= frames // block
+    assert beams[0] == widest
+    assert beams.min() == (LEAST_BEAM if lowest else widest)
+    assert (cutoffs <= widest + 1e-3).all()
+
+
+def test_an_utterance_in_which_no_token_survives_is_marked(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Viterbi.advance
+
+    def deadly(self: Viterbi, scores: Any, first_frame: int, *rest: Any) -> None:
+        scores = np.array(scores)
+        if first_frame - self._first_frame >= 64:
+            scores[:] = -np.inf
+        whole(self, scores, first_frame, *rest)
+
+    monkeypatch.setattr(Viterbi, "advance", deadly)
+    outcome = run(bundled_speech, tmp_path / "run.asrs", {})
+    with closing(Session.open(tmp_path / "run.asrs")) as session:
+        texts = [m.text for m in session.markers if m.kind == "error"]
+    assert len(texts) == len(FILES)
+    assert texts[0].startswith(outcome.result.utterances[0].name + ": no token survived")
+    # What was heard before is the result.
+    assert any(u.hypothesis for u in outcome.result.utterances)

@@ -1,0 +1,28 @@
+"""Human speech through small grammars, from samples to words."""
+
+import pytest
+
+from pipelines import playlist, presets
+from pipelines.control import Control
+from pipelines.decode import Decoder
+from pipelines.recogniser import build
+from pipelines.unrecorded import Unrecorded
+from profiler.spans import NullLane, Recorder
+
+
+@pytest.mark.parametrize(
+    ("preset", "names"),
+    [
+        ("digits", ["digits-2934z.flac"]),
+        ("cards", ["cards-001.flac", "cards-002.flac", "cards-003.flac"]),
+    ],
+)
+def test_small_grammars_hear_every_word(shared_audio, preset, names):
+    paths = [str(shared_audio / name) for name in names]
+    items = playlist.build(paths, str(shared_audio / "transcripts.tsv"))
+    config = presets.load(preset).config
+    recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
+    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    done = decoder.run(items).utterances
+    assert [utterance.hypothesis for utterance in done] == [item.reference for item in items]
+    assert recogniser.search.complete

@@ -1,0 +1,208 @@
+"""Forced alignment against paths that were planted, and against all paths of a small transcript."""
+
+import itertools
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipelines.config import Config
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import dictionary, sphinx
+from pipelines.models.dictionary import Dictionary
+from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
+from pipelines.scoring import build_scorer
+from pipelines.training.align import SILENT, Aligner, AlignmentError
+from profiler.spans import NullLane
+
+WORDS = Dictionary(
+    {
+        "the": (("DH", "AH"), ("DH", "IY")),
+        "a": (("AH",),),
+        "cat": (("K", "AE", "T"),),
+        "odd": (("QQ",), ("AA", "D")),
+        "alien": (("QQ",),),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def aligner(model):
+    return Aligner(model.mdef, model.transitions, WORDS)
+
+
+def chain(model, *units):
+    """Senones, phones and words of three states per unit (phone, left, right, position, word)."""
+    mdef, rows = model.mdef, []
+    for phone, left, right, position, word in units:
+        if position is None:
+            ssid = mdef.ci_ssid(mdef.silence)
+        else:
+            ssid = mdef.triphone(mdef.phone(phone), mdef.phone(left), mdef.phone(right), position)
+        rows += [(int(senone), mdef.phone(phone), word) for senone in mdef.sseq[ssid]]
+    return np.array(rows, np.int32).T
+
+
+SIL = ("SIL", "", "", None, SILENT)
+PATHS = [
+    # No silence at all: contexts reach across the words, and the second pronunciation was said.
+    (
+        ("the", "cat"),
+        [
+            ("DH", "SIL", "IY", BEGIN, 0),
+            ("IY", "DH", "K", END, 0),
+            ("K", "IY", "AE", BEGIN, 1),
+            ("AE", "K", "T", INTERNAL, 1),
+            ("T", "AE", "SIL", END, 1),
+        ],
+    ),
+    # Silence everywhere: contexts end at it.
+    (
+        ("the", "cat"),
+        [
+            SIL,
+            ("DH", "SIL", "AH", BEGIN, 0),
+            ("AH", "DH", "SIL", END, 0),
+            SIL,
+            ("K", "SIL", "AE", BEGIN, 1),
+            ("AE", "K", "T", INTERNAL, 1),
+            ("T", "AE", "SIL", END, 1),
+            SIL,
+        ],
+    ),
+    # A word of one phone has both contexts across words; of "odd" only one form is in the model.
+    (
+        ("cat", "a", "odd"),
+        [
+            ("K", "SIL", "AE", BEGIN, 0),
+            ("AE", "K", "T", INTERNAL, 0),
+            ("T", "AE", "AH", END, 0),
+            ("AH", "T", "AA", SINGLE, 1),
+            ("AA", "AH", "D", BEGIN, 2),
+            ("D", "AA", "SIL", END, 2),
+            SIL,
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "units"), PATHS)
+def test_a_planted_path_is_found(model, aligner, words, units):
+    senones, phones, numbers = chain(model, *units)
+    rng = np.random.default_rng(0)
+    stays = rng.integers(1, 4, len(senones))
+    senones, phones, numbers = (np.repeat(row, stays) for row in (senones, phones, numbers))
+    scores = rng.normal(-30, 2, (len(senones), model.n_senones)).astype(np.float32)
+    scores[np.arange(len(senones)), senones] += 60
+    found = aligner.align(scores, words)
+    np.testing.assert_array_equal(found.senones, senones)
+    np.testing.assert_array_equal(found.phones, phones)
+    np.testing.assert_array_equal(found.words, numbers)
+
+
+def test_every_unit_is_the_triphone_of_its_neighbours(model, aligner):
+    """Whatever may come before and after a unit agrees with the contexts that its senones are for."""
+    mdef = model.mdef
+    line = aligner.line(["the", "a", "cat", "the"])
+    after = [set() for _ in line.phone]
+    lefts = []
+    for unit in range(len(line.phone)):
+        former = line.before[line.first[unit] : line.first[unit + 1]]
+        lefts.append({(int(line.phone[b]), int(line.word[b])) for b in former})
+        for b in former:
+            after[b].add((int(line.phone[unit]), int(line.word[unit])))
+    checked = 0
+    for unit, phone in enumerate(line.phone):
+        if line.word[unit] == SILENT:
+            continue
+        outside = {(mdef.silence, SILENT)}
+        before = lefts[unit] | (outside if line.begins[unit] else set())
+        behind = after[unit] | (outside if line.ends[unit] else set())
+        assert before
+        assert behind
+        for (left, word_before), (right, word_after) in itertools.product(before, behind):
+            begins, ends = word_before != line.word[unit], word_after != line.word[unit]
+            position = {(1, 1): SINGLE, (1, 0): BEGIN, (0, 1): END, (0, 0): INTERNAL}[begins, ends]
+            senones = mdef.sseq[mdef.triphone(int(phone), left, right, position)]
+            np.testing.assert_array_equal(line.senone[3 * unit : 3 * unit + 3], senones)
+            checked += 1
+    assert checked > 20
+
+
+def test_the_best_of_all_paths_is_found(model, aligner):
+    """Every sequence of units, and every way to stay in its states, tried one by one."""
+    words, frames = ["a", "the"], 11
+    line = aligner.line(words)
+    scores = np.random.default_rng(3).normal(-5, 4, (frames, model.n_senones)).astype(np.float32)
+    before = [
+        line.before[line.first[u] : line.first[u + 1]].tolist() for u in range(len(line.phone))
+    ]
+
+    def sequences(unit):
+        if line.begins[unit]:
+            yield (unit,)
+        for former in before[unit]:
+            for sequence in sequences(former):
+                yield (*sequence, unit)
+
+    best = -np.inf
+    for sequence in itertools.chain(*(sequences(int(u)) for u in np.flatnonzero(line.ends))):
+        states = [3 * u + k for u in sequence for k in range(3)]
+        for cuts in itertools.combinations(range(1, frames), len(states) - 1):
+            edges = (0, *cuts, frames)
+            total = 0.0
+            for state, begin, end in zip(states, edges, edges[1:], strict=False):
+                total += scores[begin:end, line.senone[state]].sum(dtype=float)
+                total += (end - begin - 1) * line.stay[state] + line.leave[state]
+            best = max(best, total)
+    assert aligner.align(scores, words).score == pytest.approx(best, abs=1e-3)
+
+
+def test_what_cannot_be_aligned(model, aligner):
+    scores = np.zeros((14, model.n_senones), np.float32)
+    with pytest.raises(AlignmentError, match="no pronunciation of 'dog'"):
+        aligner.align(scores, ["the", "dog"])
+    with pytest.raises(AlignmentError, match="no pronunciation of 'alien' for this model"):
+        aligner.align(scores, ["alien"])
+    with pytest.raises(AlignmentError, match="14 frames are too few for the 2 words"):
+        aligner.align(scores, ["the", "cat"])
+    aligner.align(np.zeros((15, model.n_senones), np.float32), ["the", "cat"])
+    with pytest.raises(AlignmentError, match="too few"):
+        aligner.align(scores[:0], ["a"])
+
+
+def test_no_words_are_all_silence(model, aligner):
+    found = aligner.align(np.zeros((20, model.n_senones), np.float32), [])
+    assert (found.words == SILENT).all()
+    assert (found.phones == model.mdef.silence).all()
+
+
+def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled_speech):
+    rows = (bundled_speech / "transcripts.tsv").read_text().splitlines()[1:]
+    file, _, words = next(row for row in rows if "rms-harbor" in row).partition("\t")
+    samples, _ = soundfile.read(bundled_speech / file, dtype="float32")
+    scores = build_scorer(Config(), model).score(
+        Mfcc(model.feat_params).features(samples), 0, NullLane()
+    )
+    found = Aligner(model.mdef, model.transitions, dictionary.default()).align(
+        scores, words.split()
+    )
+    spoken = found.words[found.words != SILENT]
+    assert (np.diff(spoken) >= 0).all()
+    assert set(spoken.tolist()) == set(range(len(words.split())))
+    # flite speaks a vowel or so every 100 ms, and hardly pauses.
+    assert 0.02 < (found.words == SILENT).mean() < 0.2
+    shortest = np.bincount(spoken).min()
+    assert shortest >= 3
+    # Wrong words fit far worse.
+    chosen = scores[np.arange(len(scores)), found.senones]
+    assert (scores.max(1) - chosen).mean() < 5
+    backwards = Aligner(model.mdef, model.transitions, dictionary.default()).align(
+        scores, words.split()[::-1]
+    )
+    assert found.score - backwards.score > 5 * len(scores)

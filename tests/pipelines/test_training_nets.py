@@ -1,0 +1,394 @@
+"""Training really teaches, goes on where it was stopped, and never sees what is tested on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from pipelines.frontend.mfcc import Mfcc, mel_filters
+from pipelines.frontend.parameters import FeatureParameters
+from pipelines.models import nets, sphinx
+from pipelines.models.nets import Layer
+from pipelines.training import augment, data, labels, recipes, shrink
+from pipelines.training.augment import Change
+from pipelines.training.checkpoint import CheckpointError
+from pipelines.training.data import DataRecipe, Frames
+from pipelines.training.pool import Pool, order
+from pipelines.training.recipes import NetRecipe, RecipeError
+from pipelines.training.speech import CorpusError, sentences
+from pipelines.training.train import Trainer, card_for, divergence
+from tests.pipelines.net_files import card, forward, net
+
+SENONES = 12
+RECIPE = NetRecipe(
+    "tiny", "", (24,), 8, left=1, right=1, frames=20_000, batch=64, rate=5e-3, heads=2
+)
+Array = np.ndarray[Any, Any]
+
+
+class Linear:
+    """A teacher that looks at six features of one frame: its scores are a fixed matrix times these."""
+
+    def __init__(self) -> None:
+        self._matrix = np.random.default_rng(7).normal(0, 2.0, (6, SENONES)).astype(np.float32)
+
+    def scores(self, pool: Pool, at: Array) -> torch.Tensor:
+        return torch.from_numpy(pool.clean(at)[:, 0, :6] @ self._matrix)
+
+
+def frames(seed: int, utterances: int = 12) -> Frames:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(30, 90, utterances)
+    values = rng.normal(0, 1, (int(lengths.sum()), 39)).astype(np.float16)
+    return Frames(values, values, np.cumsum(lengths).astype(np.int32))
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i in range(3):
+        data._write(frames(i), folder / f"shard-{i:04d}.safetensors")
+    data._write(frames(99), folder / "held-out.safetensors")
+    return folder
+
+
+def trainer(shards: Path, folder: Path, recipe: NetRecipe = RECIPE) -> Trainer:
+    torch.set_num_threads(1)
+    held_out = Pool.of([shards / "held-out.safetensors"])
+    made = card_for(recipe, held_out, SENONES)
+    return Trainer(recipe, made, Linear(), shards, folder, torch.device("cpu"))
+
+
+def never() -> bool:
+    return False
+
+
+def silent(what: str, part: float | None) -> None:
+    """Nobody watches."""
+
+
+class After:
+    """Stops after so many questions."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_training_teaches(shards: Path, tmp_path: Path) -> None:
+    t = trainer(shards, tmp_path / "net")
+    before, same_before = t.validate()
+    t.run(never, silent)
+    after, same_after = t.validate()
+    assert t.finished
+    assert after < before / 2
+    assert same_after > max(2 * same_before, 0.5)
+
+
+def test_an_interrupted_training_is_the_same_as_one_in_one_go(shards: Path, tmp_path: Path) -> None:
+    whole = trainer(shards, tmp_path / "whole")
+    whole.run(never, silent)
+    for steps in (1, 60, 5, 100_000):  # also beyond the end of an epoch
+        part = trainer(shards, tmp_path / "parts")
+        part.run(After(steps), silent)
+    assert part.finished
+    assert part.place.step == whole.place.step
+    for name, values in whole.module.tensors().items():
+        np.testing.assert_array_equal(part.module.tensors()[name], values)
+
+
+def test_shards_that_come_later_are_taken_in_the_next_epoch(shards: Path, tmp_path: Path) -> None:
+    late = shards / "shard-0002.safetensors"
+    late.rename(shards / "later")
+    t = trainer(shards, tmp_path / "net")
+    t.run(After(3), silent)
+    (shards / "later").rename(late)
+    again = trainer(shards, tmp_path / "net")
+    again.run(After(2), silent)
+    assert (again.place.epoch, again.place.shards) == (0, 2)
+    again.run(After(40), silent)
+    assert (again.place.epoch, again.place.shards) == (1, 3)
+    for path in data.shards(shards):
+        path.unlink()
+    with pytest.raises(CorpusError, match="holds 0 shards"):
+        again.run(never, silent)
+
+
+def test_a_checkpoint_of_something_else_is_refused(shards: Path, tmp_path: Path) -> None:
+    trainer(shards, tmp_path / "net").run(After(2), silent)
+    other = replace(RECIPE, rate=1e-2)
+    with pytest.raises(CheckpointError, match="belongs to a recipe with another rate"):
+        trainer(shards, tmp_path / "net", other)
+    path = tmp_path / "net" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CheckpointError, match="not a whole checkpoint"):
+        trainer(shards, tmp_path / "net")
+
+
+def test_divergence_is_that_of_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    said, wanted = rng.normal(0, 3, (2, 5, SENONES))
+    p, q = (np.exp(x / 2.5) / np.exp(x / 2.5).sum(1, keepdims=True) for x in (wanted, said))
+    expected = (p * np.log(p / q)).sum(1).mean()
+    found = divergence(torch.from_numpy(said), torch.from_numpy(wanted), 2.5)
+    assert float(found) == pytest.approx(expected)
+
+
+def test_context_stays_within_the_utterance() -> None:
+    values = np.arange(6, dtype=np.float32)[:, None] * np.ones(39, np.float32)
+    pool = Pool(Frames(values, values + 100, np.array([2, 6], np.int32)))
+    found = pool.heard(np.array([0, 1, 2, 5]), 2, 1)[:, :, 0]
+    np.testing.assert_array_equal(found, [[0, 0, 0, 1], [0, 0, 1, 1], [2, 2, 2, 3], [3, 4, 5, 5]])
+    np.testing.assert_array_equal(pool.clean(np.array([3]))[:, :, 0], [[103]])
+    np.testing.assert_array_equal(pool.later(np.array([0, 1, 4]), 3), [1, 1, 5])
+
+
+def test_an_epoch_takes_every_frame_once_in_another_order() -> None:
+    first, second = order(1000, 1, 0), order(1000, 1, 1)
+    assert sorted(first) == sorted(second) == list(range(1000))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, order(1000, 1, 0))
+
+
+def book(folder: Path, n: int = 640) -> Path:
+    path = folder / "book.txt"
+    path.write_text("\n".join(f"line {i} of the book" for i in range(n)))
+    return path
+
+
+def test_no_sentence_is_in_two_parts_and_none_of_them_is_tested(tmp_path: Path) -> None:
+    text = book(tmp_path)
+    trained, held_out = data.plan(DataRecipe(text=str(text), held_out=10, passes=2))
+    learnt, validated = {s.text for s in trained}, {s.text for s in held_out}
+    kept = {*sentences(text, "test"), *sentences(text, "development")}
+    assert len(learnt) == 30
+    assert len(validated) == 10
+    assert len(trained) == 2 * 4 * 30
+    assert not learnt & validated
+    assert not (learnt | validated) & kept
+    with pytest.raises(CorpusError, match="has 40 sentences; more than the 40"):
+        data.plan(DataRecipe(text=str(text), held_out=40))
+
+
+def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(
+    tmp_path: Path, shared_audio: Path
+) -> None:
+    text = book(tmp_path)
+    files = tuple(str(shared_audio / f"{name}.flac") for name in ("polar", "cats"))
+    recipe = DataRecipe(text=str(text), held_out=10, human=files, human_passes=3)
+    trained, held_out = data.plan(recipe)
+    assert {s.file for s in trained if s.file} == {files[0]}
+    assert {s.file for s in held_out if s.file} == {files[1]}
+    spans = sorted(s.span_s for s in held_out if s.file)
+    assert spans[0][0] == 0
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+    assert all(3 <= end - start < 13.01 for start, end in spans)
+    elsewhere = tuple(str(Path("/elsewhere") / Path(file).name) for file in files)
+    assert (
+        recipe.digest
+        == DataRecipe(text="/other/book.txt", held_out=10, human=elsewhere, human_passes=3).digest
+    )
+
+
+def test_shards_are_made_once_and_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoken(text: str, voice: str) -> Array:
+        rng = np.random.default_rng([len(voice), *text.encode()])
+        return (rng.normal(0, 3000, 4000)).astype(np.int16)
+
+    monkeypatch.setattr(data, "speak", spoken)
+    monkeypatch.setattr(data, "SHARD_UTTERANCES", 32)
+    recipe = DataRecipe(text=str(book(tmp_path)), held_out=25, passes=1)
+    feat_params = sphinx.load(sphinx.default_directory()).feat_params
+    data.prepare(recipe, tmp_path / "a", feat_params, silent)
+    ready = data.shards(tmp_path / "a")
+    assert len(ready) == 2
+    assert json.loads((tmp_path / "a" / "recipe.json").read_text())["held_out"] == 25
+    first = ready[1].read_bytes()
+    ready[1].unlink()
+    stamp = ready[0].stat().st_mtime_ns
+    data.prepare(recipe, tmp_path / "a", feat_params, silent)
+    assert ready[1].read_bytes() == first
+    assert ready[0].stat().st_mtime_ns == stamp
+    found = data.read(ready[0])
+    assert found.heard.shape == found.clean.shape == (int(found.ends[-1]), 39)
+    assert len(found.ends) == 32
+    ready[0].write_bytes(b"{}")
+    with pytest.raises(CorpusError, match="is no shard"):
+        data.read(ready[0])
+
+
+def test_changes_do_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    t = np.arange(32_000) / 16_000
+    tone = (0.1 * np.sin(2 * np.pi * 1000 * t)).astype(np.float32)
+    fast = augment.faster(tone, 1.25)
+    assert len(fast) == pytest.approx(len(tone) / 1.25, abs=2)
+    spectrum = np.abs(np.fft.rfft(fast))
+    assert np.argmax(spectrum) / len(fast) * 16_000 == pytest.approx(1250, abs=2)
+    noisy = augment.roughened(tone, Change(snr_db=12.0, slope=0.5), rng)
+    noise = (noisy - tone).astype(np.float64)
+    assert 10 * np.log10(np.mean(tone**2.0) / np.mean(noise**2)) == pytest.approx(12.0, abs=0.1)
+    power = np.abs(np.fft.rfft(noise)) ** 2
+    # Power falls as 1/f: as much in every octave.
+    assert power[500:1000].sum() == pytest.approx(power[4000:8000].sum(), rel=0.3)
+    quiet = augment.roughened(tone, Change(level_db=-20.0), rng)
+    np.testing.assert_allclose(quiet, tone / 10, atol=1e-6)
+    changes = {augment.draw(np.random.default_rng(i)) for i in range(200)}
+    assert len(changes) > 150
+    assert {c.warp for c in changes} == set(augment.WARPS)
+
+
+def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
+    plain, warped = FeatureParameters(), 1.1
+    starts, offsets, weights = mel_filters(plain)
+    others = mel_filters(plain, warped)
+    centres = [
+        [
+            start + np.average(np.arange(b - a), weights=w[a:b])
+            for start, a, b in zip(s, o, o[1:], strict=False)
+        ]
+        for s, o, w in ((starts, offsets, weights), others)
+    ]
+    ratio = np.array(centres[1]) / centres[0]
+    assert np.median(ratio) == pytest.approx(warped, abs=0.01)
+    sound = np.random.default_rng(0).normal(0, 0.1, 8000).astype(np.float32)
+    feature = Mfcc(plain).features(sound)
+    np.testing.assert_array_equal(Mfcc(plain, 1.0).features(sound), feature)
+    assert np.abs(Mfcc(plain, warped).features(sound) - feature).mean() > 0.01
+
+
+def test_low_rank_keeps_the_best_part_of_a_net() -> None:
+    made = net(card(Layer(40), Layer(30), Layer(6, relu=False), left=1, right=1))
+    features = np.random.default_rng(0).normal(0, 3, (9, 39)).astype(np.float32)
+    whole = forward(made, features)
+    errors = []
+    for share in (0.1, 0.3, 0.6, 0.9):
+        smaller = shrink.low_rank(made, share)
+        hidden = {
+            name for name in made.card.shapes if name.endswith("weight") and "heads" not in name
+        }
+        size = sum(made.tensors[name].size for name in sorted(hidden)[:2])
+        factors = [smaller.tensors[f"layers.{i}.weight"].size for i in range(4)]
+        assert sum(factors) == pytest.approx(share * size, rel=0.1)
+        assert {k: v.shape for k, v in smaller.tensors.items()} == smaller.card.shapes
+        errors.append(np.abs(forward(smaller, features) - whole).mean())
+    assert errors == sorted(errors, reverse=True)
+    full = shrink.low_rank(made, 2.0)  # two factors would be larger than the layer
+    np.testing.assert_allclose(forward(full, features), whole)
+
+
+def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Path) -> None:
+    recipe = replace(RECIPE, heads=1, kept=0.4)
+    held_out = Pool.of([shards / "held-out.safetensors"])
+    begun = shrink.sparse(net(card_for(recipe, held_out, SENONES)), 0.4)
+    zeros = {name: values == 0 for name, values in begun.tensors.items() if "weight" in name}
+    assert all(z.mean() == pytest.approx(0.6, abs=0.01) for z in zeros.values())
+    arguments = (recipe, begun.card, Linear(), shards, tmp_path / "net", torch.device("cpu"))
+    Trainer(*arguments, begun).run(After(5), silent)
+    again = Trainer(*arguments, begun)
+    again.run(After(5), silent)
+    for name, z in zeros.items():
+        values = again.module.tensors()[name]
+        np.testing.assert_array_equal(values == 0, z)
+        assert (values != begun.tensors[name])[~z].mean() > 0.9
+
+
+def test_a_multi_frame_net_begins_with_one_head_for_each_frame() -> None:
+    made = net(card(Layer(8)))
+    several = shrink.with_heads(made, 3)
+    features = np.random.default_rng(0).normal(0, 3, (4, 39)).astype(np.float32)
+    for head in range(3):
+        np.testing.assert_array_equal(forward(several, features, head), forward(made, features))
+
+
+def test_hard_labels_teach_too(shards: Path, tmp_path: Path) -> None:
+    t = trainer(shards, tmp_path / "net", replace(RECIPE, hard=True, heads=1, frames=10_000))
+    with pytest.raises(CorpusError, match=r"shard-0000\.safetensors has no labels beside it"):
+        t.run(never, silent)
+    for shard in data.shards(shards):
+        pool = Pool.of([shard])
+        best = Linear().scores(pool, np.arange(len(pool))).argmax(1).numpy().astype(np.uint16)
+        best[::5] = labels.UNLABELLED
+        save_file({"senones": best}, shard.with_name(shard.name.replace("shard", "labels")))
+    _, before = t.validate()
+    t.run(never, silent)
+    assert t.validate()[1] > max(3 * before, 0.3)
+
+
+@pytest.mark.skipif(shutil.which("flite") is None, reason="flite is not installed")
+def test_labels_are_those_of_forced_alignment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_audio: Path
+) -> None:
+    model = sphinx.load(sphinx.default_directory())
+    recipe = DataRecipe(text=str(book(tmp_path)), held_out=10)
+    said = [
+        data.Source("slt", "he was not an ill disposed young man"),
+        data.Source("slt", "a word like qqzzx is in no dictionary"),
+        data.Source(file=str(shared_audio / "moon.flac"), span_s=(0.0, 1.0)),
+    ]
+    maker = data.Maker(model.feat_params)
+    made = [maker.frames(source, Change(), np.random.default_rng(0)) for source in said]
+    data._write(data.joined(made), tmp_path / "shard-0000.safetensors")
+    monkeypatch.setattr(data, "plan", lambda recipe: (said, []))
+    labels.prepare(recipe, tmp_path, model, silent)
+    found = labels.read(data.shards(tmp_path))
+    ends = np.cumsum([len(frames) for frames in made])
+    assert (found[ends[0] :] == labels.UNLABELLED).all()
+    phones = [model.mdef.phones[p] for p in model.mdef.senone_phone[found[: ends[0]]]]
+    heard = [phone for phone, _ in groupby(phones) if phone != "SIL"]
+    assert heard[:8] == ["HH", "IY", "W", "AH", "Z", "N", "AA", "T"]
+    assert heard[-3:] == ["M", "AE", "N"]
+
+
+def test_recipes_are_found_by_name() -> None:
+    for name, recipe in recipes.RECIPES.items():
+        assert recipes.find(name) is recipe
+        assert recipe.teacher == recipes.GMM or recipe.teacher in recipes.RECIPES
+    with pytest.raises(RecipeError, match="There is no recipe 'huge'"):
+        recipes.find("huge")
+
+
+def test_a_trained_net_exports_and_computes_the_same(
+    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import msgspec
+
+    from pipelines.scoring.dnn import DenseNet
+    from pipelines.scoring.meter import Meter
+    from pipelines.training.export import ExportError, export
+
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(ExportError, match="no training of tiny"):
+        export(RECIPE, tmp_path)
+    folder = tmp_path / "cache" / "training" / "tiny"
+    t = trainer(shards, folder)
+    (folder / "card.json").write_bytes(msgspec.json.encode(t.module.card))
+    t.run(After(150), silent)
+    found = nets.load(export(RECIPE, tmp_path / "out"), senones=SENONES)
+    assert found.card.about["frames"] == t.place.frames
+    pool = Pool.of([shards / "held-out.safetensors"])
+    at = np.arange(40)
+    with torch.no_grad():
+        expected = t.module.answers(torch.from_numpy(pool.heard(at, 1, 1)))[0].numpy()
+    dense = DenseNet(found, 1, 64)
+    features = pool.frames.heard[:41].astype(np.float32)
+    scores = np.empty((40, SENONES), np.float32)
+    spliced = dense.splice(np.concatenate([features[:1], features]), Meter())
+    dense.score(spliced, scores, Meter())
+    # bfloat16 there and float16 weights here: three digits.
+    assert np.abs(scores - expected).max() < 0.05 * np.abs(expected).max()

@@ -1,0 +1,88 @@
+"""A device that is simulated, and so known exactly: streams on a clock of their own, and a recorder beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from profiler.clock import FakeClock
+from profiler.device_time import TRANSFER_WORK, DeviceTimer
+from profiler.lanes import SPAN
+from profiler.spans import Recorder
+
+MS = 1_000_000
+COMPUTE, COPY = 0, 1
+LATENCY_NS = 2_000
+
+
+@dataclass
+class FakeDevice:
+    """Streams that work in order on a clock of their own. `true`: what really ran, on the host's clock."""
+
+    clock: FakeClock
+    origin_ns: int = 123_456
+    rate: float = 1.0  # device ns per host ns
+    latency_ns: int = LATENCY_NS
+    host_time: bool = False
+    free: list[int] = field(default_factory=lambda: [0, 0])
+    true: list[tuple[int, int, int]] = field(default_factory=list)
+    events: int = 0
+
+    def record(self, stream: int) -> int:
+        self.events += 1
+        return max(self.clock(), self.free[stream])
+
+    def done(self, event: int) -> bool:
+        return event <= self.clock()
+
+    def wait(self, event: int) -> None:
+        self.clock.advance(max(event - self.clock(), 0) + self.latency_ns)
+
+    def time_ns(self, event: int) -> int:
+        assert event <= self.clock(), "the time of an event that has not happened"
+        return self.origin_ns + round(event * self.rate)
+
+    def run(self, stream: int, ns: int) -> None:
+        start = max(self.clock(), self.free[stream])
+        self.free[stream] = start + ns
+        self.true.append((stream, start, start + ns))
+
+    def follow(self, stream: int, event: int) -> None:
+        self.free[stream] = max(self.free[stream], event)
+
+
+class Rig:
+    """A recorder on a fake clock, a device, and what came out of both."""
+
+    def __init__(self, **device: object) -> None:
+        self.clock = FakeClock(1_000 * MS)
+        self.device = FakeDevice(self.clock, **device)  # type: ignore[arg-type]
+        self.recorder = Recorder(self.clock)
+        self.host = self.recorder.lane("decode", decode=True)
+        self.gemm = self.recorder.stage("score.dense", "scoring")
+        self.up = self.recorder.stage("transfer.up", "transfer", TRANSFER_WORK)
+        self.down = self.recorder.stage("transfer.down", "transfer", TRANSFER_WORK)
+        self.timer = DeviceTimer(self.recorder, self.device, self.host, ["compute", "copy"])
+        self.host.take()
+
+    def compute(self, ns: int, stream: int = COMPUTE, frame: int = 0) -> None:
+        with self.timer.work(self.gemm, stream, frame, 4):
+            self.device.run(stream, ns)
+
+    def blocking_copy(
+        self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0
+    ) -> None:
+        with self.timer.transfer(self.down, size, False, stream, frame, 4, blocking=True):
+            self.device.run(stream, ns)
+
+    def taken(self) -> tuple[dict[str, int], list[np.ndarray]]:
+        """Sum of each stage on the host's lane (ns), and the spans of each device lane."""
+        names = [stage.name for stage in self.recorder.stages]
+        spans = np.frombuffer(self.host.take(), SPAN)
+        sums: dict[str, int] = {}
+        for span in spans:
+            name = names[span["stage"]]
+            sums[name] = sums.get(name, 0) + int(span["duration_ns"])
+        lanes = [np.frombuffer(lane.take(), SPAN) for lane in self.recorder.lanes[1:]]
+        return sums, lanes
