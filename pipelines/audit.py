@@ -31,6 +31,9 @@ from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane, Recorder
 NEAR_NAT: Final = 20.0
 """Senones this far below a frame's best decide little: at the usual acoustic scale 2 of the 13 nat of the beam."""
 
+MOST_KEPT: Final = 6000
+"""Frames of an utterance whose exact scores are kept for all that is compared with them: 120 MB."""
+
 EXACT: Final[dict[str, Value]] = {
     "frames.skip": 1,
     "gmm.senones": "all",
@@ -164,33 +167,46 @@ def audit(
     Raises ConfigError, what `recogniser.build` raises, and Cancelled. A file that cannot be read is left out
     and named in `refused`.
     """
-    settings.check(config)
+    return audits([config], items, progress, cancelled)[0]
+
+
+def audits(
+    configs: Sequence[Config],
+    items: Sequence[Item],
+    progress: Progress,
+    cancelled: Callable[[], bool],
+) -> list[Audit]:
+    """`audit` of several configurations that differ in live settings only: exact scoring is done once for all."""
+    for config in configs:
+        settings.check(config)
+    first = configs[0]
     recorder = Recorder()
-    recogniser = build(config, recorder, NullLane(), progress, cancelled)
+    recogniser = build(first, recorder, NullLane(), progress, cancelled)
     recogniser.register(recorder)
+    ready = [recogniser.scorer.make_ready(config, progress, cancelled) for config in configs]
     exact = build_scorer(
-        exact_of(config), open_model(config, progress, cancelled), progress, cancelled
+        exact_of(first), open_model(first, progress, cancelled), progress, cancelled
     )
     exact.warm_up()
-    result = Audit(config)
-    ours, theirs = _Counted(recogniser.scorer), _Counted(exact)
+    results = [Audit(config) for config in configs]
+    ours = _Counted(recogniser.scorer)
     for place, item in enumerate(items):
         progress("decoding by both", place / max(1, len(items)))
         try:
             samples = audio.load(item.path).samples
         except audio.AudioError as error:
-            result.refused.append(str(error))
+            for result in results:
+                result.refused.append(str(error))
             continue
-        features = recogniser.frontend.features(samples, 0, NullLane())
-        n = len(features)
-        features = with_context(features, recogniser.scorer.context)
-        words = _compare(recogniser, ours, theirs, features, n, result, cancelled)
-        before = theirs.work.copy()
-        exact_words = _decode(recogniser, theirs, features, n, cancelled)
-        theirs.work = before  # the comparison has counted it already
-        result.utterances.append(_utterance(item, n, words, exact_words))
-    result.work, result.exact_work = ours.work, theirs.work
-    return result
+        right = _Exact(exact, recogniser.frontend.features(samples, 0, NullLane()))
+        exact_words = _decode(recogniser, right, cancelled)
+        for result, prepared in zip(results, ready, strict=True):
+            recogniser.configure(result.config, prepared)
+            words = _compare(recogniser, ours, right, result, cancelled)
+            result.work += ours.take()
+            result.exact_work += right.work
+            result.utterances.append(_utterance(item, right.n, words, exact_words))
+    return results
 
 
 class _Counted:
@@ -198,7 +214,7 @@ class _Counted:
 
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
-        self.work: Counter[str] = Counter()
+        self._work: Counter[str] = Counter()
         self._recorder = Recorder()
         scorer.stages(self._recorder)
         self.lane: Lane = self._recorder.lane("audit")
@@ -209,31 +225,70 @@ class _Counted:
         for stage in self._recorder.stages:
             mine = spans[spans["stage"] == stage.id]
             for i, name in enumerate(stage.work[:WORK_COUNTS]):
-                self.work[name] += int(mine[f"work{i}"].sum(dtype=np.int64))
+                self._work[name] += int(mine[f"work{i}"].sum(dtype=np.int64))
+
+    def take(self) -> Counter[str]:
+        """The sums so far; those that follow begin anew."""
+        self.settle()
+        work, self._work = self._work, Counter()
+        return work
+
+
+class _Exact:
+    """Exact scores of one utterance and their work: kept, unless it is a long one."""
+
+    def __init__(self, scorer: Scorer, features: Array) -> None:
+        self.n = n = len(features)
+        self._features = with_context(features, scorer.context)
+        self._beyond = sum(scorer.context)
+        self._counted = _Counted(scorer)
+        scorer.reset()
+        self._kept = None
+        if n <= MOST_KEPT:
+            self._kept = np.empty((n, scorer.n_senones), np.float32)
+            for at in range(0, n, MAX_FRAMES):
+                self._kept[at : at + MAX_FRAMES] = self._score(at, at + MAX_FRAMES)
+        self.work = self._counted.take()
+
+    def block(self, first: int, last: int) -> Array:
+        """Features of these frames with the context that the scorers want."""
+        return self._features[first : last + self._beyond]
+
+    def scores(self, first: int, last: int) -> Array:
+        """Of the frames first … last − 1 (at most MAX_FRAMES), f32 [frames, senones]."""
+        if self._kept is None:
+            scores = self._score(first, last)
+            if first == 0:
+                self.work = Counter()
+            self.work += self._counted.take()
+            return scores
+        return self._kept[first:last]
+
+    def _score(self, first: int, last: int) -> Array:
+        scores = self._counted.scorer.score(self.block(first, last), first, self._counted.lane)
+        self._counted.settle()
+        return scores
 
 
 def _compare(
     recogniser: Recogniser,
     ours: _Counted,
-    theirs: _Counted,
-    features: Array,
-    n: int,
+    exact: _Exact,
     result: Audit,
     cancelled: Callable[[], bool],
 ) -> str:
     """Decode by the configuration frame by frame, beside the exact scores; returns the words."""
     search, scorer = recogniser.search, ours.scorer
     scorer.reset()
-    theirs.scorer.reset()
     search.start(0)
-    size, beyond = min(recogniser.config.block, MAX_FRAMES), sum(scorer.context)
-    for at in range(0, n, size):
+    size = min(recogniser.config.block, MAX_FRAMES)
+    for at in range(0, exact.n, size):
         if cancelled():
             raise Cancelled
-        block = features[at : at + size + beyond]
-        right = theirs.scorer.score(block, at, theirs.lane)
-        state = scorer.prepare(block, at, ours.lane)
-        for t in range(len(right)):
+        last = min(at + size, exact.n)
+        right = exact.scores(at, last)
+        state = scorer.prepare(exact.block(at, last), at, ours.lane)
+        for t in range(last - at):
             wanted = search.wanted()
             row = scorer.frame(state, t, wanted)
             delta = row - right[t]
@@ -244,29 +299,19 @@ def _compare(
             same = np.argmax(row[compared]) == np.argmax(right[t][compared])
             result.same_best += int(same)
             search.advance(row[None], at + t)
-        result.frames += len(right)
+        result.frames += last - at
         ours.settle()
-        theirs.settle()
     return " ".join(word for word, _, _ in search.finish())
 
 
-def _decode(
-    recogniser: Recogniser,
-    counted: _Counted,
-    features: Array,
-    n: int,
-    cancelled: Callable[[], bool],
-) -> str:
-    """Decode by one scorer, block by block; returns the words."""
-    search, beyond = recogniser.search, sum(counted.scorer.context)
-    counted.scorer.reset()
+def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]) -> str:
+    """Decode by the exact scores; returns the words."""
+    search = recogniser.search
     search.start(0)
-    for at in range(0, n, MAX_FRAMES):
+    for at in range(0, exact.n, MAX_FRAMES):
         if cancelled():
             raise Cancelled
-        block = features[at : at + MAX_FRAMES + beyond]
-        search.advance(counted.scorer.score(block, at, counted.lane), at)
-        counted.settle()
+        search.advance(exact.scores(at, min(at + MAX_FRAMES, exact.n)), at)
     return " ".join(word for word, _, _ in search.finish())
 
 

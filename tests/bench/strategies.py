@@ -32,7 +32,7 @@ from pipelines import config as settings
 from pipelines.config import Config, Value, assign
 from pipelines.playlist import Item
 from pipelines.recogniser import Recogniser, build
-from pipelines.scoring.selection import never, quietly
+from pipelines.scoring.selection import never
 from profiler.paths import cache_dir
 from profiler.spans import NullLane, Recorder
 from tests.bench.gmm import MOST_AUDIO_S, speech_for_words
@@ -45,6 +45,8 @@ LANE = NullLane()
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
+AT_ONCE = 8
+"""Configurations audited together: each may hold prepared lists of some 100 MB."""
 
 STRATEGIES: dict[str, tuple[str, Settings]] = {
     EXACT: ("", {}),
@@ -123,42 +125,28 @@ class Table:
         found = []
         for model in MODELS:
             listed = list(configurations(model))
-            speeds = self._speeds([config for _, _, config in listed], rounds)
-            for (title, layer, config), speed in zip(listed, speeds, strict=True):
-                self._progress(f"{model}, {title}: words", None)
-                found.append(
-                    {
-                        "model": model,
-                        "layer": layer,
-                        "strategy": title,
-                        **speed,
-                        **self._audit(config),
-                    }
-                )
+            configs = [config for _, _, config in listed]
+            both = zip(self._speeds(configs, rounds), self._audits(configs), strict=True)
+            for (title, layer, _), (speed, audited) in zip(listed, both, strict=True):
+                row = {"model": model, "layer": layer, "strategy": title}
+                found.append(row | speed | audited)
         return found
 
-    def _audit(self, config: Config) -> dict[str, Any]:
+    def _audits(self, configs: Sequence[Config]) -> list[dict[str, Any]]:
+        """What `pipelines.audit` says of each, in groups that share the exact scores."""
+        files = [self._kept(config) for config in configs]
+        missing = [i for i, file in enumerate(files) if not file.exists()]
+        for at in range(0, len(missing), AT_ONCE):
+            some = missing[at : at + AT_ONCE]
+            found = audit.audits([configs[i] for i in some], self._items, self._progress, never)
+            for i, one in zip(some, found, strict=True):
+                _store(files[i], one)
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+    def _kept(self, config: Config) -> Path:
         text = json.dumps(settings.to_dict(config), sort_keys=True)
         key = hashlib.sha256(f"{self._digest}{text}".encode()).hexdigest()[:24]
-        kept = self._results / f"{key}.json"
-        if kept.exists():
-            row: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-            return row
-        found = audit.audit(config, self._items, quietly, never)
-        interval = found.wer_change_interval()
-        row = {
-            "shares": found.shares,
-            "score_error": found.near.mean,
-            "same_best": found.agreement,
-            "wer": found.count.rate,
-            "wer_change": found.wer_change,
-            "wer_change_ci95": None if interval is None else list(interval),
-            "words": found.exact_count.reference_words,
-        }
-        unfinished = kept.with_suffix(".part")
-        unfinished.write_text(json.dumps(row), encoding="utf-8")
-        unfinished.rename(kept)
-        return row
+        return self._results / f"{key}.json"
 
     def _speeds(self, configs: Sequence[Config], rounds: int) -> list[dict[str, float]]:
         """Time of each over that of the first, the median of paired rounds, at each block size."""
@@ -198,6 +186,22 @@ class Table:
             }
             for i in range(len(configs))
         ]
+
+
+def _store(file: Path, found: audit.Audit) -> None:
+    interval = found.wer_change_interval()
+    row = {
+        "shares": found.shares,
+        "score_error": found.near.mean,
+        "same_best": found.agreement,
+        "wer": found.count.rate,
+        "wer_change": found.wer_change,
+        "wer_change_ci95": None if interval is None else list(interval),
+        "words": found.exact_count.reference_words,
+    }
+    unfinished = file.with_suffix(".part")
+    unfinished.write_text(json.dumps(row), encoding="utf-8")
+    unfinished.rename(file)
 
 
 def _sources() -> list[str]:

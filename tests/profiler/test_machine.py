@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import time
 from collections.abc import Mapping
 
@@ -262,10 +261,12 @@ def sink() -> Sink:
 
 def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:
     with Sampler(sink, interval_s=0.01):
-        end = time.monotonic() + 20
-        while len(sink.rows) < 3:
-            assert time.monotonic() < end
+        begun, used = time.monotonic(), time.process_time()
+        while len(sink.rows) < 12:
+            assert time.monotonic() < begun + 20
             sum(range(20_000))
+        # On a busy machine a process gets what it gets; both clocks must say the same of it.
+        share = 100 * (time.process_time() - used) / (time.monotonic() - begun)
     count = len(sink.rows)
     times = [t for t, _ in sink.rows]
     assert times == sorted(times)
@@ -273,7 +274,8 @@ def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:
     assert (values["process.rss_bytes"] or 0) > 1e6
     assert (values["process.threads"] or 0) >= 1
     assert "system.cpu_percent" in values
-    assert 20 < (values["process.cpu_percent"] or 0) < 100.0 * (os.cpu_count() or 1) + 20
+    read = np.mean([row.get("process.cpu_percent") or 0.0 for _, row in sink.rows])
+    assert share / 2 < read < 2 * share
     time.sleep(0.03)
     assert len(sink.rows) == count
 
