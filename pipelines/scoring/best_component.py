@@ -16,6 +16,8 @@ from pipelines.scoring.packing import NEVER, PackedGmm
 from pipelines.scoring.vector import copy_floats
 from profiler.spans import Cost, Linear
 
+MADE_WITH = "d29af71d0109"  # see tests/kernel_sources.py
+
 Array = np.ndarray[Any, Any]
 FLOAT = 4
 

@@ -23,6 +23,8 @@ from pipelines.scoring.shortlists import NOWHERE, moments
 from pipelines.scoring.vector import LANES
 from profiler.spans import Cost, Linear
 
+MADE_WITH = "6cbe33a6caed"  # see tests/kernel_sources.py
+
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
 

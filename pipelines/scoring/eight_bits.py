@@ -20,6 +20,8 @@ from pipelines.scoring.vector import LANES, aligned, lowest_bit
 from profiler.kernel_spans import now_ns
 from profiler.spans import Cost, Linear
 
+MADE_WITH = "f07c56ca2c3d"  # see tests/kernel_sources.py
+
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
 LEVELS = 255

@@ -22,6 +22,8 @@ from pipelines.scoring.packing import NEVER
 from pipelines.scoring.vector import LANES, bound_of_nth, copy_floats
 from profiler.spans import Cost, Linear
 
+MADE_WITH = "91d6830a654f"  # see tests/kernel_sources.py
+
 MOST_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
 

@@ -36,6 +36,8 @@ from pipelines.scoring.vector import (
     reached,
 )
 
+MADE_WITH = "734cf072645f"  # see tests/kernel_sources.py
+
 STREAMS = 3
 DIM = 13
 EXPANDED = 2 * DIM + 1

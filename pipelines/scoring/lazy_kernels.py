@@ -30,6 +30,8 @@ from pipelines.scoring.vector import (
     log_shifted,
 )
 
+MADE_WITH = "4192181beb8e"  # see tests/kernel_sources.py
+
 Array = np.ndarray[Any, Any]
 
 AT_ONCE = 4

@@ -25,6 +25,8 @@ from pipelines.scoring.vector import (
     make_rows,
 )
 
+MADE_WITH = "629fc0a128f0"  # see tests/kernel_sources.py
+
 _panel = make_panel(1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 

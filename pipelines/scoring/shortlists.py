@@ -28,6 +28,8 @@ from pipelines.scoring.selection import Progress
 from pipelines.scoring.vector import LANES, reached
 from profiler.errors import Cancelled
 
+MADE_WITH = "69f6f7846ee0"  # see tests/kernel_sources.py
+
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
 AT_ONCE = 128

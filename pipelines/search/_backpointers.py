@@ -14,6 +14,8 @@ import numpy as np
 
 from pipelines.search.device_frontier import NOBODY
 
+MADE_WITH = "6ce58c745f18"  # see tests/kernel_sources.py
+
 
 @numba.njit(cache=True, nogil=True)
 def _append(

@@ -50,8 +50,7 @@ from pipelines.search._layout import (
 from pipelines.search._pruning import REDUCING, below, prune
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 
-MADE_WITH = "60e76f359ded"
-"""Digest of the kernel files called from here: see `_layout`."""
+MADE_WITH = "826d818933cd"  # see tests/kernel_sources.py
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""
 

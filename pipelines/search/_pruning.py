@@ -34,8 +34,7 @@ from pipelines.search._layout import (
     N,
 )
 
-MADE_WITH = "ea80468ac720"
-"""Digest of the kernel files called from here: see `_layout`."""
+MADE_WITH = "6b1dfbe6412b"  # see tests/kernel_sources.py
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
 DEAD_SHARE = 4

@@ -19,6 +19,8 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
 from profiler.errors import BadInput
 
+MADE_WITH = "554db4f41f56"  # see tests/kernel_sources.py
+
 Array = np.ndarray[Any, Any]
 
 SILENT = -1  # number of the word to which a frame of silence belongs

@@ -20,6 +20,8 @@ from pipelines.scoring.packing import NEVER
 from pipelines.scoring.vector import LANES, aligned, copy_floats
 from profiler.kernel_spans import now_ns
 
+MADE_WITH = "74f991e63448"  # see tests/kernel_sources.py
+
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
 

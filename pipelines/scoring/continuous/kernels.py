@@ -26,6 +26,8 @@ from pipelines.scoring.vector import (
 )
 from profiler.kernel_spans import now_ns
 
+MADE_WITH = "45daa325c267"  # see tests/kernel_sources.py
+
 VECTOR = 4 * LANES
 
 # One panel at a time: a processor prefetches one stream of memory well and four short ones badly (measured at

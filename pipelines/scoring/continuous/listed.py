@@ -18,6 +18,8 @@ from pipelines.scoring.continuous.steps import add_to, make_panel, max_down
 from pipelines.scoring.vector import LANES, copy_floats, log_plus, lowest_bit, sum_exp_down
 from profiler.kernel_spans import now_ns
 
+MADE_WITH = "45daa325c267"  # see tests/kernel_sources.py
+
 VECTOR = 4 * LANES
 AHEAD = 2
 """Panels between asking for one and using it."""

@@ -30,6 +30,8 @@ from pipelines.scoring.continuous.alignment import align
 from pipelines.scoring.packing import NEVER
 from pipelines.scoring.vector import LANES, aligned
 
+MADE_WITH = "148347d76997"  # see tests/kernel_sources.py
+
 Array = np.ndarray[Any, Any]
 
 

@@ -26,6 +26,8 @@ from pipelines.scoring.vector import LANES
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
+MADE_WITH = "e3f89c69a033"  # see tests/kernel_sources.py
+
 LOOKUP = "score.lookup"
 
 Array = np.ndarray[Any, Any]
