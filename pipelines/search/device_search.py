@@ -43,7 +43,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "search.frames": ("places", "tokens held"),
     "search.launch": (),
     "search.history": ("tokens", "arcs", "senones"),
-    "search.ask": ("arcs", "senones"),
+    "search.ask": ("looked at", "asked"),
     "search.backtrace": ("entries",),
 }
 
