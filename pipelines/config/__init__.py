@@ -1,8 +1,13 @@
-"""All settings of a run: `tree` says what there is, `options` how a setting is found, read and changed.
+"""All settings of a run: `tree` and a file per layer say what there is, `options` how a setting is found and changed.
 
 The window imports this package: msgspec and nothing heavier may be loaded here.
 """
 
+from pipelines.config.conditions import DEVICES
+from pipelines.config.dnn import Dnn
+from pipelines.config.frames import Frames
+from pipelines.config.gmm import Gmm, Selection
+from pipelines.config.graph import Graph
 from pipelines.config.options import (
     Condition,
     ConfigError,
@@ -20,18 +25,9 @@ from pipelines.config.options import (
     setting,
     to_dict,
 )
-from pipelines.config.tree import (
-    DEVICES,
-    Config,
-    Dnn,
-    Frames,
-    Gmm,
-    Graph,
-    Placement,
-    Search,
-    Selection,
-    from_dict,
-)
+from pipelines.config.placement import Placement
+from pipelines.config.search import Search
+from pipelines.config.tree import Config, from_dict
 
 __all__ = [
     "DEVICES",

@@ -1,7 +1,7 @@
 """Does an A/B tell the truth? Known answers put to `asrscope ab` and `compare`, on real decodes with real noise.
 
 (i) A/A: the same configuration in both arms, so every "faster" is false; nominal level 5 %. (ii) Planted: in
-arm B one stage really takes 5 % longer, for it waits busily before its clock is read; the stage must be
+arm B one stage really takes 5 % longer, for it waits busily before its kernel runs; the stage must be
 found, and no other one blamed. Every try decodes in turn with both arms into a session file, which is then compared.
 
 `python -m tests.bench.ab_validation --aa 200 --planted 50` takes 20 to 40 minutes and goes on where it was
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
+import inspect
 import json
 import math
 import os
@@ -60,29 +61,38 @@ FALSE_ALLOWED, FOUND_WANTED = 0.10, 0.84  # 20 of 200, 42 of 50
 
 
 class SlowMeter(Meter):
-    """A meter that lets `stage` last longer by the share SLOWDOWN, while `slow`."""
+    """A meter that lets `stage` last longer by the share SLOWDOWN, while `slow`.
+
+    It waits before the stage's kernel runs, and after the stage before was closed: what a wait does to caches and
+    to what the processor foresees falls on the stage itself. A wait behind the kernel slowed the next stage too.
+    """
 
     def __init__(self, stage: str) -> None:
         super().__init__()
         self.stage = stage
         self.slow = False
-        self._since = 0
+        self._before = self._previous = ""
+        self._since = self._waited = self._lasted = 0
 
     def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
         """A block begins now."""
         super().begin(first_frame, frames, lane)
-        self._since = now_ns()
+        self._pass("begin")
 
     def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
-        """Wait busily for a share of what the stage took, then close its span."""
-        # Both arms take this way, so that they differ in nothing but the time waited.
-        if stage == self.stage:
-            now = now_ns()
-            end = now + round((now - self._since) * SLOWDOWN * self.slow)
-            while now_ns() < end:
-                pass
+        """Close a stage's span."""
         super().done(stage, work0, work1, work2)
-        self._since = now_ns()
+        if stage == self.stage:
+            self._before, self._lasted = self._previous, now_ns() - self._since - self._waited
+        self._pass(stage)
+
+    def _pass(self, place: str) -> None:
+        """Wait busily where the slow stage comes next, for a share of what it took last."""
+        self._previous, self._since = place, now_ns()
+        # Both arms take this way, so that they differ in nothing but the time waited.
+        self._waited = round(self._lasted * SLOWDOWN * self.slow) if place == self._before else 0
+        while now_ns() < self._since + self._waited:
+            pass
 
 
 class SlowScorer:
@@ -124,7 +134,7 @@ class Validation:
         self._results = results
         self._keep = keep
         self._config = presets.load(PRESET).config
-        self._digest = digest(stage)
+        self._digests = {kind: digest(stage, kind) for kind in ("aa", "planted")}
         self._recogniser: Recogniser | None = None
         self._meter = SlowMeter(stage)
 
@@ -139,7 +149,7 @@ class Validation:
                 kept.append(json.loads(line))
             except ValueError:  # a line cut short when the last run was killed
                 continue
-        return [one for one in kept if one["digest"] == self._digest]
+        return [one for one in kept if one["digest"] == self._digests[one["kind"]]]
 
     def add(self, kind: str, number: int) -> dict[str, Any]:
         """Try once more and keep the outcome."""
@@ -162,7 +172,7 @@ class Validation:
         compared = decode_and_compare(path, course, plain, items)
         found = outcome(compared) | {
             "kind": kind,
-            "digest": self._digest,
+            "digest": self._digests[kind],
             "at": start,
             "seconds": time.time() - start,
             "load": load,
@@ -228,10 +238,12 @@ def outcome(compared: compare.Comparison) -> dict[str, Any]:
     }
 
 
-def digest(stage: str) -> str:
-    """Of everything that must be the same for tries to be counted together."""
+def digest(stage: str, kind: str) -> str:
+    """Of everything that must be the same for tries of a kind to be counted together."""
     sources = [Path(str(module.__file__)).read_bytes() for module in (statistics, arms, compare)]
     settings = json.dumps([PRESET, REPEATS, SLOWDOWN, stage, AA_FILES]).encode()
+    if kind == "planted":
+        sources.append(inspect.getsource(SlowMeter).encode())
     return hashlib.sha256(b"\0".join([*sources, settings])).hexdigest()[:12]
 
 

@@ -1,0 +1,84 @@
+"""Settings of scoring by a neural net."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pipelines.config.options import setting
+
+NET = {"model": ("dnn",)}
+
+
+class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Scoring by a feed-forward neural net."""
+
+    net: Annotated[
+        str,
+        setting(
+            "Net",
+            "The name of a net that came with the program, or the path of a .safetensors or .onnx file with its card "
+            "(.json) beside it.",
+            layer="Neural net",
+            when=NET,
+        ),
+    ] = "base"
+    shrink: Annotated[
+        Literal["none", "low-rank", "sparse", "blocks"],
+        setting(
+            "Made smaller",
+            "What is done to the weights when they are loaded, without training after it: low-rank factors each layer "
+            "(SVD), sparse cuts the smallest weights, blocks cuts the smallest blocks of 16 outputs by one input.",
+            layer="Neural net",
+            live=True,
+            when=NET,
+        ),
+    ] = "none"
+    share: Annotated[
+        float,
+        setting(
+            "Weights left",
+            "Share of the weights that making the net smaller leaves.",
+            layer="Neural net",
+            live=True,
+            ge=0.02,
+            le=1.0,
+            when={**NET, "dnn.shrink": ("low-rank", "sparse", "blocks")},
+        ),
+    ] = 0.3
+    senones: Annotated[
+        Literal["all", "asked", "asked-ahead"],
+        setting(
+            "Outputs computed",
+            "all of the last layer for a whole block; asked: in each frame only the senones that the search asks for "
+            "(lazy evaluation, Vanhoucke 2011); asked-ahead: those also for the frames of the block that follow, which "
+            "mostly ask for them too.",
+            layer="Neural net",
+            live=True,
+            when=NET,
+        ),
+    ] = "all"
+    dtype: Annotated[
+        Literal["fp32", "bf16", "int8"],
+        setting(
+            "Arithmetic",
+            "bf16: weights and activations in 16 bits. int8: as 8-bit integers, with a scale for each output and each "
+            "frame (Vanhoucke 2011).",
+            layer="Neural net",
+            live=True,
+            when=NET,
+        ),
+    ] = "fp32"
+    product: Annotated[
+        Literal["blas", "scalar", "simd", "csr", "blocks", "compiled"],
+        setting(
+            "Products by",
+            "blas: the library's matrix product. scalar: a plain loop, one multiplication at a time. simd: a loop of "
+            "vectors. csr, blocks: only the weights, or blocks of weights, that are not zero. compiled: the whole net "
+            "through torch.compile.",
+            layer="Neural net",
+            live=True,
+            when={**NET, "dnn.dtype": ("fp32",)},
+        ),
+    ] = "blas"

@@ -1,0 +1,54 @@
+"""Settings of the frame layer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pipelines.config.conditions import MIXTURES
+from pipelines.config.options import setting
+
+
+class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Frame layer: which frames are scored at all."""
+
+    skip: Annotated[
+        int,
+        setting(
+            "Frame skipping",
+            "1 scores every frame; k scores every k-th and gives the others scores by the rule below.",
+            layer="Frame layer",
+            live=True,
+            ge=1,
+            le=4,
+        ),
+    ] = 1
+    rule: Annotated[
+        Literal["copy", "conditional", "heads"],
+        setting(
+            "Skipped frames",
+            "copy scores every k-th frame, the others repeat the last scored one. conditional skips a frame only while "
+            "the nearest codeword stays the same, at most k−1 in a row. heads: a multi-frame net answers for k frames "
+            "at once (Vanhoucke 2013).",
+            layer="Frame layer",
+            live=True,
+            choices_when={
+                "conditional": {"model": MIXTURES},
+                "heads": {"model": ("dnn",), "dnn.senones": ("all",)},
+            },
+        ),
+    ] = "copy"
+    codewords: Annotated[
+        int,
+        setting(
+            "Codewords of frames",
+            "Size of the codebook that tells whether the sound has changed; with more, fewer frames are skipped.",
+            layer="Frame layer",
+            unit="codewords",
+            live=True,
+            ge=16,
+            le=4096,
+            when={"frames.rule": ("conditional",)},
+        ),
+    ] = 256

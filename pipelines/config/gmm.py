@@ -1,0 +1,168 @@
+"""Settings of scoring by Gaussian mixtures, by the layers of Chan, Ravishankar & Rudnicky (2004)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pipelines.config.conditions import ALL_SENONES, LISTED, MIXTURES, UNTIED, WHOLE
+from pipelines.config.options import setting
+
+
+class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Gaussian layer: which densities are evaluated."""
+
+    enabled: Annotated[
+        bool,
+        setting(
+            "Gaussian selection",
+            "Sum only the densities that the method below selects, instead of all of them.",
+            layer="Gaussian layer",
+            live=True,
+            when={"model": MIXTURES},
+        ),
+    ] = False
+    method: Annotated[
+        Literal["none", "top-n", "last-top-n", "vq", "vq-tree", "vq-table", "clusters"],
+        setting(
+            "Method",
+            "top-n sums the n best densities; last-top-n computes the last frame's best first and gives up what cannot "
+            "be among them; vq computes the shortlist of the nearest codeword (vq-tree finds it in a binary tree); "
+            "vq-table looks scores up by codeword; clusters computes cluster Gaussians and expands the best.",
+            layer="Gaussian layer",
+            live=True,
+            switched_by="gmm.selection.enabled",
+            choices_when=dict.fromkeys(("top-n", "last-top-n", "vq-table", "clusters"), ALL_SENONES)
+            | dict.fromkeys(("vq", "vq-tree"), (ALL_SENONES, UNTIED)),
+        ),
+    ] = "top-n"
+    top_n: Annotated[
+        int,
+        setting(
+            "Densities kept",
+            "How many top-n keeps (pocketsphinx: 4); from about 32 on, selecting costs more than it saves.",
+            layer="Gaussian layer",
+            unit="per codebook and stream",
+            live=True,
+            switched_by="gmm.selection.enabled",
+            ge=1,
+            le=64,
+            when={"gmm.selection.method": ("top-n", "last-top-n")},
+        ),
+    ] = 4
+    codewords: Annotated[
+        int,
+        setting(
+            "Codewords",
+            "Size of the codebook by which frames are quantised; more fit closer and take longer to search.",
+            layer="Gaussian layer",
+            unit="codewords",
+            live=True,
+            ge=16,
+            le=4096,
+            when={"gmm.selection.method": ("vq", "vq-tree", "vq-table", "clusters")},
+        ),
+    ] = 512
+    threshold: Annotated[
+        float,
+        setting(
+            "Shortlist radius",
+            "A Gaussian is on a codeword's shortlist when its mean lies within this normalised squared distance "
+            "(Bocchieri 1993); larger keeps more. The likeliest is on the list even when nothing is near.",
+            layer="Gaussian layer",
+            live=True,
+            ge=0.1,
+            le=50.0,
+            when={"gmm.selection.method": ("vq", "vq-tree")},
+        ),
+    ] = 0.8  # 30 % of the Gaussians of the continuous model are computed; on development 1.2 points more word errors
+    expand: Annotated[
+        int,
+        setting(
+            "Clusters expanded",
+            "How many of the best clusters have their own Gaussians evaluated; the others give their cluster's score.",
+            layer="Gaussian layer",
+            unit="clusters",
+            live=True,
+            ge=1,
+            le=4096,
+            when={"gmm.selection.method": ("clusters",)},
+        ),
+    ] = 64
+
+
+class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Gaussian mixture scoring."""
+
+    components: Annotated[
+        int,
+        setting(
+            "Mixture components",
+            "Gaussians that each senone owns, per stream; 42 is the size usual in the literature.",
+            layer="Scoring",
+            unit="per senone",
+            ge=8,
+            le=128,
+            when=UNTIED,
+        ),
+    ] = 42
+    senones: Annotated[
+        Literal["all", "asked", "ci", "asked-ci"],
+        setting(
+            "Senones scored",
+            "all of them; asked: those that the search asks for in this frame; ci: those whose context-independent "
+            "parent scores well, the others get the parent's score (Lee 2001, Chan 2004); asked-ci: both, as Sphinx-3.",
+            layer="GMM layer",
+            live=True,
+            when={"model": MIXTURES},
+        ),
+    ] = "all"
+    ci_beam: Annotated[
+        float,
+        setting(
+            "CI beam",
+            "Senones are computed whose context-independent parent scores within this of the best parent.",
+            layer="GMM layer",
+            unit="nat",
+            live=True,
+            ge=0.0,
+            le=200.0,
+            when={"gmm.senones": ("ci", "asked-ci")},
+        ),
+    ] = 10.0  # the 23 (1e-10) of Sphinx-3's documentation rejects a tenth here: docs/strategies.md
+    ci_cap: Annotated[
+        int,
+        setting(
+            "Most senones",
+            "The CI beam is tightened until at most this many context-dependent senones are computed in a frame "
+            "(Sphinx-3's maxcdsenpf); 0 sets no limit.",
+            layer="GMM layer",
+            unit="senones",
+            live=True,
+            ge=0,
+            le=100000,
+            when={"gmm.senones": ("ci", "asked-ci")},
+        ),
+    ] = 0
+    selection: Selection = Selection()
+    component: Annotated[
+        Literal["full", "partial-distance", "int8", "max"],
+        setting(
+            "Component",
+            "full computes every Gaussian and sums exactly; partial-distance gives a Gaussian up that can no longer be "
+            "among the n best; int8 computes with 8-bit parameters; max takes the best component and not the sum.",
+            layer="Component layer",
+            live=True,
+            when={"model": MIXTURES},
+            choices_when={
+                "partial-distance": {
+                    "gmm.selection.enabled": (True,),
+                    "gmm.selection.method": ("top-n",),
+                }
+                | ALL_SENONES,
+                "int8": (WHOLE, LISTED),
+                "max": (WHOLE, LISTED),
+            },
+        ),
+    ] = "full"

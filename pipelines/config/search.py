@@ -1,0 +1,141 @@
+"""Settings of the search."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pipelines.config.conditions import DEVICES, IN_ONE_GO
+from pipelines.config.options import setting
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Token passing over the graph."""
+
+    device: Annotated[
+        Literal["cpu", "torch-cpu", "cuda", "mps", "xpu"],
+        setting(
+            "Search on",
+            "cpu: token passing in compiled code. Others: the same arcs as tensor operations on that device; torch-cpu "
+            "runs these on the processor.",
+            layer="Search",
+            choices_when=dict.fromkeys(DEVICES, IN_ONE_GO),
+        ),
+    ] = "cpu"
+    beam: Annotated[
+        float,
+        setting(
+            "Beam",
+            "Tokens that cost this much more than the best are dropped (negative log likelihood, acoustics scaled).",
+            layer="Search",
+            unit="nat",
+            live=True,
+            ge=1.0,
+            le=40.0,
+        ),
+    ] = 13.0
+    max_active: Annotated[
+        int,
+        setting(
+            "Most tokens",
+            "At most about this many tokens survive a frame (histogram pruning).",
+            layer="Search",
+            unit="tokens",
+            live=True,
+            ge=50,
+            le=100000,
+        ),
+    ] = 7000
+    min_active: Annotated[
+        int,
+        setting(
+            "Fewest tokens",
+            "The beam widens when fewer than this many tokens lie within it.",
+            layer="Search",
+            unit="tokens",
+            live=True,
+            ge=0,
+            le=100000,
+        ),
+    ] = 20  # the default of Kaldi's FasterDecoder
+    governor: Annotated[
+        bool,
+        setting(
+            "Hold real-time factor",
+            "Move the beam while decoding so that processing time / audio time stays at the wished value.",
+            layer="Search",
+            live=True,
+        ),
+    ] = False
+    wished_rtf: Annotated[
+        float,
+        setting(
+            "Wished real-time factor",
+            "What the governor holds: processing time / audio time.",
+            layer="Search",
+            live=True,
+            ge=0.001,
+            le=10.0,
+            switched_by="search.governor",
+        ),
+    ] = 0.05
+    lattice: Annotated[
+        bool,
+        setting(
+            "Keep alternatives",
+            "Record what nearly won, so that each utterance also gets its best other word sequences and a confidence "
+            "for each word.",
+            layer="Search",
+            when={"search.device": ("cpu",)},
+        ),
+    ] = False
+    lattice_beam: Annotated[
+        float,
+        setting(
+            "Lattice beam",
+            "Alternatives that cost this much more than the best are not kept.",
+            layer="Search",
+            unit="nat",
+            switched_by="search.lattice",
+            when={"search.device": ("cpu",)},
+            ge=0.0,
+            le=40.0,
+        ),
+    ] = 6.0
+    nbest: Annotated[
+        int,
+        setting(
+            "Word sequences",
+            "How many different word sequences are given for an utterance at most, the best first.",
+            layer="Search",
+            live=True,
+            switched_by="search.lattice",
+            when={"search.device": ("cpu",)},
+            ge=1,
+            le=100,
+        ),
+    ] = 1
+    acoustic_scale: Annotated[
+        float,
+        setting(
+            "Acoustic scale",
+            "Weight of the acoustic log likelihoods against the language model.",
+            layer="Search",
+            live=True,
+            ge=0.01,
+            le=1.0,
+        ),
+    ] = 0.115  # tuned on development sentences, with the penalty below: tests/bench/decode.py compares
+    insertion_penalty: Annotated[
+        float,
+        setting(
+            "Word insertion penalty",
+            "Cost added for each word; larger gives fewer and longer words.",
+            layer="Search",
+            unit="nat",
+            live=True,
+            ge=-5.0,
+            le=10.0,
+        ),
+    ] = 1.0
