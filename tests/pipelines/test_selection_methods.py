@@ -1,101 +1,25 @@
-"""Every method of Gaussian selection and every component against the same thing in double precision."""
+"""Every method of Gaussian selection against the same thing in double precision."""
 
 import numpy as np
 import pytest
-import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
+from selection_reference import (
+    KINDS,
+    NAT,
+    SOME,
+    configured,
+    linear,
+    lists_of,
+    mixtures,
+    nearest,
+    on_lists,
+    scored,
+)
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, assign
-from pipelines.models import continuous, sphinx
-from pipelines.scoring import build_scorer, gmm, kept, packing, selection, senones, shortlists
-from pipelines.scoring.continuous import ContinuousGmm, pack
-from pipelines.scoring.meter import Meter
-from profiler.errors import Cancelled
-from profiler.spans import SPAN, NullLane, Recorder
-
-NAT = 1e-3
-SOME = {"gmm.selection.codewords": 16, "gmm.selection.threshold": 0.8, "gmm.selection.expand": 5}
-METHODS = ("top-n", "last-top-n", "vq", "vq-tree", "vq-table", "clusters")
-KINDS = ("tied", "three streams", "one stream", "untied")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models")
-    real = sphinx.load(sphinx.default_directory())
-    return {
-        "tied": sphinx.load(writer.write_model(folder / "tied", 4, 40)),
-        "three streams": sphinx.load(writer.write_continuous(folder / "three", 3, 11)),
-        "one stream": sphinx.load(writer.write_continuous(folder / "one", 1, 20)),
-        "untied": continuous.untied(real, 12),
-        "real": real,
-    }
-
-
-@pytest.fixture(scope="module")
-def families(models):
-    return {name: family_of(model) for name, model in models.items()}
-
-
-def family_of(model, threads=1):
-    if model.is_continuous:
-        return ContinuousGmm(pack(model), threads)
-    return gmm.Gmm(packing.pack(model), threads)
-
-
-def configured(family, method, **changes):
-    config = assign(Config(), SOME | {k.replace("__", "."): v for k, v in changes.items()})
-    strategy = selection.create(method, family.kind, family)
-    prepared = strategy.prepare(config.gmm, selection.quietly, selection.never)
-    strategy.configure(config.gmm, prepared)
-    return strategy, prepared
-
-
-def lists_of(prepared):
-    """The shortlists of what `vq` prepared."""
-    return prepared[0] if isinstance(prepared, tuple) else prepared
-
-
-def scored(strategy, family, features, block=64):
-    scores = np.empty((len(features), family.n_senones), np.float32)
-    for at in range(0, len(features), block):
-        strategy.score(features[at : at + block], scores[at : at + block], Meter())
-    return scores
-
-
-def linear(panels, centre, features):
-    """Log densities f64 [n, groups, streams, slots, 16] of panels in the layout of both families."""
-    streams, depth = panels.shape[-4], panels.shape[-2]
-    x = (np.asarray(features, float) - centre).reshape(len(features), streams, depth // 2)
-    x = np.concatenate([x**2, x, np.ones((*x.shape[:2], 1))], axis=2)
-    return np.einsum("tsd,gsmdl->tgsml", x, panels.astype(float))
-
-
-def mixtures(family, g):
-    """Scores f64 [n, senones] from log densities [n, groups, streams, slots, 16]; −inf leaves one out."""
-    p = family.parameters
-    with np.errstate(divide="ignore"):
-        if family.kind == "Continuous":
-            best = g.max(axis=3, keepdims=True)
-            sums = np.log(np.exp(g - best).sum(axis=3)) + best[:, :, :, 0]
-            return sums.sum(axis=2).reshape(len(g), -1)[:, : p.n_senones]
-        scores = np.zeros((len(g), p.n_senones))
-        for senone in range(p.n_senones):
-            book = p.book_of_senone[senone]
-            for s in range(g.shape[2]):
-                row = g[:, book, s].reshape(len(g), -1)
-                best = row.max(axis=1)
-                total = np.exp(row - best[:, None]) @ p.dots[senone, s].astype(float)
-                scores[:, senone] += np.log(total) + best
-    return scores
-
-
-def nearest(book, centre, features):
-    """int [n, streams]: the nearest codeword by the definition."""
-    streams, _, dim = book.words.shape
-    x = (np.asarray(features, float) - centre).reshape(len(features), streams, 1, dim)
-    return (((x - book.words) ** 2) * book.scale[:, None]).sum(axis=3).argmin(axis=2)
+from pipelines.config import Config, assign
+from pipelines.scoring import build_scorer, senones
+from profiler.spans import NullLane
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,18 +59,6 @@ def test_shortlists_are_those_of_the_definition(families, kind):
                 assert score[items].max() > score.max() - 1e-2
 
 
-def on_lists(family, lists, words, g):
-    """`g` with −inf for what is on no list: float64 [n, groups, streams, slots, 16]."""
-    chosen = np.zeros(g.shape, bool)
-    for t, row in enumerate(words):
-        for s, k in enumerate(row):
-            for group in range(lists.n_groups):
-                span = slice(lists.start[s, k, group], lists.start[s, k, group + 1])
-                on = (lists.lanes[span, None] >> np.arange(16)) & 1 > 0
-                chosen[t, group, s, lists.items[span]] = True if family.kind == "Continuous" else on
-    return np.where(chosen, g, -np.inf)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("threshold", [0.1, 0.8, 50.0])
 def test_vq_scores_what_is_on_the_list(models, families, kind, threshold):
@@ -161,76 +73,6 @@ def test_vq_scores_what_is_on_the_list(models, families, kind, threshold):
     assert np.abs(scored(strategy, family, features) - expected).max() < NAT
     if threshold == 50.0:
         assert np.abs(expected - brute_force(models[kind], features)).max() < NAT
-
-
-UNTIED = ("three streams", "one stream", "untied")
-
-
-def densities_in_bytes(eight, family, features):
-    """Log densities f64 of 8-bit Gaussians, by the formula of `eight_bits` in the shifts of 16-bit integers."""
-    streams, dim = eight.steps.shape
-    x = family.expand(features)
-    steps = np.rint(x[:, :, dim : 2 * dim] * eight.steps).clip(-8192, 8192).astype(np.int64)
-    groups, _, slots, size = eight.panels.shape
-    values = eight.panels[..., : size - 128].reshape(groups, streams, slots, -1, 2, 16, 2)
-    tails = eight.panels[..., size - 128 :].view(np.float32).reshape(groups, streams, slots, 2, 16)
-    g = np.zeros((len(x), groups, streams, slots, 16))
-    for d in range(dim):
-        mean = values[..., d // 2, 0, :, d % 2].view(np.int8).astype(np.int64)
-        level = values[..., d // 2, 1, :, d % 2].astype(np.int64)
-        gap = steps[:, None, :, None, None, d] - 16 * mean
-        g += ((gap * 128 * level) >> 16).astype(float) ** 2
-    return tails[..., 0, :] - g * tails[..., 1, :].astype(float)
-
-
-@pytest.mark.parametrize("kind", UNTIED)
-@pytest.mark.parametrize("component", ["full", "int8", "max"])
-@pytest.mark.parametrize("method", ["vq", "vq-tree"])
-def test_listed_gaussians_by_component_and_by_senone(models, families, kind, component, method):
-    """All senones and chosen ones, whatever the lists are computed with."""
-    family, rng = families[kind], np.random.default_rng(4)
-    p = family.parameters
-    features = likely_features(models[kind], 11)
-    strategy, (lists, eight) = configured(family, method, gmm__component=component)
-    words = np.zeros((11, p.n_streams), np.int32)
-    if method == "vq":
-        words[:] = nearest(lists.codebook, p.centre, features)
-    else:
-        lists.codebook.descend(family.expand(features), words)
-    g = linear(p.gaussians, p.centre, features)
-    if component == "int8":
-        g = densities_in_bytes(eight, family, features)
-    g = on_lists(family, lists, words, g)
-    expected = mixtures(family, g)
-    if component == "max":
-        expected = g.max(axis=3).sum(axis=2).reshape(11, -1)[:, : p.n_senones]
-    for block in (64, 1, 4):
-        assert np.abs(scored(strategy, family, features, block) - expected).max() < NAT
-    pair = family_of(models[kind], threads=2)
-    shared = selection.create(method, pair.kind, pair)
-    changes = SOME | {"gmm.component": component}
-    shared.configure(assign(Config(), changes).gmm, (lists, eight))
-    recorder, meter = Recorder(), Meter()
-    lane = recorder.lane("decode", decode=True)
-    meter.register(recorder, dict(family.stages) | dict(strategy.stages))
-    meter.begin(0, 11, lane)
-    for some in (strategy, shared):
-        some.begin_some(features, Meter() if some is shared else meter)
-        for first, last in ((0, 1), (3, 9), (10, 11)):
-            asked_for = rng.permutation(p.n_senones)[: max(1, p.n_senones // 20)]
-            scores = np.full((11, p.n_senones), 7.0, np.float32)
-            some.score_some(first, last, asked_for, scores, Meter() if some is shared else meter)
-            asked = np.zeros(scores.shape, bool)
-            asked[first:last, asked_for] = True
-            assert (scores[~asked] == 7).all(), "nothing else is touched"
-            assert np.abs(scores - expected)[asked].max() < NAT
-            if some is strategy:
-                names = {stage.id: stage.name for stage in recorder.stages}
-                done = {names[int(s["stage"])]: s for s in np.frombuffer(lane.take(), SPAN)}
-                finite = np.isfinite(g[first:last]).any(axis=4)[:, np.unique(asked_for // 16)]
-                assert done["score.gaussians"]["work0"] == 16 * finite.sum()
-                assert done["score.lse"]["work1"] == (last - first) * len(asked_for)
-    assert strategy.costs_of_some(1).keys() == done.keys() | {"score.quantise", "score.wait"}
 
 
 @pytest.mark.parametrize("component", ["full", "int8"])
@@ -327,201 +169,3 @@ def test_clusters_that_are_not_expanded_stand_for_their_gaussians(models, famili
     assert np.abs(scored(strategy, family, features) - expected).max() < 3 * NAT
     if expand == 4096:
         assert np.abs(expected - brute_force(models[kind], features)).max() < NAT
-
-
-@pytest.mark.parametrize("kind", ["three streams", "one stream", "untied"])
-@pytest.mark.parametrize("keep", [1, 3, 64])
-@pytest.mark.parametrize("way", ["top-n", "partial-distance", "last-top-n"])
-def test_the_best_components_of_each_senone(models, families, kind, keep, way):
-    family = families[kind]
-    p = family.parameters
-    features = likely_features(models[kind], 9)
-    method = "top-n" if way == "partial-distance" else way
-    changes = {"gmm__component": way} if way == "partial-distance" else {}
-    strategy, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
-    g = linear(p.gaussians, p.centre, features)
-    kept_of = min(keep, g.shape[3])
-    worst = -np.sort(-g, axis=3)[:, :, :, kept_of - 1 : kept_of]
-    expected = mixtures(family, np.where(g >= worst, g, -np.inf))
-    assert np.abs(scored(strategy, family, features) - expected).max() < NAT
-
-
-@pytest.mark.parametrize("keep", [1, 4, 7, 40])
-@pytest.mark.parametrize("way", ["partial-distance", "last-top-n"])
-def test_giving_up_early_changes_no_score(models, families, keep, way):
-    """Tied: the same N best as by computing all, which agree with pocketsphinx' log (test_scoring_gmm)."""
-    family, model = families["real"], models["real"]
-    features = likely_features(model, 21)
-    features[5:12] = features[5] + 0.01 * features[5:12]  # frames that resemble the one before
-    plain, _ = configured(family, "top-n", gmm__selection__top_n=keep)
-    expected = brute_force(model, features, keep)
-    assert np.abs(scored(plain, family, features) - expected).max() < NAT
-    method = "top-n" if way == "partial-distance" else way
-    changes = {"gmm__component": way} if way == "partial-distance" else {}
-    early, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
-    assert np.abs(scored(early, family, features) - expected).max() < NAT
-
-
-@pytest.mark.parametrize("kind", ["tied", "three streams", "one stream", "untied"])
-def test_the_best_component_in_place_of_the_sum(models, families, kind):
-    family, model = families[kind], models[kind]
-    features = likely_features(model, 9)
-    strategy, _ = configured(family, "none", gmm__component="max")
-    scores = scored(strategy, family, features)
-    if family.kind == "Continuous":
-        p = family.parameters
-        g = linear(p.gaussians, p.centre, features).max(axis=3).sum(axis=2)
-        expected = g.reshape(9, -1)[:, : p.n_senones]
-    else:
-        expected = np.zeros((9, model.n_senones))
-        means, variances = model.means.astype(float), model.variances.astype(float)
-        for t, frame in enumerate(features.astype(float).reshape(9, 3, 13)):
-            for s in range(3):
-                distance = (frame[s] - means[:, s]) ** 2 / variances[:, s]
-                g = -0.5 * (distance + np.log(2 * np.pi * variances[:, s])).sum(2)
-                weighted = g[model.senone_codebook] + np.log(model.weights[s].T.astype(float))
-                expected[t] += weighted.max(axis=1)
-    assert np.abs(scores - expected).max() < NAT
-
-
-@pytest.mark.parametrize("kind", ["real", "untied"])
-def test_eight_bits_come_near(models, families, kind):
-    family, model = families[kind], models[kind]
-    features = likely_features(model, 16)
-    exact = brute_force(model, features)
-    strategy, _ = configured(family, "none", gmm__component="int8")
-    error = scored(strategy, family, features) - exact
-    near = exact > exact.max(axis=1, keepdims=True) - 25
-    assert np.abs(error[near]).mean() < 0.3
-    assert np.abs(error[near]).max() < 3.0
-
-
-WAYS = [(method, {}) for method in METHODS] + [
-    ("top-n", {"gmm__component": "partial-distance"}),
-    ("none", {"gmm__component": "max"}),
-    ("none", {"gmm__component": "int8"}),
-]
-
-
-LISTED_WAYS = [("vq", {"gmm__component": "max"}), ("vq-tree", {"gmm__component": "int8"})]
-"""Of continuous models alone."""
-
-
-def of_kinds(*kinds):
-    """(kind, method, changes) of every way that there is."""
-    return [
-        (kind, *way) for kind in kinds for way in (WAYS if kind == "tied" else WAYS + LISTED_WAYS)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "method", "changes"), of_kinds("tied", "three streams", "one stream")
-)
-def test_whatever_the_features_blocks_and_threads(models, families, kind, method, changes):
-    family, model = families[kind], models[kind]
-    strategy, prepared = configured(family, method, **changes)
-    extremes = np.array([0, 1, -1, 1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
-    mixed = np.random.default_rng(8).choice(extremes, (20, 39))
-    rows = np.concatenate([np.repeat(extremes[:, None], 39, 1), mixed])
-    assert np.isfinite(scored(strategy, family, rows)).all()
-    features = likely_features(model, 30)
-    whole = scored(strategy, family, features)
-    for block in (1, 7):
-        assert np.abs(scored(strategy, family, features, block) - whole).max() < NAT
-    pair = family_of(model, threads=2)
-    shared = selection.create(method, pair.kind, pair)
-    changes = SOME | {k.replace("__", "."): v for k, v in changes.items()}
-    shared.configure(assign(Config(), changes).gmm, prepared)
-    for _ in range(3):
-        assert np.abs(scored(shared, pair, features) - whole).max() < NAT
-
-
-@pytest.mark.parametrize(("kind", "method", "changes"), of_kinds("tied", "three streams"))
-def test_stages_have_laws_and_counts(models, families, kind, method, changes):
-    family = families[kind]
-    strategy, _ = configured(family, method, **changes)
-    recorder, meter = Recorder(), Meter()
-    lane = recorder.lane("decode", decode=True)
-    meter.register(recorder, dict(family.stages) | dict(strategy.stages))
-    features = likely_features(models[kind], 16)
-    meter.begin(0, 16, lane)
-    strategy.score(features, np.empty((16, family.n_senones), np.float32), meter)
-    spans = np.frombuffer(lane.take(), SPAN)
-    names = {stage.id: stage.name for stage in recorder.stages}
-    costs = strategy.costs(16)
-    every = family.parameters.gaussians[..., 0, :].size * 16
-    for span in spans:
-        name = names[int(span["stage"])]
-        cost = costs[name]
-        assert cost.unmodelled or cost.operations, name
-        work = tuple(float(span[f"work{i}"]) for i in range(3))
-        low, high = cost.bytes_min.total(1, 16, work), cost.bytes_max.total(1, 16, work)
-        assert 0 <= low <= high * (1 + 1e-9), name
-        if name == "score.gaussians":
-            assert 0 < work[0] <= every
-    if method != "vq-table":
-        assert "score.gaussians" in {names[s] for s in spans["stage"].tolist()}
-
-
-def test_what_takes_long_is_kept_and_remade_when_damaged(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    calls = []
-
-    def make():
-        calls.append(1)
-        return {"a": np.arange(3)}
-
-    assert kept.kept("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
-    assert kept.kept("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
-    assert len(calls) == 1
-    kept.kept("thing", (2, "x"), make)
-    assert len(calls) == 2
-    for file in (tmp_path / "selection").glob("*.npz"):
-        file.write_bytes(b"PK nonsense")
-    assert kept.kept("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
-    assert len(calls) == 3
-    assert not list((tmp_path / "selection").glob(".making-*"))
-
-
-@pytest.mark.parametrize("method", ["vq", "vq-table", "clusters"])
-def test_preparing_can_be_cancelled(families, method, tmp_path, monkeypatch):
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    config = assign(Config(), SOME)
-    for kind in ("tied", "one stream"):
-        strategy = selection.create(method, families[kind].kind, families[kind])
-        with pytest.raises(Cancelled):
-            strategy.prepare(config.gmm, selection.quietly, lambda: True)
-
-
-def test_what_cannot_be_combined_is_refused_in_one_sentence():
-    for changes in (
-        {"gmm.component": "partial-distance"},
-        {"gmm.component": "partial-distance", "gmm.selection.method": "vq"},
-        {"gmm.component": "int8", "gmm.selection.method": "vq-table"},
-        {"gmm.component": "max", "gmm.selection.method": "top-n"},
-        {"gmm.component": "int8", "gmm.selection.method": "vq"},
-    ):
-        with pytest.raises(ConfigError, match=r"acts only with gmm\.selection"):
-            settings.check(assign(Config(), changes))
-    untied = assign(Config(), {"model": "continuous", "gmm.senones": "ci"})
-    with pytest.raises(ConfigError, match=r"acts only with gmm\.senones = all"):
-        settings.check(assign(untied, {"gmm.selection.method": "clusters"}))
-    with pytest.raises(ConfigError, match=r"acts only with gmm\.senones = all"):
-        settings.check(assign(untied, {"gmm.component": "int8"}))
-    tied = assign(Config(), {"gmm.senones": "asked", "gmm.selection.method": "vq"})
-    with pytest.raises(ConfigError, match="or with model = continuous or single-stream"):
-        settings.check(tied)
-    for component in ("full", "int8", "max"):
-        fits = {"gmm.component": component, "gmm.selection.method": "vq-tree"}
-        settings.check(assign(untied, fits))
-    fits = {"gmm.component": "partial-distance", "gmm.selection.method": "top-n"}
-    settings.check(assign(Config(), fits))
-
-
-def test_lists_of_another_model_are_other_lists(models, families):
-    """The cache goes by the content of the model."""
-    identities = {families[kind].parameters.identity for kind in KINDS}
-    assert len(identities) == len(KINDS)
-    again = family_of(models["tied"])
-    assert again.parameters.identity == families["tied"].parameters.identity
-    assert shortlists.moments(again.parameters.gaussians)[0].shape[0] == 4

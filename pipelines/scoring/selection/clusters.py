@@ -27,20 +27,41 @@ Array = np.ndarray[Any, Any]
 class _Clustered:
     """What both kinds share: the clusters, and choosing the best of them."""
 
+    _parameters: Any
+    """Of the family: its panels `gaussians`, and the `identity` that its clusters are kept under."""
     _clusters: clusters.Clusters
     _expand: int
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones]."""
+        raise NotImplementedError
 
     def needs(self, gmm: Any) -> Hashable:
         """Number of clusters."""
         return gmm.selection.codewords
 
+    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+        """The clusters, from the cache or made now (seconds)."""
+        p = self._parameters
+        return clusters.cluster(
+            p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
+        )
+
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over the clusters, and how many are expanded."""
-        self._clusters = prepared
-        self._expand = gmm.selection.expand
-        streams, count = prepared.sizes.shape
-        self._densities = np.empty((MAX_FRAMES, streams, count), np.float32)
-        self._expanded = np.zeros((streams, count), np.uint64)
+        self._take(prepared, gmm.selection.expand)
+
+    def warm_up(self, features: Array, scores: Array) -> None:
+        """Score with one cluster for all panels of a stream."""
+        before = self.__dict__.copy()
+        self._take(listed_densities.one_cluster(self._parameters.gaussians.shape), 1)
+        self.score(features, scores, Meter())
+        self.__dict__ = before
+
+    def _take(self, found: clusters.Clusters, expand: int) -> None:
+        self._clusters, self._expand = found, expand
+        self._densities = np.empty((MAX_FRAMES, *found.sizes.shape), np.float32)
+        self._expanded = np.zeros(found.sizes.shape, np.uint64)
 
     def _choose(self, x: Array, meter: Meter) -> tuple[int, Array]:
         """(panels expanded, cluster densities f32 [n, streams, K]); marks the expanded clusters."""
@@ -62,23 +83,7 @@ class Continuous(_Clustered, Chosen):
 
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
-
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
-        """The clusters, from the cache or made now (seconds)."""
-        p = self._family.parameters
-        return clusters.cluster(
-            p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
-        )
-
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Score with one cluster for all panels of a stream."""
-        before = self.__dict__.copy()
-        self._clusters = listed_densities.one_cluster(self._family.parameters.gaussians.shape)
-        self._expand = 1
-        self._densities = np.empty((MAX_FRAMES, *self._clusters.sizes.shape), np.float32)
-        self._expanded = np.zeros(self._clusters.sizes.shape, np.uint64)
-        self.score(features, scores, Meter())
-        self.__dict__ = before
+        self._parameters = family.parameters
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -111,25 +116,8 @@ class Tied(_Clustered):
     }
 
     def __init__(self, gmm: Gmm) -> None:
-        self._gmm = gmm
+        self._gmm, self._parameters = gmm, gmm.parameters
         self._exact = none.Tied(gmm)
-
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
-        """The clusters, from the cache or made now."""
-        p = self._gmm.parameters
-        return clusters.cluster(
-            p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
-        )
-
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Score with one cluster for all panels of a stream."""
-        before = self.__dict__.copy()
-        self._clusters = listed_densities.one_cluster(self._gmm.parameters.gaussians.shape)
-        self._expand = 1
-        self._densities = np.empty((MAX_FRAMES, *self._clusters.sizes.shape), np.float32)
-        self._expanded = np.zeros(self._clusters.sizes.shape, np.uint64)
-        self.score(features, scores, Meter())
-        self.__dict__ = before
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
