@@ -20,6 +20,7 @@ import math
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -72,7 +73,8 @@ class SlowMeter(Meter):
         self.stage = stage
         self.slow = False
         self._before = self._previous = ""
-        self._since = self._waited = self._lasted = 0
+        self._since = self._waited = self._usual = 0
+        self._lasted: deque[int] = deque(maxlen=15)
 
     def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
         """A block begins now."""
@@ -83,47 +85,48 @@ class SlowMeter(Meter):
         """Close a stage's span."""
         super().done(stage, work0, work1, work2)
         if stage == self.stage:
-            self._before, self._lasted = self._previous, now_ns() - self._since - self._waited
+            self._before = self._previous
+            self._lasted.append(now_ns() - self._since - self._waited)
+            # The median: the processor taken away for a while is nothing that a slow kernel would repeat.
+            self._usual = sorted(self._lasted)[len(self._lasted) // 2]
         self._pass(stage)
 
     def _pass(self, place: str) -> None:
-        """Wait busily where the slow stage comes next, for a share of what it took last."""
+        """Wait busily where the slow stage comes next, for a share of what it usually takes."""
         self._previous, self._since = place, now_ns()
         # Both arms take this way, so that they differ in nothing but the time waited.
-        self._waited = round(self._lasted * SLOWDOWN * self.slow) if place == self._before else 0
+        self._waited = round(self._usual * SLOWDOWN * self.slow) if place == self._before else 0
         while now_ns() < self._since + self._waited:
             pass
 
 
 class SlowScorer:
-    """A scorer of which one stage is slow; the same one otherwise, with the same data."""
+    """A scorer for one arm: in arm B one stage is slow. Both arms have one, over the same scorer and meter."""
 
-    def __init__(self, scorer: Any, meter: SlowMeter) -> None:
+    def __init__(self, scorer: Any, meter: SlowMeter, slow: bool) -> None:
         self._scorer = scorer
-        self._slow_meter = meter
+        self._meter_of_both = meter
+        self._slow = slow
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._scorer, name)
 
     def score(self, *arguments: Any) -> Any:
-        """Score slowly."""
-        self._slow_meter.slow = True
-        try:
-            return self._scorer.score(*arguments)
-        finally:
-            self._slow_meter.slow = False
+        """Score, slowly or not."""
+        self._meter_of_both.slow = self._slow
+        return self._scorer.score(*arguments)
 
 
 class Planted(Interleaved):
     """An A/B of which arm B has a slow stage."""
 
-    def __init__(self, config: Config, slow: Recogniser) -> None:
+    def __init__(self, config: Config, arms: Sequence[Recogniser]) -> None:
         super().__init__(Arm(config, {}), Arm(config, {}), REPEATS)
-        self._slow = slow
+        self._decoding = list(arms)
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Arm B gets the slow one."""
-        self.recognisers = [recogniser, self._slow]
+        self.recognisers = self._decoding
 
 
 class Validation:
@@ -162,10 +165,16 @@ class Validation:
         if kind == "aa":
             items = [item for item in items if item.name in AA_FILES]
         plain = self._recogniser
-        slow = Recogniser(
-            self._config, plain.frontend, SlowScorer(plain.scorer, self._meter), plain.search
-        )
-        course = Planted(self._config, slow if kind == "planted" else plain)
+        arms = [
+            Recogniser(
+                self._config,
+                plain.frontend,
+                SlowScorer(plain.scorer, self._meter, slow),
+                plain.search,
+            )
+            for slow in (False, kind == "planted")
+        ]
+        course = Planted(self._config, arms)
         folder = self._keep or cache_dir("bench")
         path = folder / (f"{kind}-{number:03}.asrs" if self._keep else "ab-validation.asrs")
         load, start = os.getloadavg()[0], time.time()
@@ -243,7 +252,7 @@ def digest(stage: str, kind: str) -> str:
     sources = [Path(str(module.__file__)).read_bytes() for module in (statistics, arms, compare)]
     settings = json.dumps([PRESET, REPEATS, SLOWDOWN, stage, AA_FILES]).encode()
     if kind == "planted":
-        sources.append(inspect.getsource(SlowMeter).encode())
+        sources += [inspect.getsource(one).encode() for one in (SlowMeter, SlowScorer)]
     return hashlib.sha256(b"\0".join([*sources, settings])).hexdigest()[:12]
 
 
