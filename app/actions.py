@@ -21,7 +21,10 @@ def always() -> bool:
 
 @dataclass(frozen=True)
 class Action:
-    """One thing a person can do. ``text`` carries no ellipsis logic and no ``&``: it is plain."""
+    """One thing a person can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
+
+    ``obstacle``: why it cannot be done now, in a sentence, where there is more to say than that.
+    """
 
     id: str
     text: str
@@ -31,6 +34,7 @@ class Action:
     enabled: Callable[[], bool] = always
     checked: Callable[[], bool] | None = None
     help: str = ""
+    obstacle: Callable[[], str | None] | None = None
 
 
 class Registry(QObject):
@@ -81,6 +85,11 @@ class Registry(QObject):
         """Tell whether the action can be used now."""
         return self._actions[action_id].enabled()
 
+    def obstacle(self, action_id: str) -> str | None:
+        """Why the action cannot be used now, where there is a sentence about it."""
+        why = self._actions[action_id].obstacle
+        return None if why is None else why()
+
     def trigger(self, action_id: str) -> bool:
         """Do the action if it can be used now; tell whether it was done."""
         action = self._actions[action_id]
@@ -98,6 +107,8 @@ class Registry(QObject):
                 made.setEnabled(enabled)
             if action.checked is not None and made.isChecked() != action.checked():
                 made.setChecked(action.checked())
+            if action.obstacle is not None:
+                made.setToolTip(action.obstacle() or action.help)
 
 
 def key_text(key: str) -> str:

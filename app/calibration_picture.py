@@ -11,13 +11,15 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
+from app.drawn_text import draw_text
+from app.pictures import drawing
+from app.provenance import measured_on
 from app.theme import font, theme
 from profiler.machine.ladder import plateaus
 from profiler.machine.peaks import RATE, Peaks, Roof, size_text
@@ -85,9 +87,9 @@ class CalibrationPicture(QWidget):
     # ---- the ladder -------------------------------------------------------------------------------
 
     def _paint_ladder(self, painter: QPainter, area: QRectF) -> None:
-        _text(painter, area, "Bandwidth by working set", strong=True)
+        draw_text(painter, area, "Bandwidth by working set", strong=True)
         if not self._ladders:
-            _text(painter, area.translated(0, 26), "not measured", token="muted")
+            draw_text(painter, area.translated(0, 26), "not measured", token="muted")
             return
         self._paint_legend(painter, QRectF(area.left(), area.top() + 24, area.width(), 20))
         plot = area.adjusted(44, 54, -8, -44)
@@ -115,7 +117,9 @@ class CalibrationPicture(QWidget):
             painter.setPen(_pen(ladder))
             painter.drawLine(QPointF(x, area.center().y()), QPointF(x + 22, area.center().y()))
             width = metrics.horizontalAdvance(text)
-            _text(painter, QRectF(x + 28, area.top(), width + 2, area.height()), text, scale=0.92)
+            draw_text(
+                painter, QRectF(x + 28, area.top(), width + 2, area.height()), text, scale=0.92
+            )
             x += width + 44
 
     def _paint_axes(
@@ -133,15 +137,17 @@ class CalibrationPicture(QWidget):
                 painter.setPen(grid)
                 painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
                 label = QRectF(plot.left() - 46, y - 9, 40, 18)
-                _text(painter, label, f"{rate:g}", token="muted", scale=0.92, align="right")
+                draw_text(painter, label, f"{rate:g}", token="muted", scale=0.92, align="right")
         unit = QRectF(plot.left() - 46, plot.top() - 12, 40, 14)
-        _text(painter, unit, "GB/s", token="muted", scale=0.85, align="right")
+        draw_text(painter, unit, "GB/s", token="muted", scale=0.85, align="right")
         for power in range(math.ceil(xs[0]), math.floor(xs[1]) + 1, 2):
             x = at(2.0**power, 10 ** ys[0]).x()
             painter.setPen(grid)
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
             label = QRectF(x - 40, plot.bottom() + 4, 80, 18)
-            _text(painter, label, size_text(1 << power), token="muted", scale=0.92, align="centre")
+            draw_text(
+                painter, label, size_text(1 << power), token="muted", scale=0.92, align="centre"
+            )
         for size, name in self._caches:
             if xs[0] <= math.log2(size) <= xs[1]:
                 x = at(size, 10 ** ys[0]).x()
@@ -149,7 +155,7 @@ class CalibrationPicture(QWidget):
                 painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
                 label = QRectF(x - 40, plot.bottom() + 21, 80, 18)
                 text = f"{name} {size_text(size)}"
-                _text(painter, label, text, scale=0.85, align="centre")
+                draw_text(painter, label, text, scale=0.85, align="centre")
 
     def _paint_line(self, painter: QPainter, ladder: Ladder, at: Any) -> None:
         points = [at(r.bytes, r.median / GIGA) for r in ladder.rungs]
@@ -173,30 +179,30 @@ class CalibrationPicture(QWidget):
                 # Below the line, and never beyond the right edge, where the last plateau ends.
                 label = QRectF(min(point.x() - 80, right - 150), point.y() + 9, 160, 34)
                 text = f"{plateau.rate / GIGA:.3g} GB/s\n{plateau.label}"
-                _text(painter, label, text, scale=0.85, align="centre", behind="card")
+                draw_text(painter, label, text, scale=0.85, align="centre", behind="card")
 
     # ---- the rates --------------------------------------------------------------------------------
 
     def _paint_rates(self, painter: QPainter, area: QRectF) -> None:
-        _text(painter, area, "Sustained rates", strong=True)
+        draw_text(painter, area, "Sustained rates", strong=True)
         threads = _few(sorted({r.threads for r in self._rates()}))
         rows = [r for r in self._rates() if r.threads in threads][:MOST_BARS]
         if not rows:
-            _text(painter, area.translated(0, 26), "not measured", token="muted")
+            draw_text(painter, area.translated(0, 26), "not measured", token="muted")
             return
         most = max(r.high for r in rows)
         least = min(r.median for r in rows) / 2
         names = [_title(r) for r in rows]
         wide = max(QFontMetricsF(font(0.92)).horizontalAdvance(name) for name in names) + 12
         note = "logarithmic · × threads · tick: best round · hollow: disturbed by other programs"
-        _text(painter, area.translated(0, 24), note, token="muted", scale=0.85)
+        draw_text(painter, area.translated(0, 24), note, token="muted", scale=0.85)
         bars = area.adjusted(wide, 46, -66, 0)
         height = min(ROW, bars.height() / len(rows))
         span = math.log10(most / least)
         for i, (roof, name) in enumerate(zip(rows, names, strict=True)):
             y = bars.top() + i * height
             line = QRectF(area.left(), y, wide - 8, height)
-            _text(painter, line, name, scale=0.92, align="middle")
+            draw_text(painter, line, name, scale=0.92, align="middle")
             colour = theme().color("compute" if roof.threads == 1 else "search")
             length = bars.width() * math.log10(roof.median / least) / span
             bar = QRectF(bars.left(), y + 3, length, height - 6)
@@ -207,7 +213,7 @@ class CalibrationPicture(QWidget):
             painter.setPen(QPen(theme().color("text"), 1.2))
             painter.drawLine(QPointF(best, y + 2), QPointF(best, y + height - 2))
             figure = QRectF(area.right() - 62, y, 62, height)
-            _text(painter, figure, _rate(roof.median), scale=0.92, align="right")
+            draw_text(painter, figure, _rate(roof.median), scale=0.92, align="right")
 
     def _rates(self) -> list[Roof]:
         rates = [r for r in self._peaks.roofs if r.kind == RATE]
@@ -226,35 +232,8 @@ def calibration_picture(
 
     Raises PictureError for an unknown suffix or theme, or a place that cannot be written.
     """
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from app.gui import application
-    from app.pictures import export
-
-    # Kept in a name of its own: without one, Qt's application would be collected at once.
-    qt = application()
-    widget = CalibrationPicture(tree)
-    try:
-        export(widget, Path(out), size, scale, _origin(tree), theme)
-    finally:
-        widget.deleteLater()
-        qt.processEvents()
-
-
-def _origin(tree: Mapping[str, Any]) -> dict[str, str]:
-    from datetime import UTC, datetime
-
-    machine = tree["machine"]
-    cores = machine.get("cores", {}).get("usable")
-    versions = machine.get("versions", {})
-    measured = tree["measured_at"]
-    found = {
-        "machine": f"{machine.get('cpu', '')}, {cores} cores" if cores else machine.get("cpu", ""),
-        "measured": f"{datetime.fromtimestamp(measured, UTC):%Y-%m-%d %H:%M} UTC"
-        if measured
-        else "",
-        **{name: versions[name] for name in ("numpy", "numba", "torch") if name in versions},
-    }
-    return {key: value for key, value in found.items() if value}
+    origin = measured_on(tree["machine"], tree["measured_at"])
+    drawing(lambda: CalibrationPicture(tree), out, size, scale, origin, theme)
 
 
 def _key(roof: Roof | Mapping[str, Any]) -> tuple[Any, ...]:
@@ -296,29 +275,3 @@ def _rate(value: float) -> str:
         if value >= limit:
             return f"{value / limit:.3g} {unit}op/s"
     return f"{value:.3g} op/s"
-
-
-def _text(
-    painter: QPainter,
-    area: QRectF,
-    text: str,
-    *,
-    token: str = "text",
-    scale: float = 1.0,
-    strong: bool = False,
-    align: str = "left",
-    behind: str | None = None,
-) -> None:
-    flags = {
-        "left": Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop,
-        "middle": Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
-        "right": Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
-        "centre": Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop,
-    }[align]
-    painter.setFont(font(scale * (1.1 if strong else 1.0), strong=strong))
-    if behind is not None:
-        ground = theme().color(behind)
-        ground.setAlpha(215)
-        painter.fillRect(painter.boundingRect(area, flags, text).adjusted(-2, 0, 2, 0), ground)
-    painter.setPen(theme().color(token))
-    painter.drawText(area, flags, text)

@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication
 from app import exporting
 from app.actions import Action, Registry, always
 from app.theme import theme
+from app.toggles import Toggle
 from app.views import VIEWS
 
 if TYPE_CHECKING:
@@ -140,7 +141,6 @@ def _toggle_view(w: MainWindow, view_id: str) -> None:
 
 def _run(w: MainWindow) -> list[Action]:
     group = tr("Run")
-    line = w.pipeline
 
     def add(
         id: str,
@@ -163,21 +163,21 @@ def _run(w: MainWindow) -> list[Action]:
             w.runs.show_running,
             enabled=w.when.is_elsewhere,
         ),
-        add(
-            "run.selection",
-            tr("Gaussian selection"),
-            lambda: line.set_selecting(not line.selecting),
-            "G",
-            checked=lambda: line.selecting,
-        ),
-        add(
-            "run.skipping",
-            tr("Frame skipping"),
-            lambda: line.set_skipping(not line.skipping),
-            "K",
-            checked=lambda: line.skipping,
-        ),
+        *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
     ]
+
+
+def _toggle(group: str, toggle: Toggle) -> Action:
+    return Action(
+        f"toggle.{toggle.key}",
+        tr(toggle.declared.title),
+        group,
+        toggle.flip,
+        (toggle.declared.key,),
+        enabled=lambda: toggle.obstacle is None,
+        checked=lambda: toggle.idle is None and toggle.on,
+        obstacle=lambda: toggle.obstacle,
+    )
 
 
 def _view(w: MainWindow) -> list[Action]:

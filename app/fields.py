@@ -1,7 +1,7 @@
 """One setting of the form: its title, the widget of its type, and what stands in its way.
 
-Nothing here names a setting. A setting of type text holds a path: one whose key ends in *directory* or
-*folder* is a folder's, any other a file's.
+Nothing here names a setting. A setting of type text holds a path (or the name of a file that came with the
+program, where it says so): one whose key ends in *directory* or *folder* is a folder's, any other a file's.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Field(QWidget):
         self.title.setWordWrap(True)
         self.waiting = self._note(self.tr("on next run"))
         self.reason = self._note("")
+        self.note = self._note("")
         self.editor = self._make_editor()
         self.editor.setObjectName(f"option-{option.key}")
         self.editor.setAccessibleName(self.tr(option.title))
@@ -70,12 +71,17 @@ class Field(QWidget):
         for label in (self.title, self.waiting, self.reason):
             words.addWidget(label)
         words.addStretch(1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout()
         row.setSpacing(6)
         row.addWidget(Dot(option.live))
         row.addLayout(words, 1)
         row.addWidget(self.editor)
+        below = QVBoxLayout(self)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(2)
+        below.addLayout(row)
+        self.note.setIndent(14)  # under the title, behind the dot
+        below.addWidget(self.note)
         self._show_tip()
 
     def _note(self, text: str) -> QLabel:
@@ -136,7 +142,9 @@ class Field(QWidget):
             real.valueChanged.connect(self._edited)
             real.setFixedWidth(FIELD_WIDTH)
             return real
-        path = PathBox(option.key.endswith(FOLDERS), self.tr(option.title))
+        path = PathBox(
+            option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
+        )
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path
@@ -179,6 +187,11 @@ class Field(QWidget):
         self.editor.setEnabled(sentence is None)
         self.reason.setText(short)
         self.reason.setVisible(bool(short))
+
+    def show_note(self, text: str) -> None:
+        """Say what the value amounts to; an empty text says nothing."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
 
     def show_choices(self, obstacles: Mapping[Value, str]) -> None:
         """Grey the choices that cannot be made, each with the sentence that says why."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app import audio_choice, commands
+from app import audio_choice, commands, latency
 from app.actions import Registry, key_text
 from app.audio_choice import AudioChoice
 from app.conditions import Conditions
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 MINIMUM = QSize(1000, 640)
 FIRST_SIZE = QSize(1600, 1000)
+LATENCY_FRAMES = 3000
+"""Latency is that of the last half minute: as many frames as are quickly summed up."""
+
 FIGURES_MS = 150
 """The large figures are renewed this often: faster, nobody could read them."""
 
@@ -129,6 +132,7 @@ class MainWindow(QMainWindow):
             desk.form.looked_at.connect(self.devices.ask)
             self.pages.addWidget(desk)
             self._fill_menus()
+            self._show_latency()
             saved = {key: self.memory.state(key) for key in desk.layout_keys()}
             desk.restore_layout({k: state for k, state in saved.items() if state is not None})
             self.refresh()
@@ -144,6 +148,7 @@ class MainWindow(QMainWindow):
         for group in sorted(groups, key=lambda name: name == last):
             members = groups[group]
             menu = self.menuBar().addMenu(group)
+            menu.setToolTipsVisible(any(action.obstacle for action in members))
             menu.aboutToShow.connect(self.actions_.refresh)
             for action in members:
                 made = self.actions_[action.id]
@@ -184,8 +189,9 @@ class MainWindow(QMainWindow):
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.runs.changed.connect(self.refresh)
         self.runs.shown.connect(self.show_desk)
-        self.pipeline.changed.connect(lambda *_: self.actions_.refresh())
-        self.pipeline.replaced.connect(self.actions_.refresh)
+        for changed in (self.pipeline.changed, self.pipeline.replaced):
+            changed.connect(lambda *_: self.actions_.refresh())
+            changed.connect(lambda *_: self._show_latency())
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
@@ -341,6 +347,20 @@ class MainWindow(QMainWindow):
         self.top.show_figures(figures(self._snapshot))
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
+        self._show_latency()
+
+    def _show_latency(self) -> None:
+        """Say beside the block how long its first frame waits, as measured where the settings are the session's."""
+        if self._desk is None:
+            return
+        measured, tree, shown = None, None, self._snapshot
+        if shown is not None and shown.session.configs:
+            end = shown.cursor_frame
+            measured = latency.of_session(shown.session, shown.track, end, LATENCY_FRAMES)
+            force = latency.settings_before(shown.session, end)
+            tree = None if force is None else force.tree
+        parts = latency.of_settings(self.pipeline.next, measured, tree)
+        self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:
@@ -355,6 +375,7 @@ class MainWindow(QMainWindow):
         self._snapshot = None
         self._late_figures.stop()
         self.top.show_figures(None)
+        self._show_latency()
         self.status.show_snapshot(None)
         self.refresh()
 

@@ -28,6 +28,7 @@ WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 30
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
 KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
 USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
+WHY_ROLE = Qt.ItemDataRole.UserRole + 4
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -81,9 +82,12 @@ class Row(QStyledItemDelegate):
         painter.setPen(quiet)
         group = str(index.data(GROUP_ROLE))
         if not usable:
-            group += self.tr(" · not now")
-        painter.drawText(text.adjusted(beside, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, group)
-        painter.drawText(text, middle | Qt.AlignmentFlag.AlignRight, str(index.data(KEYS_ROLE)))
+            group += f" · {index.data(WHY_ROLE) or self.tr('not now')}"
+        keys = str(index.data(KEYS_ROLE))
+        room = text.adjusted(beside, 0, -painter.fontMetrics().horizontalAdvance(keys) - 10, 0)
+        group = painter.fontMetrics().elidedText(group, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, middle | Qt.AlignmentFlag.AlignLeft, group)
+        painter.drawText(text, middle | Qt.AlignmentFlag.AlignRight, keys)
         painter.restore()
 
 
@@ -145,6 +149,9 @@ class Palette(QDialog):
             item.setData(GROUP_ROLE, action.group)
             item.setData(KEYS_ROLE, "  ".join(key_text(k) for k in action.keys))
             item.setData(USABLE_ROLE, action.enabled())
+            why = self._registry.obstacle(action.id)
+            item.setData(WHY_ROLE, why)
+            item.setToolTip(why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
 

@@ -1,15 +1,18 @@
 """The field of a setting that names a file or a folder: type it, drop it, or choose it with "…".
 
-While nobody edits it, the path is shown by its name alone; the tool tip has all of it.
+While nobody edits it, the path is shown by its name alone; the tool tip has all of it. Where files came with the
+program that may be named by their names alone, "…" offers these first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QToolButton, QWidget
 
 BUTTON = QSize(20, 19)
 
@@ -20,15 +23,25 @@ class PathBox(QLineEdit):
     Args:
         folder: whether a folder is wanted, and not a file.
         title: title of the dialog.
+        names: what may be named without a path, offered by the button.
+        suffixes: how the files end that the dialog shows; all of them without any.
         parent: Qt parent.
     """
 
     chosen = Signal(str)
 
-    def __init__(self, folder: bool, title: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        folder: bool,
+        title: str,
+        names: Sequence[str] = (),
+        suffixes: Sequence[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._folder = folder
         self._title = title
+        self._names, self._suffixes = tuple(names), tuple(suffixes)
         self._path = ""
         self._tip = ""
         self.setAcceptDrops(True)
@@ -41,7 +54,7 @@ class PathBox(QLineEdit):
         what = self.tr("Choose a folder…") if folder else self.tr("Choose a file…")
         self.button.setToolTip(what)
         self.button.setAccessibleName(f"{title}: {what}")
-        self.button.clicked.connect(self.choose)
+        self.button.clicked.connect(self._offer if names else self.choose)
         self.setTextMargins(0, 0, BUTTON.width() - 4, 0)
         self.editingFinished.connect(self._typed)
 
@@ -60,13 +73,33 @@ class PathBox(QLineEdit):
         self._tip = tip
         self._show()
 
+    def _offer(self) -> None:
+        """Show what can be named, and the way to a file."""
+        menu = self.offered()
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
+
+    def offered(self) -> QMenu:
+        """The menu of the button."""
+        menu = QMenu(self)
+        for name in self._names:
+            entry = menu.addAction(name, partial(self._take, name))
+            entry.setCheckable(True)
+            entry.setChecked(name == self._path)
+        menu.addSeparator()
+        menu.addAction(self.tr("A file…"), self.choose)
+        return menu
+
     def choose(self) -> None:
         """Ask for a file or a folder, beginning where the present one lies."""
-        start = str(Path(self._path).parent) if self._path else ""
+        named = not self._path or self._path in self._names
+        start = "" if named else str(Path(self._path).parent)
         if self._folder:
             found = QFileDialog.getExistingDirectory(self.window(), self._title, start)
         else:
-            found, _ = QFileDialog.getOpenFileName(self.window(), self._title, start)
+            ends = " ".join(f"*{suffix}" for suffix in self._suffixes)
+            wanted = self.tr("{0} ({1})").format(self._title, ends) if ends else ""
+            found, _ = QFileDialog.getOpenFileName(self.window(), self._title, start, wanted)
         if found:
             self._take(found)
 

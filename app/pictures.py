@@ -102,6 +102,28 @@ def export(
         _write_whole(target, lambda beside: draw(widget, beside, scale, origin))
 
 
+def drawing(
+    make: Callable[[], QWidget],
+    out: str | os.PathLike[str],
+    size: tuple[int, int] | None,
+    scale: float,
+    provenance: Mapping[str, str],
+    theme: str,
+) -> None:
+    """Write a picture of a widget that `make` makes for it, without a display; see `export`."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from app.gui import application
+
+    # Kept in a name of its own: without one, Qt's application would be collected at once.
+    qt = application()
+    widget = make()
+    try:
+        export(widget, out, size, scale, provenance, theme)
+    finally:
+        widget.deleteLater()
+        qt.processEvents()
+
+
 def desk_picture(
     session_path: str | os.PathLike[str],
     out: str | os.PathLike[str],

@@ -1,27 +1,40 @@
 """The settings a person edits: those of the next run, and those the running one has now.
 
 A live setting changed during a run is sent to the worker and kept for the next run; any other is
-only kept, and ``waits`` says so. But for the two toggles nothing here knows which settings exist.
+only kept, and ``waits`` says so. Nothing here knows which settings exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.toggles import Toggle, toggles_of
 from pipelines import config as settings
 from pipelines import presets
 from pipelines.config import Config, ConfigError, Option, Value
 
-SELECTION_KEY = "gmm.selection.enabled"
-METHOD_KEY = "gmm.selection.method"
-SKIP_KEY = "frames.skip"
-KEEPS_ALL = "none"
-"""The method of selection that selects nothing."""
 
-DEFAULT_SKIP = 2
-"""What *Frame skipping* switches to when it was never set: every second frame."""
+def missing_file(config: Config, key: str | None = None) -> str | None:
+    """Why `config` cannot run: it names neither a shipped file nor another that is there. None if it can.
+
+    `key`: look at this setting alone, whether it acts or not.
+    """
+    for option in settings.options(type(config)):
+        if not option.names_in or key not in (None, option.key):
+            continue
+        value, names = str(settings.get(config, option.key)), option.shipped()
+        there = value.endswith(option.suffixes) and Path(value).is_file()
+        idle = key is None and settings.obstacle(config, option.key) is not None
+        if not (value in names or there or idle):
+            known, ends = ", ".join(names) or "none", " or ".join(option.suffixes)
+            return (
+                f"{option.key}: there is no file {value!r}; {known} came with the program, and any other is "
+                f"the path of a {ends} file."
+            )
+    return None
 
 
 class Pipeline(QObject):
@@ -39,11 +52,10 @@ class Pipeline(QObject):
         self._by_key = {option.key: option for option in self.options}
         self._running: Config | None = None
         self._before: dict[str, Value] = {}
-        self._last_skip = DEFAULT_SKIP
-        self._last_method = str(self._by_key[METHOD_KEY].default)
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self.preset = presets.load(preset)
         self._next: Config = self.preset.config
+        self.toggles = toggles_of(self)
         self._note_used()
 
     @property
@@ -90,9 +102,14 @@ class Pipeline(QObject):
         return None
 
     def condition(self, option: Option) -> str:
-        """Say in a few words with which other settings one acts; empty if with any."""
+        """Say in a few words which other settings one waits for; empty if for none."""
+        for key in option.hangs_on:
+            if settings.obstacle(self._next, key):
+                return self.condition(self._by_key[key])
         parts = []
         for key, wanted in option.when.items():
+            if self.value(key) in wanted:
+                continue
             names = [
                 str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
                 for value in wanted
@@ -109,6 +126,8 @@ class Pipeline(QObject):
         """Change a setting; what does not fit is refused with a sentence, and False returned."""
         try:
             changed = settings.check(settings.replace(self._next, key, value))
+            if why := missing_file(changed, key):
+                raise ConfigError(why)
         except ConfigError as error:
             self.refused.emit(key, str(error))
             self.changed.emit(key, self.value(key))
@@ -177,65 +196,19 @@ class Pipeline(QObject):
             self._running = settings.replace(self._running, key, self._before.pop(key))
             self.changed.emit(key, self.value(key))
 
-    # -- the two toggles -------------------------------------------------------------------
+    # -- what is flipped on top -------------------------------------------------------------
 
-    @property
-    def selecting(self) -> bool:
-        """Whether Gaussian selection is on."""
-        return bool(self.value(SELECTION_KEY))
+    def toggle(self, key: str) -> Toggle:
+        """The toggle that setting `key` is."""
+        return next(toggle for toggle in self.toggles if toggle.key == key)
 
-    @property
-    def selection_obstacle(self) -> str | None:
-        """Why Gaussian selection cannot be switched now, None if it can."""
-        if why := self.obstacle(SELECTION_KEY):
-            return why
-        # Switching on is what its method must allow.
-        method = self.value(METHOD_KEY)
-        return None if self.selecting else self.obstacle(METHOD_KEY, method)
-
-    @property
-    def skipping(self) -> bool:
-        """Whether frames are skipped."""
-        return int(self.value(SKIP_KEY)) > 1
-
-    def set_selecting(self, on: bool) -> None:
-        """Switch Gaussian selection; where its method keeps them all, to the last one that selects."""
-        if on and self.value(METHOD_KEY) == KEEPS_ALL:
-            self.set(METHOD_KEY, self._last_method)
-        self.set(SELECTION_KEY, on)
-
-    def set_skipping(self, on: bool) -> None:
-        """Switch frame skipping between every frame and the last factor that was used."""
-        self.set(SKIP_KEY, self._last_skip if on else 1)
-
-    def selection_text(self) -> str:
-        """Say in a few words what Gaussian selection does now."""
-        if not self.selecting:
-            return self.tr("off: all Gaussians")
-        method = str(self.value(METHOD_KEY))
-        if method == KEEPS_ALL:
-            return self.tr("method none: all Gaussians")
-        details = [method]
-        for option in self.options:
-            if METHOD_KEY in option.when and self.obstacle(option.key) is None:
-                value = self.value(option.key)
-                number = f"{value:g}" if isinstance(value, float) else str(value)
-                details.append(f"{number} {option.unit or option.title.lower()}")
-        return " · ".join(details)
-
-    def skipping_text(self) -> str:
-        """Say in a few words what frame skipping does now."""
-        skip = int(self.value(SKIP_KEY))
-        if skip <= 1:
-            return self.tr("off: every frame scored")
-        rule = self.value("frames.rule")
-        if rule == "conditional":
-            return self.tr("skips up to {0} in a row that are alike").format(skip - 1)
-        ordinal = {2: self.tr("2nd"), 3: self.tr("3rd")}.get(skip, self.tr("{0}th").format(skip))
-        return self.tr("scores every {0}, {1} between").format(ordinal, rule)
+    def places(self) -> list[list[Toggle]]:
+        """The toggles by the place that they share, each place's acting one first."""
+        found: dict[int, list[Toggle]] = {}
+        for toggle in self.toggles:
+            found.setdefault(toggle.declared.place, []).append(toggle)
+        return [sorted(sharing, key=lambda t: t.idle is not None) for sharing in found.values()]
 
     def _note_used(self) -> None:
-        if (skip := int(self.value(SKIP_KEY))) > 1:
-            self._last_skip = skip
-        if (method := str(self.value(METHOD_KEY))) != KEEPS_ALL:
-            self._last_method = method
+        for toggle in self.toggles:
+            toggle.note_used()

@@ -38,6 +38,18 @@ def provenance_of(session: Session) -> dict[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
+def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[str, str]:
+    """Return where figures come from that belong to no session: machine, time, libraries."""
+    cores = machine.get("cores", {}).get("usable")
+    versions = machine.get("versions", {})
+    found = {
+        "machine": f"{machine.get('cpu', '')}, {cores} cores" if cores else machine.get("cpu", ""),
+        "measured": _time_text(measured_at),
+        **{name: versions[name] for name in ("numpy", "numba", "torch") if name in versions},
+    }
+    return {key: value for key, value in found.items() if value}
+
+
 def caption(provenance: Mapping[str, str]) -> str:
     """Return the line under a picture: origin in the order given, without what is long and inner."""
     inner = ("versions", "command", "drawn by")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
@@ -19,8 +20,14 @@ from pipelines import config as settings
 from pipelines.config import Config, Value
 from profiler.paths import new_session_path
 
+if TYPE_CHECKING:
+    from app.playhead import Snapshot
+
 DEMO_PACE = 2.0
 """× real time: as fast as it can, the demo would be over before a switch could be tried."""
+
+PROBLEM = "error"
+"""Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
 
 
 class Runs(QObject):
@@ -42,6 +49,7 @@ class Runs(QObject):
         self._pipeline, self._playhead = pipeline, playhead
         self._notices, self._memory = notices, memory
         self._progress: Banner | None = None
+        self._told = 0
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
         self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
@@ -167,11 +175,26 @@ class Runs(QObject):
         self.shown.emit()
         return True
 
-    def _on_frames(self, _snapshot: object) -> None:
-        if self._progress is not None and self.showing_run and self._playhead.n_frames > 0:
+    def _on_frames(self, snapshot: Snapshot) -> None:
+        if not self.showing_run:
+            return
+        if self._progress is not None and self._playhead.n_frames > 0:
             self._end_progress()
+        if snapshot.live:
+            self._tell_problems(snapshot)
+
+    def _tell_problems(self, snapshot: Snapshot) -> None:
+        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run."""
+        problems = [m for m in snapshot.session.markers if m.kind == PROBLEM]
+        for marker in problems[self._told :]:
+            key = marker.text.partition("=")[0]
+            if any(option.key == key for option in self._pipeline.options):
+                self._pipeline.not_taken(key)
+            self._notices.error(marker.text)
+        self._told = len(problems)
 
     def _on_running(self, path: str) -> None:
+        self._told = 0
         self._pipeline.run_started(self._config)
         for key, value in self._changed_since(self._config):
             self.control.set(key, value)

@@ -46,6 +46,7 @@ QPushButton:focus, QToolButton:focus, QComboBox:focus, QSpinBox:focus, QDoubleSp
 QLineEdit:focus { border: 1px solid $accent; }
 QPushButton[go="true"] { background: $ok; border-color: $ok; }
 QPushButton[go="true"]:disabled { background: transparent; border-color: $border; }
+QPushButton[drop="true"] { text-align: left; padding: 3px 7px; }
 QPushButton[quiet="true"] { background: transparent; border-color: transparent; text-align: left; }
 QPushButton[quiet="true"]:hover { background: $hover; }
 QPushButton[choice="true"] {
@@ -53,6 +54,9 @@ QPushButton[choice="true"] {
     padding: 10px 12px;
 }
 QPushButton[choice="true"]:hover, QPushButton[choice="true"]:focus { border-color: $accent; }
+#presets-more { color: $muted; padding: 6px 10px; }
+#presets-more:hover, #presets-more:checked, #presets-more:focus { color: $text; }
+#presets-more:checked { background: transparent; border-color: transparent; }
 #table-toggle {
     background: transparent; border-color: transparent; color: $muted; padding: 1px 6px;
 }

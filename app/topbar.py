@@ -1,8 +1,10 @@
-"""The bar on top: run and stop, the two live toggles, preset and device, RTF and WER."""
+"""The bar on top: run and stop, the live toggles, preset and device, RTF and WER."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -15,13 +17,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.actions import Registry
+from app.actions import Registry, key_text
 from app.figures import Figures, clock_text, rtf_text
 from app.icons import icon
-from app.pipeline import SKIP_KEY, Pipeline
+from app.pipeline import Pipeline
+from app.preset_button import PresetButton
 from app.theme import Tokens, font, theme, theme_changed
-from app.widgets import ChoiceBox, Elided, Switch
-from pipelines import presets
+from app.toggles import Toggle
+from app.widgets import Elided, Switch
 
 NARROW = 1240
 """Below this width the preset's long title and the device give way to the figures."""
@@ -32,23 +35,19 @@ PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 150
 
 
 class LiveToggle(QWidget):
-    """A switch with its name and, below, what it does now."""
+    """A switch with its name and, below, what it does now; toggles that share a place take turns in it."""
 
-    toggled = Signal(bool)
-
-    def __init__(self, title: str, tip: str, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._toggle: Toggle | None = None
         self.switch = Switch()
-        self.switch.setAccessibleName(title)
-        self.switch.toggled.connect(self.toggled)
-        self._title = QLabel(title)
-        self._title.setFont(font(1.0, strong=True))
-        self._title.setBuddy(self.switch)
+        self.switch.toggled.connect(self._switched)
+        self.title = QLabel()
+        self.title.setFont(font(1.0, strong=True))
+        self.title.setBuddy(self.switch)
         self.subtitle = Elided()
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
-        self._tip = tip
-        self.setToolTip(tip)
         self.setMinimumWidth(118)
         self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -58,7 +57,7 @@ class LiveToggle(QWidget):
         grid.setVerticalSpacing(0)
         top = Qt.AlignmentFlag.AlignTop
         grid.addWidget(self.switch, 0, 0, 2, 1, top)
-        grid.addWidget(self._title, 0, 1)
+        grid.addWidget(self.title, 0, 1)
         grid.addWidget(self.subtitle, 1, 1)
         grid.setColumnStretch(1, 1)
 
@@ -66,15 +65,27 @@ class LiveToggle(QWidget):
         """As wide as there is room: a switch must not move because a text beside it changed."""
         return QSize(TOGGLE_WIDTH, super().sizeHint().height())
 
-    def show_state(self, on: bool, text: str, obstacle: str | None) -> None:
-        """Show the state without telling anybody; `obstacle`: why it cannot be switched now."""
+    def _switched(self, on: bool) -> None:
+        if self._toggle is not None:
+            self._toggle.set(on)
+
+    def show_toggles(self, sharing: Sequence[Toggle]) -> None:
+        """Show the first of those that share the place; the tool tip says why it is not another."""
+        shown = self._toggle = sharing[0]
+        title, text, obstacle = self.tr(shown.declared.title), shown.text(), shown.obstacle
+        tip = self.tr("{0}; can be switched while it runs ({1})")
+        tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
+        for other in sharing[1:]:
+            tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
+        self.setToolTip("\n".join(tips))
+        self.title.setText(title)
         self.switch.setEnabled(obstacle is None)
-        self.setToolTip(obstacle or self._tip)
         blocked = self.switch.blockSignals(True)
-        self.switch.setChecked(on)
+        self.switch.setChecked(shown.on)
         self.switch.blockSignals(blocked)
         self.switch.update()
-        self.switch.setAccessibleDescription(text)
+        self.switch.setAccessibleName(title)
+        self.switch.setAccessibleDescription(obstacle or text)
         self.subtitle.set_full(text)
 
 
@@ -114,7 +125,7 @@ class Figure(QWidget):
 
 
 class TopBar(QFrame):
-    """Shows the pipeline's two toggles and the run's figures; acts through the registry."""
+    """Shows the pipeline's toggles and the run's figures; acts through the registry."""
 
     def __init__(
         self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
@@ -134,26 +145,10 @@ class TopBar(QFrame):
         self.recording.setFixedWidth(84)
         self.recording.setTextFormat(Qt.TextFormat.RichText)
 
-        self.selection = LiveToggle(
-            self.tr("Gaussian selection"),
-            self.tr("Evaluate only some of the Gaussians; can be switched while it runs (G)"),
-        )
-        self.selection.toggled.connect(pipeline.set_selecting)
-        self.skipping = LiveToggle(
-            self.tr("Frame skipping"),
-            self.tr("Score only every n-th frame; can be switched while it runs (K)"),
-        )
-        self.skipping.toggled.connect(pipeline.set_skipping)
+        self.toggles = [LiveToggle() for _ in pipeline.places()]
 
-        self.preset = ChoiceBox()
-        self.preset.setAccessibleName(self.tr("Preset"))
-        for name in presets.names():
-            preset = presets.load(name)
-            self.preset.addItem(preset.title, name)
-            self.preset.setItemData(
-                self.preset.count() - 1, preset.description, Qt.ItemDataRole.ToolTipRole
-            )
-        self.preset.activated.connect(lambda at: pipeline.choose(self.preset.itemData(at)))
+        self.preset = PresetButton()
+        self.preset.chosen.connect(pipeline.choose)
         self.device = Elided()
         self.device.setObjectName("muted")
         self.device.setFont(font(0.9))
@@ -172,10 +167,9 @@ class TopBar(QFrame):
         row.addSpacing(4)
         row.addWidget(self.recording)
         row.addSpacing(6)
-        row.addWidget(self.selection)
-        row.addSpacing(14)
-        row.addWidget(self.skipping)
-        row.addSpacing(14)
+        for toggle in self.toggles:
+            row.addWidget(toggle)
+            row.addSpacing(14)
         row.addLayout(chooser)
         row.addStretch(1)
         row.addWidget(self.rtf)
@@ -226,11 +220,9 @@ class TopBar(QFrame):
     def refresh(self) -> None:
         """Show toggles, preset and device as the settings are."""
         line = self._pipeline
-        selecting, skipping = line.selection_obstacle, line.obstacle(SKIP_KEY)
-        self.selection.show_state(line.selecting, line.selection_text(), selecting)
-        self.skipping.show_state(line.skipping, line.skipping_text(), skipping)
-        self.preset.setCurrentIndex(self.preset.findData(line.preset.name))
-        self.preset.setToolTip(line.preset.description)
+        for widget, sharing in zip(self.toggles, line.places(), strict=True):
+            widget.show_toggles(sharing)
+        self.preset.show_preset(line.preset)
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
         parts.append(

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.actions import Registry, key_text
-from app.pipeline import Pipeline
+from app.pipeline import Pipeline, missing_file
 from app.theme import font
 from app.widgets import Elided
 from pipelines import presets
@@ -141,23 +141,57 @@ class Welcome(QScrollArea):
         for half in (left, right):
             half.setSpacing(8)
         left.addWidget(self._heading(self.tr("Run the demo with")))
-        for preset_name in presets.names():
-            preset = presets.load(preset_name)
-            choice = Choice(preset.title, preset.description)
-            choice.setObjectName(f"preset-{preset_name}")
-            choice.clicked.connect(lambda _=False, n=preset_name: self.run_preset.emit(n))
-            left.addWidget(choice)
+        for preset_name in presets.names(""):
+            left.addWidget(self._choice(preset_name))
         left.addStretch(1)
         right.addWidget(self._heading(self.tr("Recent sessions")))
         self._recent = QVBoxLayout()
         self._recent.setSpacing(2)
         right.addLayout(self._recent)
+        for group in presets.groups():
+            right.addSpacing(18)
+            self._add_group(right, group)
         right.addStretch(1)
         halves.addLayout(left, 1)
         halves.addLayout(right, 1)
         column.addLayout(halves)
         column.addStretch(3)
         self.setWidget(page)
+
+    def _choice(self, preset_name: str) -> Choice:
+        preset = presets.load(preset_name)
+        why = missing_file(preset.config)
+        choice = Choice(self.tr(preset.title), why or self.tr(preset.description))
+        choice.setEnabled(why is None)
+        choice.setObjectName(f"preset-{preset_name}")
+        choice.clicked.connect(lambda: self.run_preset.emit(preset_name))
+        return choice
+
+    def _add_group(self, column: QVBoxLayout, group: str) -> None:
+        """Presets that belong together, behind a button that unfolds them."""
+        column.addWidget(self._heading(self.tr(group)))
+        names = presets.names(group)
+        more = QPushButton()
+        more.setObjectName("presets-more")
+        more.setProperty("quiet", True)
+        more.setCheckable(True)
+        members = QWidget()
+        members.setObjectName("scrolled")
+        rows = QVBoxLayout(members)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(8)
+        for name in names:
+            rows.addWidget(self._choice(name))
+
+        def unfold(shown: bool) -> None:
+            members.setVisible(shown)
+            text = self.tr("{0} presets, each a step from another {1}")
+            more.setText(text.format(len(names), "▴" if shown else "▾"))
+
+        more.toggled.connect(unfold)
+        unfold(False)
+        column.addWidget(more)
+        column.addWidget(members)
 
     def _heading(self, text: str) -> QLabel:
         label = QLabel(text.upper())

@@ -197,6 +197,18 @@ class RealBox(QDoubleSpinBox):
         return f"{value:.6g}"
 
 
+def draw_arrow(widget: QWidget) -> None:
+    """Draw the small arrow of a drop-down list at the right of a widget that is being painted."""
+    painter = QPainter(widget)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(theme().color("muted"), 1.4))
+    x, y = widget.width() - 12.0, widget.height() / 2.0
+    painter.drawPolyline(
+        [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
+    )
+    painter.end()
+
+
 class ChoiceBox(QComboBox):
     """A drop-down list that scrolling past does not change."""
 
@@ -211,11 +223,4 @@ class ChoiceBox(QComboBox):
         super().paintEvent(event)
         if self.count() < 2:
             return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(theme().color("muted"), 1.4))
-        x, y = self.width() - 12.0, self.height() / 2.0
-        painter.drawPolyline(
-            [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
-        )
-        painter.end()
+        draw_arrow(self)

@@ -1,9 +1,9 @@
 """What a configuration costs in accuracy: its scores and words beside those of exact scoring, on the same audio.
 
 Nothing here is timed. Every utterance is decoded twice by the same graph and search settings, once by the
-configuration and once with every Gaussian of every senone of every frame computed; in the first pass each
-frame's scores are compared with the exact ones, where it matters: near the best senone, and where the search
-looks.
+configuration and once with every senone of every frame computed, by every Gaussian or by the whole net in float32;
+in the first pass each frame's scores are compared with the exact ones, where it matters: near the best senone, and
+where the search looks.
 """
 
 from __future__ import annotations
@@ -40,9 +40,14 @@ EXACT: Final[dict[str, Value]] = {
     "gmm.selection.enabled": False,
     "gmm.component": "full",
     "dnn.senones": "all",
+    "dnn.shrink": "none",
+    "dnn.dtype": "fp32",
     "device": "cpu",
 }
 """The settings that make scoring exact."""
+
+COPIED: Final = "copied"
+"""Work count: frames that got the scores of another."""
 
 SHARES: Final = ("gaussians", "senones", "components", "exponentials")
 """Work counts of which an audit says how many of the exact ones were done."""
@@ -115,6 +120,11 @@ class Audit:
         """Work done of the exact work, for each count of SHARES that both have."""
         both = [name for name in SHARES if self.exact_work[name]]
         return {name: self.work[name] / self.exact_work[name] for name in both}
+
+    @property
+    def copied(self) -> float | None:
+        """Share of the frames that got the scores of another."""
+        return self.work[COPIED] / self.frames if self.frames else None
 
     @property
     def count(self) -> Count:
@@ -340,6 +350,7 @@ def report(audit: Audit) -> Mapping[str, Any]:
         "wer_change_ci95": None if interval is None else list(interval),
         "wer_words": exact.reference_words,
         "shares": audit.shares,
+        "frames_copied": audit.copied,
         "work": dict(audit.work),
         "exact_work": dict(audit.exact_work),
         "utterances": [

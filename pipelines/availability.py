@@ -1,4 +1,4 @@
-"""Which devices torch can use on this machine, and why it cannot use the others.
+"""What torch can use on this machine (devices, a compiler), and why it cannot use the others.
 
 torch takes seconds to import and stalls a window while it does, so that `probe` asks a process of its own
 (`python -m pipelines.availability --json`), once. The names are those of the settings `device` and
@@ -10,9 +10,16 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import asdict, dataclass
+from pathlib import Path
+
+KEYS = ("device", "search.device", "dnn.product")
+"""Settings with choices that not every machine can make."""
 
 PATIENCE_S = 120.0
 """Importing torch from a cold disk takes up to a minute."""
@@ -83,16 +90,32 @@ def probe() -> tuple[Availability, ...]:
 
 
 def obstacles(key: str, found: tuple[Availability, ...] | None = None) -> dict[str, str]:
-    """The choices of the setting `key` (device or search.device) that cannot be made here, with reasons.
+    """The choices of the setting `key` (one of `KEYS`) that cannot be made here, with reasons.
 
     `found`: what `probe` said, where it is at hand; settings of other names have no such choices.
     """
-    if key not in ("device", "search.device"):
+    if key == "dnn.product":
+        missing = compiler_obstacle()
+        return {"compiled": missing} if missing else {}
+    if key not in KEYS:
         return {}
     reasons = {f.name: f.reason for f in found or probe() if not f.available}
     if key == "search.device":
         reasons = SEARCH_OBSTACLES | reasons
     return reasons
+
+
+def compiler_obstacle() -> str | None:
+    """Why torch.compile cannot work on this machine, in half a sentence; None where it can. Imports no torch."""
+    # As torch chooses it.
+    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
+    compiler = os.environ.get("CXX", usual)
+    if shutil.which(compiler) is None:
+        return f"torch.compile needs a C++ compiler, and there is no {compiler} here"
+    headers = Path(sysconfig.get_path("include"))
+    if not (headers / "Python.h").is_file():
+        return f"torch.compile needs Python's headers, and there is no Python.h in {headers}"
+    return None
 
 
 def _without_torch(reason: str) -> tuple[Availability, ...]:
@@ -110,10 +133,9 @@ def main(arguments: list[str] | None = None) -> int:
     as_json = parser.parse_args(arguments).json
     found = tuple(availability())
     if as_json:
-        keys = ("device", "search.device")
         told = {
             "devices": [asdict(each) for each in found],
-            "obstacles": {key: obstacles(key, found) for key in keys},
+            "obstacles": {key: obstacles(key, found) for key in KEYS},
         }
         sys.stdout.write(json.dumps(told) + "\n")
     else:

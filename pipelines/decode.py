@@ -162,17 +162,20 @@ class Decoder:
         self._epochs = [self._epoch]
         recogniser.scorer.reset()
         recogniser.search.start(first)
-        features = with_context(features, recogniser.scorer.context)
-        beyond = sum(recogniser.scorer.context)
+        context, padded = (0, 0), features
         if self._pace_start is None:
             self._pace_start = (clock(), first)
         partial_due = clock() + PARTIAL_EVERY_NS
         tile = clock()
         while True:
             self._follow_requests()
-            begin = self._frame - first
+            # At the first block, and where another net takes over.
+            if context != recogniser.scorer.context:
+                context = recogniser.scorer.context
+                padded = with_context(features, context)
+            begin, beyond = self._frame - first, sum(context)
             count = min(recogniser.config.block, n_frames - begin)
-            block = features[begin : begin + count + beyond]
+            block = padded[begin : begin + count + beyond]
             if recogniser.scorer.lazy:
                 self._take_turns(block)
             else:
@@ -180,7 +183,7 @@ class Decoder:
                 after = begin + count
                 if after < n_frames:
                     ahead = min(recogniser.config.block, n_frames - after) + beyond
-                    following = features[after : after + ahead]
+                    following = padded[after : after + ahead]
                     recogniser.score_ahead(following, self._frame + count, lane)
                 recogniser.search.advance(scores, self._frame, lane)
             complete = begin + count == n_frames

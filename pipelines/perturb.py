@@ -20,10 +20,12 @@ from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.recogniser import Progress
 from pipelines.rerun import Arm, Stretch, alternate, interleave, ratio
+from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.gmm import MAX_FRAMES, block_bytes
 from pipelines.scoring.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.perturbation import Perturbation, expected, per_unit, weigh
+from profiler.errors import BadInput
 from profiler.machine.describe import describe
 from profiler.machine.peaks import Peaks
 
@@ -37,6 +39,9 @@ ALONE_S: Final = 3.0
 """Audio that the scorer alone goes through per round."""
 
 COMPONENTS: Final = "gmm.components"
+NET_TYPE: Final = "dnn.dtype"
+SHRINKING: Final = "dnn.shrink"
+LEFT: Final = "dnn.share"
 ON_WHOLE_UTTERANCES: Final = "the front end works on whole utterances, whatever the block"
 SERIAL: Final = "it runs on one thread, whatever `threads` says"
 
@@ -105,12 +110,14 @@ def _threads(config: Config, stage: str, group: str, step: int) -> Change:
 
 
 def _shorter(config: Config, group: str) -> Change:
-    """Parameters of fewer bits: on a device half as many, on the processor a quarter (8-bit components)."""
+    """Parameters of fewer bits: on a device half as many, on the processor a quarter (8-bit integers)."""
     name = "dtype halved"
     if group != "scoring":
         return Change(name, unavailable="only scoring has numbers of another type to choose from")
     if config.device != "cpu":
         changed, text = _other(config, "placement.dtype", "fp32", "bf16")
+    elif _acts(config, NET_TYPE):
+        changed, text = _other(config, NET_TYPE, "fp32", "int8")
     elif _owns_gaussians(config):
         changed, text = _other(config, "gmm.component", "full", "int8")
     else:
@@ -127,14 +134,30 @@ def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | 
         return None, why.rstrip(".")
     try:
         changed = settings.check(settings.replace(config, key, wanted))
-    except settings.ConfigError as error:
+        if _acts(changed, NET_TYPE) and str(changed.dnn.net).endswith(".onnx"):
+            check_graph(changed)
+    except BadInput as error:
         return None, str(error).rstrip(".")
     return changed, f"{key.rpartition('.')[2]} {now} → {wanted}"
 
 
+def _acts(config: Config, key: str) -> bool:
+    return settings.obstacle(config, key) is None
+
+
 def _owns_gaussians(config: Config) -> bool:
     """Whether each senone has Gaussians of its own, of a number that can be set."""
-    return settings.obstacle(config, COMPONENTS) is None
+    return _acts(config, COMPONENTS)
+
+
+def _low_rank(config: Config) -> Change:
+    """Each matrix of the net factored; the laws say what is left of the stage, so its frames are compared."""
+    name = "model shrunk"
+    changed, text = _other(config, SHRINKING, "none", "low-rank")
+    if changed is None:
+        return Change(name, unavailable=text)
+    left = settings.get(changed, LEFT)
+    return Change(name, f"net low-rank, weights ×{left:g}", changed)
 
 
 def _smaller(config: Config, group: str, per_work: str) -> Change:
@@ -142,6 +165,8 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
     if group == "frontend":
         return Change(name, unavailable="the front end has no model that could be smaller")
     if group == "scoring":
+        if _acts(config, SHRINKING):
+            return _low_rank(config)
         if not per_work:
             return Change(name, unavailable="it counts no work that times could be divided by")
         if not _owns_gaussians(config):

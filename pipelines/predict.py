@@ -16,7 +16,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.whatif import Prediction
 from profiler.machine.peaks import Peaks
 
-COUNTED: Final = ("block", "frames.", "gmm.")
+COUNTED: Final = ("block", "frames.", "gmm.", "dnn.")
 """Settings whose effect on scoring follows from counting; a dot ends the name of a whole branch."""
 
 FREE: Final = ("pace", "loop")
@@ -27,6 +27,11 @@ NOT_COUNTED: Final = (
         "gmm.senones",
         ("asked", "ci", "asked-ci"),
         "which senones are left out depends on what is said",
+    ),
+    (
+        "dnn.senones",
+        ("asked", "asked-ahead"),
+        "which outputs are left out depends on what is said",
     ),
     ("frames.rule", ("conditional",), "which frames are skipped depends on what is said"),
 )
@@ -76,8 +81,9 @@ def _starts(key: str, names: tuple[str, ...]) -> bool:
 def _not_counted(config: Config) -> str | None:
     """Why counting on noise says nothing of `config`; None where it does."""
     for key, choices, why in NOT_COUNTED:
+        acts = settings.obstacle(config, key) is None
         skips = key != "frames.rule" or config.frames.skip > 1
-        if skips and settings.get(config, key) in choices:
+        if acts and skips and settings.get(config, key) in choices:
             return why
     return None
 

@@ -191,11 +191,19 @@ def _prepare(
         lane.put(stage, start, recorder.clock())
 
     origins: dict[str, None] = {}
+    scored: set[tuple[int, tuple[int, int]]] = set()
 
     def made(config: Config) -> Recogniser:
         recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
         origins[recogniser.origin] = None
         journal.meta("acoustic_models", list(origins))
+        scorer = recogniser.scorer
+        scored.add((scorer.n_senones, scorer.context))
+        if len(scored) == 1:
+            about = {"senones": scorer.n_senones, "context": list(scorer.context)}
+        else:
+            about = {}  # arms that differ in it: neither stands for the session
+        journal.meta("scoring", about)
         return recogniser
 
     recogniser = made(request.config)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from app import latency
+
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
+    from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
 FRAME_S = 0.01
+
+SHARES = {
+    "senones scored": "senones_scored",
+    "senones asked": "senones_asked",
+    "copied": "frames_copied",
+}
+"""Work counts of which is said what share they are of all there could be, and under which key."""
 
 
 def report(session: Session) -> dict[str, Any]:
@@ -17,9 +27,13 @@ def report(session: Session) -> dict[str, Any]:
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
+    from profiler.analysis.track import CostTrack
     from profiler.machine.peaks import sound_drift
 
-    parts = breakdown(session)
+    track = CostTrack()
+    track.update(session)
+    parts = breakdown(session, track=track)
+    waits = latency.of_session(session, track)
     counted = counting.by_stage(session)
     utterances = [
         utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances
@@ -35,6 +49,8 @@ def report(session: Session) -> dict[str, Any]:
         "setup_s": parts.setup_ns / 1e9,
         "idle_s": parts.idle_ns / 1e9,
         "rtf": parts.rtf,
+        "latency": None if waits is None else waits.as_dict(),
+        "shares": shares(session, track),
         "wer": errors / words if words else None,
         "wer_errors": errors if words else None,
         "wer_words": words or None,
@@ -59,6 +75,22 @@ def report(session: Session) -> dict[str, Any]:
             }
             for m in session.markers
         ],
+    }
+
+
+def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
+    """How much of what could be scored was: parts of all senones of all frames, and of the frames."""
+    about = session.meta.get("scoring")
+    senones = about.get("senones") if isinstance(about, dict) else None
+    wholes = {
+        "senones scored": track.n_frames * senones if isinstance(senones, int) else 0,
+        "senones asked": track.n_frames * senones if isinstance(senones, int) else 0,
+        "copied": track.n_frames,
+    }
+    counts = track.work
+    return {
+        SHARES[name]: float(counts[name].sum()) / whole if whole and name in counts else None
+        for name, whole in wholes.items()
     }
 
 
@@ -150,6 +182,15 @@ def as_text(tree: dict[str, Any]) -> str:
         lines.append(
             f"WER {tree['wer']:.1%}: {tree['wer_errors']} errors in {tree['wer_words']} words"
         )
+    if tree.get("latency"):
+        lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
+    done = [
+        f"{key.replace('_', ' ')} {share:.1%}"
+        for key, share in (tree.get("shares") or {}).items()
+        if share is not None
+    ]
+    if done:
+        lines.append("of all: " + ", ".join(done))
     for utterance in tree["utterances"]:
         lines.append(f"  {utterance['id']:24} {utterance['hypothesis'] or '(nothing)'}")
     if tree["categories"]:

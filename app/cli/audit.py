@@ -3,9 +3,10 @@
     asrscope audit --set gmm.selection.method=top-n
     asrscope audit --preset gmm --set frames.skip=2 --audio corpus/ --transcripts corpus/transcripts.tsv
     asrscope audit --set gmm.senones=ci --set gmm.ci_beam=10 --json
+    asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=asked
 
-Nothing is timed. Each file is decoded by the configuration and with every Gaussian of every senone of every
-frame computed (the same model, graph and search settings). The JSON object holds
+Nothing is timed. Each file is decoded by the configuration and with every senone of every frame computed, by
+every Gaussian or by the whole net in float32 (the same model, graph and search settings). The JSON object holds
 
     score_error_near       mean |difference| in nat over senones within near_nat of the frame's best
     score_error_asked      the same over the senones that the search looked up
@@ -15,12 +16,13 @@ frame computed (the same model, graph and search settings). The JSON object hold
     wer_change             wer − wer_exact, with wer_change_ci95 [low, high]: paired bootstrap over utterances
     wer_words              words of the transcripts
     shares                 work done / exact work: gaussians, senones, components, exponentials
+    frames_copied          share of the frames that got the scores of another
     work, exact_work       all work counts
     utterances             id, frames, hypothesis, exact (its words), reference, errors, exact_errors
     frames, refused        how many were compared; a sentence for each file that could not be read
     config                 the settings
 
-A lazy configuration (gmm.senones=asked) computes only what it is asked for and is compared there.
+A lazy configuration (gmm.senones or dnn.senones = asked) computes only what it is asked for and is compared there.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ def as_text(tree: dict[str, Any]) -> str:
     ]
     for name, share in tree["shares"].items():
         lines.append(f"{name + ' computed':17} {_percent(share)}")
+    if tree["frames_copied"]:
+        lines.append(f"{'frames copied':17} {_percent(tree['frames_copied'])}")
     if tree["wer"] is None:
         lines.append("word errors       unknown: no transcripts")
     else:

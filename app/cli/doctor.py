@@ -139,6 +139,14 @@ def _model() -> list[Check]:
     return [Check("acoustic model", True, f"{senones} senones in {folder}")]
 
 
+def _compiler() -> list[Check]:
+    from pipelines.availability import compiler_obstacle
+
+    missing = compiler_obstacle()
+    detail = missing or "there is a compiler for it: dnn.product=compiled can be chosen"
+    return [Check("torch.compile", missing is None, detail, needed=False)]
+
+
 def _folders() -> list[Check]:
     from profiler import paths
 
@@ -157,5 +165,12 @@ def _folders() -> list[Check]:
     ]
 
 
-PROBES = (_packages, _window, _model, _folders)
-TIERS = ("Qt", "display", "acoustic model", "cache folder", "sessions folder")
+PROBES = (_packages, _window, _model, _compiler, _folders)
+TIERS = (
+    "Qt",
+    "display",
+    "acoustic model",
+    "torch.compile",
+    "cache folder",
+    "sessions folder",
+)

@@ -27,12 +27,19 @@ def run(arguments: argparse.Namespace) -> int:
                 "name": p.name,
                 "title": p.title,
                 "description": p.description,
+                "group": p.group or None,
+                "after": p.after or None,
                 "config": to_dict(p.config),
             }
             for p in known
         ]
         _output.print_json({"schema": 1, "presets": rows})
         return 0
+    wide = max(len(preset.name) for preset in known)
+    group = ""
     for preset in known:
-        print(f"{preset.name:16} {preset.title}\n{'':16} {preset.description}")
+        if preset.group != group:
+            group = preset.group
+            print(f"\n{group}")
+        print(f"{preset.name:{wide}} {preset.title}\n{'':{wide}} {preset.description}")
     return 0

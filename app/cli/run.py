@@ -101,6 +101,8 @@ def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
         "setup_s": outcome.setup_ns / 1e9,
         "idle_s": result.idle_ns / 1e9,
         "rtf": wall_s / audio_s if audio_s else None,
+        "latency": None,
+        "shares": None,
         "wer": errors / words if words else None,
         "wer_errors": errors if words else None,
         "wer_words": words or None,

@@ -23,7 +23,7 @@ from app.views.raster import blended
 from app.views.scale import milliseconds, percent, round_up
 from app.views.swatch import paint_swatch
 
-ROW = 29
+ROW = 25
 """Height of a category's row in pixels."""
 
 STAGE_ROW = 22
@@ -34,6 +34,9 @@ NAMES = 112
 
 FIGURES = 104
 """Width of the column of figures at the right: ms and share."""
+
+SENTENCES = 150
+"""Height kept below the stages for what is said of one: some eight lines."""
 
 BEFORE_ROW = 18
 """Height of the line that says what it was before the last change."""
@@ -97,8 +100,8 @@ class Bars(QWidget):
         return self._stages[0] if self._stages else None
 
     def sizeHint(self) -> QSize:
-        """Return room for all rows and a sentence of four lines."""
-        return QSize(330, self._stage_top() + len(self._stages) * STAGE_ROW + 92)
+        """Return room for all rows and the sentences below them."""
+        return QSize(330, self._stage_top() + len(self._stages) * STAGE_ROW + SENTENCES)
 
     def minimumSizeHint(self) -> QSize:
         """Return the same height: the scroll area does the rest."""
@@ -122,7 +125,7 @@ class Bars(QWidget):
         """Tool tip of a stage: its sentence."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             line = self.stage_at(event.pos())
-            QToolTip.showText(event.globalPos(), line.sentence if line else "", self)
+            QToolTip.showText(event.globalPos(), self.explanation(line) if line else "", self)
             return True
         return super().event(event)
 
@@ -168,11 +171,11 @@ class Bars(QWidget):
                 painter.drawText(text, middle | Qt.AlignmentFlag.AlignLeft, reason)
                 continue
             if previous is None:
-                self._paint_bar(painter, QRectF(left, row.top() + 9, room * value / full, 11), name)
+                self._paint_bar(painter, QRectF(left, row.top() + 7, room * value / full, 11), name)
             else:
-                above = QRectF(left, row.top() + 6, room * previous / full, 7)
+                above = QRectF(left, row.top() + 4, room * previous / full, 7)
                 self._paint_bar(painter, above, name, pale=True)
-                below = QRectF(left, row.top() + 14, room * value / full, 9)
+                below = QRectF(left, row.top() + 12, room * value / full, 9)
                 self._paint_bar(painter, below, name)
             self._paint_figures(painter, row, value, value / model.wall_ms)
 
@@ -263,7 +266,7 @@ class Bars(QWidget):
 
     def _paint_sentence(self, painter: QPainter) -> None:
         line = self.explained()
-        if line is None or not line.sentence:
+        if line is None or not self.explanation(line):
             return
         top = self._stage_top() + len(self._stages) * STAGE_ROW + 10
         painter.setPen(QPen(self._tokens.color("border"), 1))
@@ -272,7 +275,34 @@ class Bars(QWidget):
         painter.setPen(self._tokens.color("text"))
         place = QRectF(0, top + 8, self.width(), max(20.0, self.height() - top - 8))
         wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
-        painter.drawText(place, wrap, line.sentence)
+        painter.drawText(place, wrap, self.explanation(line))
+
+    def explanation(self, line: StageLine) -> str:
+        """What a stage is within its group, and where its time went."""
+        texts = (
+            self.tr("{0} of the time"),
+            self.tr("{0} of the operations"),
+            self.tr("{0} of the bytes"),
+        )
+        parts = [
+            text.format(percent(part))
+            for part, text in zip(line.of_group, texts, strict=True)
+            if part is not None
+        ]
+        said = []
+        if parts:
+            group = line.name.partition(".")[0]
+            text = self.tr("{0} is {1} of all {2} stages")
+            said.append(text.format(line.name, ", ".join(parts), group))
+        if line.intensity is not None:
+            roof = {
+                None: "",
+                True: self.tr(", where memory is the roof"),
+                False: self.tr(", where arithmetic is the roof"),
+            }[line.memory_roof]
+            said.append(self.tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
+        first = "; ".join(said)
+        return " ".join(filter(None, [f"{first}." if first else "", line.sentence]))
 
     def verdict(self, line: StageLine) -> str:
         """Verdict and evidence grade in words; blank where there is none."""

@@ -1,4 +1,4 @@
-"""Breakdown: where a mean frame's time went, by category and by stage, in bars and in words.
+"""Breakdown: where a mean frame's time went, by category and by stage, in bars, in words and under the roofline.
 
 It shows the selection; without one, everything since the last change beside what was before it, so
 that a flipped toggle reads as two bars; without a change, all that is shown. Zero is said in words.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.playhead import Snapshot
@@ -21,8 +22,13 @@ from app.views.bars import Bars
 from app.views.breakdown_model import BreakdownModel, StageLine, breakdown_model, stage_lines
 from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
+from app.views.roofline import Roofline
+from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.view import Table, View
+
+ROOM_FOR_ROOFLINE = 640
+"""Pixels of height from which on the roofline stands below the stages."""
 
 STAGES_EVERY_S = 0.7
 """While live, the stages are counted again this often at most: it looks at every span."""
@@ -54,10 +60,17 @@ class BreakdownView(View):
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._scroll)
+        column.setSpacing(4)
+        column.addWidget(self._scroll, 1)
+        self.roofline = Roofline()
+        self.roofline.hide()
+        self.roofline.chosen.connect(self.bars.choose)
+        self.bars.chosen.connect(lambda _: self._show_roofline())
+        column.addWidget(self.roofline)
         self.set_body(body)
         self._model: BreakdownModel | None = None
         self._stages: tuple[StageLine, ...] = ()
+        self._points: tuple[Point, ...] = ()
         self._counted: tuple[int, int] | None = None
         self._counted_at = 0.0
         self._took_s = 0.0
@@ -74,7 +87,18 @@ class BreakdownView(View):
         self._model = model
         self._count(snapshot, model)
         self.bars.show_model(model, self._stages)
+        self._show_roofline()
         self.set_note(self._note_text(model))
+
+    def _show_roofline(self) -> None:
+        line = self.bars.explained()
+        self.roofline.show_points(self._points, None if line is None else line.name)
+        self.roofline.setVisible(bool(self._points) and self.height() >= ROOM_FOR_ROOFLINE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The roofline gives way to the stages where there is little room."""
+        super().resizeEvent(event)
+        self._show_roofline()
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
@@ -85,14 +109,16 @@ class BreakdownView(View):
         super().clear()
         self._soon.stop()
         self._count_soon.stop()
-        self._model, self._stages, self._counted = None, (), None
+        self._model, self._stages, self._points, self._counted = None, (), (), None
         self.bars.show_model(None, ())
         self.bars.choose(None)
+        self._show_roofline()
         self.set_note("")
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         self.bars.apply_theme(tokens)
+        self.roofline.apply_theme(tokens)
 
     def model(self) -> BreakdownModel | None:
         """Return what is drawn, brought up to date; None without a session."""
@@ -118,14 +144,25 @@ class BreakdownView(View):
             percent(float(model.ms[largest]) / model.wall_ms),
         )
         line = self.bars.explained()
-        return f"{text} {line.sentence}" if line is not None and line.sentence else text
+        return f"{text} {self.bars.explanation(line)}" if line is not None else text
 
     def table(self) -> Table:
         """Return categories, then stages."""
         headers = [
             self.tr(text)
-            for text in ("part", "ms per frame", "share", "before", "verdict", "grade")
+            for text in (
+                "part",
+                "ms per frame",
+                "share",
+                "before",
+                "verdict",
+                "grade",
+                "op/byte",
+                "Gop/s",
+                "roof Gop/s",
+            )
         ]
+        found = {point.name: point for point in self._points}
         model = self.model()
         rows: list[list[object]] = []
         if model is None or not model.frames:
@@ -135,10 +172,14 @@ class BreakdownView(View):
             share = percent(float(model.ms[index]) / model.wall_ms)
             reason = self.bars.reason(model.reasons[name]) if name in model.reasons else ""
             figure = f"{model.ms[index]:.4f}"
-            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, ""])
+            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *[None] * 3])
         for line in self._stages:
             figures = [f"{line.ms:.4f}", percent(line.share)]
-            rows.append([line.name, *figures, None, line.verdict, line.evidence])
+            roofs: list[object] = [None] * 3
+            if (point := found.get(line.name)) is not None:
+                rates = (point.rate * 1e-9, point.roof * 1e-9)
+                roofs = [f"{point.intensity:.3g}", *(f"{rate:.3g}" for rate in rates)]
+            rows.append([line.name, *figures, None, line.verdict, line.evidence, *roofs])
         return headers, rows
 
     def _redraw(self) -> None:
@@ -175,8 +216,9 @@ class BreakdownView(View):
         if model.frames:
             found = breakdown(snapshot.session, *span, track=snapshot.track)
             self._stages = stage_lines(found.stages, model.frames)
+            self._points = points(found.stages)
         else:
-            self._stages = ()
+            self._stages, self._points = (), ()
         self._counted_at = time.monotonic()
         self._took_s = self._counted_at - began
         self._pause_s = max(STAGES_EVERY_S, self._took_s / STAGES_DUTY)

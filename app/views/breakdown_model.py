@@ -33,7 +33,10 @@ NO_DEVICE, NO_PEAKS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring"
 class StageLine:
     """One stage over the range: milliseconds per frame, share of the wall, verdict and evidence.
 
-    `share` is None beside the decode lane, whose time alone makes the wall.
+    `share` is None beside the decode lane, whose time alone makes the wall. `of_group`: what parts of its
+    group's time, operations and least bytes are its own, each None where the group's are not all known.
+    `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
+    than the arithmetic, each at its roof; None where one is not known.
     """
 
     name: str
@@ -44,6 +47,9 @@ class StageLine:
     verdict: str
     evidence: str
     sentence: str
+    of_group: tuple[float | None, float | None, float | None] = (None, None, None)
+    intensity: float | None = None
+    memory_roof: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,34 @@ def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
             verdict=row.verdict or "",
             evidence=row.evidence or "",
             sentence=row.sentence or "",
+            of_group=_of_group(row, rows),
+            intensity=row.intensity,
+            memory_roof=_under_memory(row),
         )
         for row in rows
     ]
     return tuple(sorted(lines, key=lambda line: (-line.ms, line.name)))
+
+
+def _under_memory(row: StageRow) -> bool | None:
+    if not row.arithmetic_ns or row.traffic_min_ns is None:
+        return None
+    return row.traffic_min_ns > row.arithmetic_ns
+
+
+def _of_group(
+    row: StageRow, rows: Sequence[StageRow]
+) -> tuple[float | None, float | None, float | None]:
+    mine = [other for other in rows if (other.group, other.lane) == (row.group, row.lane)]
+
+    def part(values: list[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        own = values[mine.index(row)]
+        complete = len(mine) > 1 and len(known) == len(values) and sum(known) > 0
+        return own / sum(known) if complete and own is not None else None
+
+    return (
+        part([other.time_ns for other in mine]),
+        part([other.flops for other in mine]),
+        part([other.bytes_min for other in mine]),
+    )

@@ -22,7 +22,7 @@ from app.views.events import FRAME_S
 from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import clock, count, milliseconds, short_count
+from app.views.scale import clock, count, milliseconds, percent, short_count
 from app.views.view import Table
 from app.views.work_model import (
     SCORING_BYTES,
@@ -168,7 +168,7 @@ class HeadingsItem(PixelItem):
         painter.setFont(face)
         x, y = 0.0, rect.top() - HEADING
         titles = {curve.name: self.tr(TITLES[curve.name]) for curve in lane.curves}
-        figures = {curve.name: figure(curve.name, curve.average) for curve in lane.curves}
+        figures = {curve.name: average(curve) for curve in lane.curves}
         short = {name: self.tr(SHORT.get(name, TITLES[name])) for name in titles}
         wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
         for names, means in ((titles, figures), (titles, nothing), (short, nothing)):
@@ -220,6 +220,12 @@ def figure(name: str, value: float) -> str:
     if name == SCORING_BYTES:
         return f"{short_count(value)}B" if value >= 1e3 else f"{count(value)} B"
     return count(value)
+
+
+def average(curve: Curve) -> str:
+    """A curve's mean, and what part it is of the whole where there is one."""
+    value = figure(curve.name, curve.average)
+    return f"{value} ({percent(curve.average / curve.whole)})" if curve.whole else value
 
 
 class WorkView(ChartView[WorkModel]):
@@ -282,7 +288,7 @@ class WorkView(ChartView[WorkModel]):
         model = self.model()
         if model is None or not model.lanes:
             return self.tr("No work counts recorded yet.")
-        parts = [f"{self.tr(TITLES[c.name])} {figure(c.name, c.average)}" for c in model.curves]
+        parts = [f"{self.tr(TITLES[c.name])} {average(c)}" for c in model.curves]
         return self.tr("Mean per frame from {0} to {1}: {2}.").format(
             clock(model.first_s),
             clock(min(model.last_s, model.cursor_frame * FRAME_S)),

@@ -36,6 +36,9 @@ LANES: Final = (
 """From top to bottom: what the search holds, how wide it looks, what it asks for and gets. Quantities of
 one lane have the same unit and share a scale."""
 
+OF_SENONES: Final = ("senones scored", "senones asked")
+"""Counts that are some of all senones."""
+
 RELATIVE: Final = ("gaussians", "components", SCORING_BYTES, SCORING_TIME)
 """The curves of the last lane, in units of their own means before the first change."""
 
@@ -59,6 +62,7 @@ class Curve:
         mean: [columns] mean.
         average: mean over the frames shown in the range, NaN without any.
         one: the value that is 1 on the scale of a relative lane.
+        whole: what `average` could be at most (all senones of a frame), None where nothing says.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Curve:
     mean: Floats
     average: float
     one: float = 1.0
+    whole: float | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,8 @@ class _Window:
         mean = sums.means(self.edges, self.end)[:, 0]
         one = 1.0 if before is None else _mean(float(sums.total(0, before)[0]), before)
         average = _mean(float(sums.total(*self.shown)[0]), self.shown[1] - self.shown[0])
-        return Curve(name, low, high, mean, average, one)
+        whole = _senones(self.session) if name in OF_SENONES else None
+        return Curve(name, low, high, mean, average, one, whole)
 
     def _time(self, before: int | None) -> Curve | None:
         scoring = [CATEGORIES.index(name) for name in ("compute", "memory", "unexplained")]
@@ -193,6 +199,13 @@ class _Window:
         mean = np.where(there, values[np.maximum(last, 0)], np.nan)
         average = float(mean[there].mean()) if there.any() else math.nan
         return Curve(name, mean, mean, mean, average)
+
+
+def _senones(session: Session) -> float | None:
+    """Senones of the acoustic model, where the session says how many."""
+    about = session.meta.get("scoring")
+    number = about.get("senones") if isinstance(about, dict) else None
+    return float(number) if isinstance(number, int) and number > 0 else None
 
 
 def _mean(total: float, frames: int) -> float:

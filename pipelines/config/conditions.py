@@ -20,14 +20,23 @@ LISTED = {
 
 WHOLE = {"gmm.selection.enabled": (False,)} | ALL_SENONES
 
-DENSE = {
-    "model": MIXTURES,
-    "frames.rule": ("copy",),
-    "gmm.senones": ("all",),
-    "gmm.selection.enabled": (False,),
-    "gmm.component": ("full",),
-}
-"""What a device scores: everything."""
+DENSE = (
+    {
+        "model": MIXTURES,
+        "frames.rule": ("copy",),
+        "gmm.senones": ("all",),
+        "gmm.selection.enabled": (False,),
+        "gmm.component": ("full",),
+    },
+    {
+        "model": ("dnn",),
+        "frames.rule": ("copy",),
+        "dnn.senones": ("all",),
+        "dnn.dtype": ("fp32",),
+        "dnn.product": ("blas",),
+    },
+)
+"""What a device scores: everything, by its own library and in the number type of `placement.dtype`."""
 
 IN_ONE_GO = {"search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
 """What a device searches: whole blocks of scores, for the best path alone."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pipelines.config.options import setting
+from pipelines.config.options import Toggle, setting
 
 NET = {"model": ("dnn",)}
 
@@ -21,7 +21,10 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "The name of a net that came with the program, or the path of a .safetensors or .onnx file with its card "
             "(.json) beside it.",
             layer="Neural net",
+            live=True,
             when=NET,
+            names_in="nets",
+            suffixes=(".safetensors", ".onnx"),
         ),
     ] = "base"
     shrink: Annotated[
@@ -52,19 +55,33 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Outputs computed",
             "all of the last layer for a whole block; asked: in each frame only the senones that the search asks for "
-            "(lazy evaluation, Vanhoucke 2011); asked-ahead: those also for the frames of the block that follow, which "
-            "mostly ask for them too.",
+            "(lazy evaluation, Vanhoucke 2011); asked-ahead: those also for up to three frames that follow in the "
+            "block, which mostly ask for them too.",
             layer="Neural net",
             live=True,
             when=NET,
+            toggle=Toggle(
+                "Lazy evaluation",
+                "Compute only those outputs of the net that the search asks for",
+                place=1,
+                key="E",
+                off="all",
+                on="asked",
+                without="all outputs",
+                says={
+                    "asked": "only what the search asks for",
+                    "asked-ahead": "asked for, some frames ahead",
+                },
+            ),
         ),
     ] = "all"
     dtype: Annotated[
         Literal["fp32", "bf16", "int8"],
         setting(
             "Arithmetic",
-            "bf16: weights and activations in 16 bits. int8: as 8-bit integers, with a scale for each output and each "
-            "frame (Vanhoucke 2011).",
+            "bf16: weights and activations in 16 bits; quick where the processor has such instructions (AVX512-BF16 "
+            "or AMX: `asrscope doctor` shows the rate), slow elsewhere. int8: as 8-bit integers, with a scale for each "
+            "output and each frame (Vanhoucke 2011).",
             layer="Neural net",
             live=True,
             when=NET,
@@ -76,9 +93,10 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Products by",
             "blas: the library's matrix product. scalar: a plain loop, one multiplication at a time. simd: a loop of "
             "vectors. csr, blocks: only the weights, or blocks of weights, that are not zero. compiled: the whole net "
-            "through torch.compile.",
+            "through torch.compile, which takes some seconds and needs a C++ compiler.",
             layer="Neural net",
             live=True,
             when={**NET, "dnn.dtype": ("fp32",)},
+            choices_when={"compiled": {"dnn.senones": ("all",), "frames.rule": ("copy",)}},
         ),
     ] = "blas"

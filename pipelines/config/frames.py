@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pipelines.config.conditions import MIXTURES
-from pipelines.config.options import setting
+from pipelines.config.options import Toggle, setting
 
 
 class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +20,15 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "1 scores every frame; k scores every k-th and gives the others scores by the rule below.",
             layer="Frame layer",
             live=True,
+            toggle=Toggle(
+                "Frame skipping",
+                "Score only every n-th frame",
+                place=2,
+                key="K",
+                off=1,
+                on=2,
+                without="every frame scored",
+            ),
             ge=1,
             le=4,
         ),

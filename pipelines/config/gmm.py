@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pipelines.config.conditions import ALL_SENONES, LISTED, MIXTURES, UNTIED, WHOLE
-from pipelines.config.options import setting
+from pipelines.config.options import Toggle, setting
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +21,15 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Gaussian layer",
             live=True,
             when={"model": MIXTURES},
+            toggle=Toggle(
+                "Gaussian selection",
+                "Evaluate only some of the Gaussians",
+                place=1,
+                key="G",
+                off=False,
+                on=True,
+                without="all Gaussians",
+            ),
         ),
     ] = False
     method: Annotated[

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 
 import msgspec
 
+import assets
 from profiler.errors import BadInput
 
 Tree = TypeVar("Tree", bound=msgspec.Struct)
@@ -28,6 +29,25 @@ class ConfigError(BadInput):
     """A setting that does not exist or does not fit, in one sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """What makes a live setting one that is flipped on top of the window: any value but `off` is on.
+
+    `on` is switched to where no such value was chosen before. Of the toggles of one `place` (from the left)
+    the one that acts is shown. `without` says in a few words what is done while it is off, `says` what a
+    value does.
+    """
+
+    title: str
+    tip: str
+    place: int
+    key: str
+    off: Value
+    on: Value
+    without: str
+    says: Mapping[str, str] = field(default_factory=dict)
+
+
 def setting(
     title: str,
     help: str,
@@ -38,6 +58,9 @@ def setting(
     switched_by: str = "",
     when: Condition | None = None,
     choices_when: Mapping[str, Condition | tuple[Condition, ...]] | None = None,
+    toggle: Toggle | None = None,
+    names_in: str = "",
+    suffixes: tuple[str, ...] = (),
     ge: float | None = None,
     le: float | None = None,
 ) -> msgspec.Meta:
@@ -47,7 +70,9 @@ def setting(
     at the next block of a running decode. `switched_by` names the boolean setting that must be on for
     this one to act; assigning this one from the command line turns that switch on. `when` says which
     other settings must have which values for this one to act at all, `choices_when` the same for some
-    of its choices, of several conditions one; see :func:`obstacle`.
+    of its choices, of several conditions one; see :func:`obstacle`. `names_in`: the folder of assets whose
+    files a text may name, by their names without the first of `suffixes`; any other text is the path of a
+    file that ends in one of these.
     """
     return msgspec.Meta(
         title=title,
@@ -64,6 +89,9 @@ def setting(
                 choice: some if isinstance(some, tuple) else (some,)
                 for choice, some in (choices_when or {}).items()
             },
+            "toggle": toggle,
+            "names_in": names_in,
+            "suffixes": suffixes,
         },
     )
 
@@ -86,6 +114,23 @@ class Option:
     switched_by: str = ""
     when: Condition = field(default_factory=dict)
     choices_when: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    toggle: Toggle | None = None
+    names_in: str = ""
+    suffixes: tuple[str, ...] = ()
+
+    @property
+    def hangs_on(self) -> tuple[str, ...]:
+        """The settings that must act for this one to act: its switch, and those of `when`."""
+        return tuple(filter(None, (self.switched_by, *self.when)))
+
+    def shipped(self) -> list[str]:
+        """The names that came with the program; none where the setting is not of that kind."""
+        if not self.names_in:
+            return []
+        return sorted(
+            file.name.removesuffix(self.suffixes[0])
+            for file in assets.path(self.names_in).glob(f"*{self.suffixes[0]}")
+        )
 
 
 _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
@@ -136,6 +181,9 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             switched_by=extra.get("switched_by", ""),
             when=extra.get("when", {}),
             choices_when=extra.get("choices_when", {}),
+            toggle=extra.get("toggle"),
+            names_in=extra.get("names_in", ""),
+            suffixes=extra.get("suffixes", ()),
         )
 
 
@@ -166,9 +214,14 @@ def get(config: msgspec.Struct, key: str) -> Value:
 def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
     """Why setting `key` (or its choice `value`) cannot act beside the other settings; None if it can.
 
-    One sentence for the person at the form or the command line.
+    What hangs on a setting that cannot act cannot act either. One sentence for the person at the form or the
+    command line.
     """
     target = option(key, type(config))
+    if value is None:
+        for other in target.hangs_on:
+            if reason := obstacle(config, other):
+                return f"{key} acts only with {reason.partition(' acts only with ')[2]}"
     conditions = (target.when,) if value is None else target.choices_when.get(str(value), ({},))
     found = [_unmet(config, condition) for condition in conditions]
     reasons = [reason for reason in found if reason]

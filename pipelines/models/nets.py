@@ -6,7 +6,10 @@ K frames at once: the frame in the middle of its context and the K − 1 that fo
 2013). Outputs are natural log posteriors under an even prior, which search takes as log likelihoods.
 
 Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [outputs] and so on;
-`heads.0.weight` [senones, outputs of the last layer], `heads.0.bias` and so on.
+`heads.0.weight` [senones, outputs of the last layer], `heads.0.bias` and so on. Weights that are mostly zero may
+instead be two tensors: `NAME.mask` u8 [outputs, ceil(inputs / 8)], a bit for each weight, the first in the highest,
+and `NAME.kept` [n], those whose bit is set, row by row; others are zero. A mask of ceil(outputs / 16) rows says
+the same for 16 outputs at a time.
 """
 
 from __future__ import annotations
@@ -28,6 +31,11 @@ MAX_CONTEXT = 50  # frames on either side; half a second is more than any publis
 MAX_WIDTH = 65_536
 MAX_LAYERS = 64
 MAX_HEADS = 16
+LARGEST_CARD = 1 << 20  # bytes; those that are shipped have some thousands
+LARGEST_STATISTIC = 1e9
+MASK, KEPT = ".mask", ".kept"
+BLOCK = 16
+"""Outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32."""
 
 Array = np.ndarray[Any, Any]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
@@ -51,8 +59,9 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: list[float]
     """Of each feature of a frame; (feature − mean) · scale goes in."""
     scale: list[float]
-    layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)]
     senones: Count
+    layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)] = []
+    """Between the input and the heads; a graph (`pipelines.models.onnx`) has its own, and none need be listed."""
     heads: Annotated[int, msgspec.Meta(ge=1, le=MAX_HEADS)] = 1
     about: dict[str, Any] = {}
 
@@ -132,11 +141,11 @@ def find(name: str) -> Path:
     if name in shipped():
         return assets.path("nets", f"{name}.safetensors")
     path = Path(name)
-    if path.suffix == ".safetensors" and path.is_file():
+    if path.suffix in (".safetensors", ".onnx") and path.is_file():
         return path
     raise ModelError(
         f"There is no net {name!r}; {', '.join(shipped()) or 'none'} came with the program, and any "
-        "other is named by the path of its .safetensors file."
+        "other is named by the path of its .safetensors or .onnx file."
     )
 
 
@@ -147,31 +156,22 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     """
     path = Path(path)
     card = read_card(path.with_suffix(".json"))
-    if senones is not None and card.senones != senones:
-        raise ModelError(
-            f"{path} scores {card.senones} senones and the acoustic model has {senones}."
-        )
-    if dimension is not None and card.dimension != dimension:
-        raise ModelError(
-            f"{path} takes {card.dimension} features per frame and the front end makes {dimension}."
-        )
-    wanted = card.shapes
+    check_fit(path, card, senones, dimension)
     tensors: dict[str, Array] = {}
     try:
         with safe_open(path, framework="numpy") as file:
-            _check_names(path, wanted, set(file.keys()))
-            for name, shape in wanted.items():
-                part = file.get_slice(name)
-                found = tuple(part.get_shape())
-                if found != shape:
-                    raise ModelError(
-                        f"{path}: {name} has the shape {list(found)}, its card asks for {list(shape)}."
-                    )
-                if part.get_dtype() not in ("F16", "F32"):
-                    raise ModelError(
-                        f"{path}: {name} holds {part.get_dtype()} numbers; F16 or F32 are needed."
-                    )
-                tensors[name] = file.get_tensor(name).astype(np.float32)
+            names = set(file.keys())
+            masked = {
+                name
+                for name, shape in card.shapes.items()
+                if len(shape) == 2 and {name + MASK, name + KEPT} & names
+            }
+            _check_names(path, card.shapes, masked, names)
+            for name, shape in card.shapes.items():
+                if name in masked:
+                    tensors[name] = _unmasked(path, file, name, shape)
+                else:
+                    tensors[name] = _tensor(path, file, name, shape).astype(np.float32)
     except FileNotFoundError:
         raise ModelError(
             f"{path} does not exist; the card beside it describes its weights."
@@ -186,16 +186,30 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     return Net(path.stem, card, tensors)
 
 
+def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:
+    """ModelError when the net of `card` does not fit the acoustic model or the front end, where they are given."""
+    if senones is not None and card.senones != senones:
+        raise ModelError(
+            f"{path} scores {card.senones} senones and the acoustic model has {senones}."
+        )
+    if dimension is not None and card.dimension != dimension:
+        raise ModelError(
+            f"{path} takes {card.dimension} features per frame and the front end makes {dimension}."
+        )
+
+
 def read_card(path: Path) -> Card:
     """The card of a net; ModelError when it is missing or says what cannot be."""
     try:
+        if path.stat().st_size > LARGEST_CARD:
+            raise ModelError(f"The card {path} is larger than {LARGEST_CARD >> 20} MiB.")
         card = msgspec.json.decode(path.read_bytes(), type=Card)
     except OSError as error:
         raise ModelError(
             f"The card {path} cannot be read ({error.strerror or error}); a net needs one beside its "
             "weights, with the same name."
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(f"The card {path} does not describe a net: {error}.") from None
     if card.format != FORMAT:
         raise ModelError(f"The card {path} is in the format {card.format!r}; {FORMAT!r} is read.")
@@ -204,13 +218,70 @@ def read_card(path: Path) -> Card:
             f"The card {path} has {len(card.mean)} means and {len(card.scale)} scales; one of each is "
             "needed for every feature of a frame."
         )
-    if not np.isfinite([*card.mean, *card.scale]).all():
-        raise ModelError(f"The card {path} has a mean or scale that is not a finite number.")
+    if not (np.abs([*card.mean, *card.scale]) < LARGEST_STATISTIC).all():
+        raise ModelError(
+            f"The card {path} has a mean or scale beyond ±{LARGEST_STATISTIC:g}, as no feature has."
+        )
     return card
 
 
-def _check_names(path: Path, wanted: Mapping[str, Any], found: set[str]) -> None:
-    missing, foreign = sorted(set(wanted) - found), sorted(found - set(wanted))
+def stored(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors as a file holds them, f16; of weights that are mostly zero mask and rest, where that is smaller."""
+    found: dict[str, Array] = {}
+    for name, values in tensors.items():
+        whole = values.astype(np.float16)
+        ways: list[dict[str, Array]] = [{name: whole}]
+        for rows in (1, BLOCK) if whole.ndim == 2 else ():
+            bits = np.logical_or.reduceat(whole != 0, np.arange(0, len(whole), rows))
+            kept = np.repeat(bits, rows, axis=0)[: len(whole)]
+            ways.append({name + MASK: np.packbits(bits, axis=1), name + KEPT: whole[kept]})
+        sizes = [sum(part.nbytes for part in way.values()) for way in ways]
+        found |= ways[int(np.argmin(sizes))]
+    return found
+
+
+def _tensor(path: Path, file: Any, name: str, shape: tuple[int, ...], *dtypes: str) -> Array:
+    """The tensor of this shape, of one of `dtypes` (default: the floating ones); ModelError."""
+    dtypes = dtypes or ("F16", "F32")
+    part = file.get_slice(name)
+    found = tuple(part.get_shape())
+    if found != shape:
+        raise ModelError(
+            f"{path}: {name} has the shape {list(found)}, its card asks for {list(shape)}."
+        )
+    if part.get_dtype() not in dtypes:
+        raise ModelError(
+            f"{path}: {name} holds {part.get_dtype()} numbers; {' or '.join(dtypes)} are needed."
+        )
+    values: Array = file.get_tensor(name)
+    return values
+
+
+def _unmasked(path: Path, file: Any, name: str, shape: tuple[int, ...]) -> Array:
+    """Weights f32 of which the file holds mask and rest; ModelError."""
+    outputs, width = shape
+    blocks = -(-outputs // BLOCK)
+    rows = BLOCK if file.get_slice(name + MASK).get_shape()[:1] == [blocks] else 1
+    wanted = (-(-outputs // rows), -(-width // 8))
+    bits = np.unpackbits(_tensor(path, file, name + MASK, wanted, "U8"), axis=1).astype(bool)
+    if bits[:, width:].any():
+        raise ModelError(f"{path}: {name}{MASK} has bits set beyond the {width} of a row.")
+    kept = np.repeat(bits[:, :width], rows, axis=0)[:outputs]
+    number = int(np.count_nonzero(kept))
+    found = file.get_slice(name + KEPT).get_shape()
+    if found != [number]:
+        raise ModelError(
+            f"{path}: {name}{KEPT} has the shape {found}, its mask asks for [{number}]."
+        )
+    values = np.zeros(shape, np.float32)
+    values[kept] = _tensor(path, file, name + KEPT, (number,))
+    return values
+
+
+def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], found: set[str]) -> None:
+    whole = set(wanted) - masked
+    parts = {name + part for name in masked for part in (MASK, KEPT)}
+    missing, foreign = sorted((whole | parts) - found), sorted(found - whole - parts)
     if missing:
         raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
     if foreign:

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.device_arithmetic import SIZES, Arithmetic, Placed
 from profiler.spans import Cost, Linear
 
-MAX_FRAMES = 64
-"""Frames of one call: bounds the workspace on the device."""
 LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
 """Scaled features are clamped here; their squares stay finite in the number type."""
 HALF_MOST = 6e4
@@ -35,80 +32,39 @@ PIECE_BYTES_DEVICE = 256 << 20
 """… and a device is to be busy for more than a launch takes."""
 FLOOR = 1e-37
 """Of likelihoods before the logarithm: the least that float32 holds with full precision."""
-NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-"""Number types as the settings call them → as torch does."""
-SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Placed:
-    """Where and in which number type to compute."""
-
-    work: DeviceWork
-    dtype: str
-    threads: int = 1
-
-    @property
-    def where(self) -> str:
-        """The device as torch calls it."""
-        return self.work.device.where
-
-    @property
-    def roof(self) -> str:
-        """What to add to the name of an operation class to mean this device."""
-        return "" if self.where == "cpu" else f"@{self.where}"
-
-    @property
-    def gemm(self) -> str:
-        """The operation class of a product in this number type here."""
-        return f"gemm.torch:{NAMES[self.dtype]}{self.roof}"
-
-    def cost(self, operations: dict[str, Linear], traffic: Linear, working_set: float) -> Cost:
-        """A law whose classes are named without the device; what is written is written once."""
-        named = {(k if k == self.gemm else k + self.roof): law for k, law in operations.items()}
-        device = self.roof.removeprefix("@")
-        return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
-
-
-class Mixtures(Protocol):
-    """One model's scoring on a device."""
-
-    stages: dict[str, tuple[str, ...]]
-    arrays: dict[str, Array]
-    """The parameters, float32: what is uploaded, in the number type of the products unless int64."""
-
-    def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
-    ) -> None:
-        """Give the stages of `x` f32 [n, dim] to the device's compute stream; `out` f32 [n, senones].
-
-        `p`: the parameters there.
-        """
-
-    def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
-
-
-def mixtures_of(model: AcousticModel) -> Mixtures:
+def mixtures_of(model: AcousticModel) -> Arithmetic:
     """The scoring that fits the model: senones with Gaussians of their own, or shared ones."""
     return Owned(model) if model.is_continuous else Tied(model)
 
 
-def fitting(name: str, array: Array, dtype: str) -> Array:
-    """The parameters `name` as they go into the number type.
+class _Mixtures:
+    """What both families share."""
 
-    Gaussians of floored variance have factors of millions, which float16 cannot hold; they match
-    nothing but their own mean, and there are few: in float16 they are left out.
-    """
-    if dtype != "fp16" or name != "gaussians":
+    context = (0, 0)
+    arrays: dict[str, Array]
+
+    def __init__(self, model: AcousticModel) -> None:
+        self.n_senones = model.n_senones
+        self.dim = model.means.shape[1] * model.means.shape[3]
+
+    def fitting(self, name: str, dtype: str) -> Array:
+        """The parameters `name` as they go into the number type.
+
+        Gaussians of floored variance have factors of millions, which float16 cannot hold; they match
+        nothing but their own mean, and there are few: in float16 they are left out.
+        """
+        array = self.arrays[name]
+        if dtype != "fp16" or name != "gaussians":
+            return array
+        array = array.copy()
+        too_large = np.abs(array).max(axis=1) > HALF_MOST
+        array.swapaxes(1, 2)[too_large] = 0.0
+        array[:, -1][too_large] = -HALF_MOST
         return array
-    array = array.copy()
-    too_large = np.abs(array).max(axis=1) > HALF_MOST
-    array.swapaxes(1, 2)[too_large] = 0.0
-    array[:, -1][too_large] = -HALF_MOST
-    return array
 
 
 def _gaussians(model: AcousticModel) -> tuple[Array, Array, Array]:
@@ -139,16 +95,17 @@ def _expand(p: dict[str, Any], x: Any, streams: int, on: Placed) -> Any:
     return expanded.to(p["gaussians"].dtype)
 
 
-class Tied:
+class Tied(_Mixtures):
     """PTM and semi-continuous models: log densities, exponentials, mixtures, one logarithm per senone.
 
     Codebooks are sorted by their number of senones and padded to the widest of a group.
     """
 
     def __init__(self, model: AcousticModel) -> None:
+        super().__init__(model)
         centre, scale, matrix = _gaussians(model)
         books, self._streams, expanded, self._densities = matrix.shape
-        self._books, self._senones = books, model.n_senones
+        self._books, self._senones = books, self.n_senones
         counts = np.bincount(model.senone_codebook, minlength=books)
         order = np.argsort(counts, kind="stable")
         gaussians = matrix[order].transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
@@ -280,10 +237,11 @@ def _groups(widths: Iterable[int]) -> Iterator[tuple[int, int]]:
             first = i
 
 
-class Owned:
+class Owned(_Mixtures):
     """Continuous models: each senone sums its own Gaussians, a piece of the senones at a time."""
 
     def __init__(self, model: AcousticModel) -> None:
+        super().__init__(model)
         centre, scale, matrix = _gaussians(model)
         self._senones, self._streams, expanded, self._densities = matrix.shape
         weights = np.log(np.maximum(model.weights.astype(np.float64), FLOOR))

@@ -1,8 +1,8 @@
 """Scoring on a device: what `placement.*` decides of parameters, features and scores, block by block.
 
-`device_gmm` does the arithmetic. A block goes up, is scored and comes down, each as a span of the device's
-lanes; the host records what giving the work took (`score.launch`) and is charged for its waits. With
-`placement.overlapped` a block is begun while the search works on the one before (`ahead`), in a second set of
+An arithmetic (`device_gmm`, `device_dnn`) does the computing. A block goes up, is scored and comes down, each as a
+span of the device's lanes; the host records what giving the work took (`score.launch`) and is charged for its waits.
+With `placement.overlapped` a block is begun while the search works on the one before (`ahead`), in a second set of
 buffers. Where the search is on the same device, the scores stay there. Where the device's memory does not
 suffice, the processor's own scorer takes over, and says so.
 """
@@ -17,31 +17,18 @@ import numpy as np
 
 from pipelines.device import COMPUTE, COPY, DeviceWork, is_out_of_memory
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import device_gmm
-from pipelines.scoring.device_gmm import MAX_FRAMES, NAMES, Placed
+from pipelines.scoring import device_dnn, device_gmm
+from pipelines.scoring.device_arithmetic import MAX_FRAMES, Arithmetic, Placed
+from pipelines.scoring.device_buffers import MOST_FRAMES, Slot, slot
+from pipelines.scoring.device_parameters import Parameters
+from pipelines.scoring.layered import Prepared
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
-MOST_FRAMES = 256
-"""The most that a block may hold (`block` of the settings); buffers are made for it once."""
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass
-class _Slot:
-    """Buffers of one block: f32 [MOST_FRAMES, dim] and [MOST_FRAMES, senones], here and there.
-
-    `spread`: the scores of all frames, where some were left out and they stay on the device.
-    """
-
-    features: Any
-    features_there: Any
-    scores: Any
-    scores_there: Any
-    spread: Any
 
 
 @dataclass
@@ -51,10 +38,18 @@ class _Begun:
     first_frame: int
     n: int
     chosen: Array
-    slot: _Slot
+    slot: Slot
     ready: Any
     stream: int
     settings: int
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An arithmetic, and what of the settings it follows from."""
+
+    key: Hashable
+    arithmetic: Arithmetic
 
 
 class DeviceScorer:
@@ -65,7 +60,6 @@ class DeviceScorer:
     """
 
     lazy = False
-    context = (0, 0)
 
     def __init__(
         self,
@@ -75,20 +69,20 @@ class DeviceScorer:
         spare: Callable[[], Any],
         keep: bool = False,
     ) -> None:
+        """Raises ModelError where the net that the settings name cannot be used."""
         self.n_senones = model.n_senones
-        self._keep = keep
+        self._model, self._keep = model, keep
         self._notices: list[str] = []
-        self._dim = model.means.shape[1] * model.means.shape[3]
         self._work, self._make_spare = work, spare
         self._spare: Any = None
-        self._mixtures = device_gmm.mixtures_of(model)
+        self._made = self._make(config)
+        self._arithmetic = self._made.arithmetic
+        self.context, self._dim = self._arithmetic.context, self._arithmetic.dim
         self._ids: dict[str, int] = {}
-        self._recorder: Recorder | None = None
         self._settings = 0
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._placement: Any = None
-        self._here: dict[str, Any] = {}
-        self._there: dict[str, Any] = {}
+        self._parameters: Parameters | None = None
         self._last = np.zeros(self.n_senones, np.float32)
         self._begun: _Begun | None = None
         self._turn = self._frame = 0
@@ -99,7 +93,7 @@ class DeviceScorer:
         """Register every stage that it records."""
         self._recorder = recorder
         own: dict[str, tuple[str, ...]] = {LAUNCH: (), COPY_STAGE: ("copied",)}
-        for name, counts in {**self._mixtures.stages, **own}.items():
+        for name, counts in {**self._arithmetic.stages, **own}.items():
             self._ids[name] = recorder.stage(name, "scoring", counts)
         if self._spare is not None:
             self._spare.stages(recorder)
@@ -107,7 +101,7 @@ class DeviceScorer:
     def warm_up(self) -> None:
         """Score a few frames unrecorded: libraries are loaded, and memory is taken."""
         with self._work.timer.silent():
-            self.score(np.zeros((3, self._dim), np.float32), 0, NullLane())
+            self.score(np.zeros((3 + self._beyond, self._dim), np.float32), 0, NullLane())
         self.reset()
 
     def reset(self) -> None:
@@ -118,30 +112,46 @@ class DeviceScorer:
             self._spare.reset()
 
     def needs(self, config: Any) -> Hashable:
-        """Nothing that takes long."""
-        return None
+        """Another net, or one made smaller in another way, where the settings ask for it."""
+        if self._spare is not None:
+            needed: Hashable = self._spare.needs(_on_the_processor(config))
+            return needed
+        key = _key(config)
+        return None if key == self._made.key else key
 
     def make_ready(
         self, config: Any, progress: Callable[..., None], cancelled: Callable[[], bool]
     ) -> Any:
-        """Nothing to make."""
-        return None
+        """Make it, on any thread."""
+        if self._spare is not None:
+            return self._spare.make_ready(_on_the_processor(config), progress, cancelled)
+        return self._made if self.needs(config) is None else self._make(config)
 
     def configure(self, config: Any, prepared: Any = None) -> None:
         """Take over the settings from the next block on; a block begun under others is done again."""
         self._config = config
         if self._spare is not None:
-            self._spare.configure(_on_the_processor(config))
+            # What was made for the device before its memory was full is of no use here.
+            ours = prepared if isinstance(prepared, Prepared) else None
+            self._spare.configure(_on_the_processor(config), ours)
+            self.context = self._spare.context
             return
         self._settings += 1
         self._skip, self._block = config.frames.skip, min(config.block, MAX_FRAMES)
         before, self._placement = self._placement, config.placement
         self._on = Placed(self._work, config.placement.dtype, config.threads)
+        if self.needs(config) is not None:
+            self._made = prepared if isinstance(prepared, _Made) else self._make(config)
+        arithmetic, dtype, pinned = self._made.arithmetic, config.placement.dtype, self._pinned
         try:
-            if before is None or before.dtype != config.placement.dtype:
-                self._place_parameters(config.placement.dtype)
-            if before is None or before.pinned != config.placement.pinned:
-                self._make_slots(config.placement.pinned)
+            if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
+                self._make_slots(arithmetic)
+            if before is None or (arithmetic, dtype, pinned) != (
+                self._arithmetic,
+                before.dtype,
+                before.pinned,
+            ):
+                self._place(arithmetic)
         except RuntimeError as problem:
             self._fall_back(problem)
 
@@ -149,22 +159,23 @@ class DeviceScorer:
         """This block comes next: begin with it, if that is wanted, while the search goes on."""
         if self._spare is None and self._placement.overlapped and self._begun is None:
             try:
-                self._begun = self._begin(block, first_frame, lane)
+                self._begun = self._begin(block, first_frame)
             except RuntimeError as problem:
                 self._fall_back(problem)
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
-        """Scores f32 [frames, senones] of `block` f32 [frames, dim]; valid until the next call.
+        """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call.
 
         An array, or where scores are kept a tensor on the device, filled by the time its stream gets there.
         """
-        if block.ndim != 2 or block.shape[1] != self._dim or len(block) > MOST_FRAMES:
+        most = MOST_FRAMES + self._beyond
+        if block.ndim != 2 or block.shape[1] != self._dim or len(block) > most:
             raise ValueError(
-                f"features of shape {block.shape}, expected [at most {MOST_FRAMES}, {self._dim}]"
+                f"features of shape {block.shape}, expected [at most {most}, {self._dim}]"
             )
         if self._spare is None:
             try:
-                return self._score(block, first_frame, lane)
+                return self._score(block, first_frame)
             except RuntimeError as problem:
                 self._fall_back(problem)
         assert self._spare is not None
@@ -194,64 +205,91 @@ class DeviceScorer:
             LAUNCH: Cost(unmodelled=LAUNCHES),
             COPY_STAGE: self._on.cost({}, row, 8.0 * self.n_senones * self._block),
         }
-        return self._mixtures.costs(frames, self._on) | own | self._work.costs()
+        return self._arithmetic.costs(frames, self._on) | own | self._work.costs()
 
-    def _score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
+    def _make(self, config: Any) -> _Made:
+        if config.model == "dnn":
+            features = self._model.means.shape[1] * self._model.means.shape[3]
+            return _Made(_key(config), device_dnn.layers_of(config, self.n_senones, features))
+        return _Made(_key(config), device_gmm.mixtures_of(self._model))
+
+    def _score(self, block: Array, first_frame: int) -> Any:
         begun, self._begun = self._begun, None
+        n = max(0, len(block) - self._beyond)
         as_asked = begun is not None and (begun.first_frame, begun.n, begun.settings) == (
             first_frame,
-            len(block),
+            n,
             self._settings,
         )
         if begun is not None and not as_asked:
             # Asked for under other settings, or another block than was announced.
             self._work.wait_for(begun.ready, begun.stream)
         if begun is None or not as_asked:
-            begun = self._begin(block, first_frame, lane)
+            begun = self._begin(block, first_frame)
         if not self._keep:
             self._work.wait_for(begun.ready, begun.stream)
-        with self._work.launching(self._ids[LAUNCH], first_frame, len(block)):
+        with self._work.launching(self._ids[LAUNCH], first_frame, n):
             scores = self._kept(begun) if self._keep else self._spread(begun)
-        self._work.end_block(first_frame, len(block))
-        self._frame += len(block)
+        self._work.end_block(first_frame, n)
+        self._frame += n
         return scores
 
-    def _begin(self, block: Array, first_frame: int, lane: Lane | NullLane) -> _Begun:
+    def _begin(self, block: Array, first_frame: int) -> _Begun:
         """Give a block to the device, and wait for it only where the placement says so."""
-        n, work, placement = len(block), self._work, self._placement
+        work, placement = self._work, self._placement
+        assert self._parameters is not None
+        n = max(0, len(block) - self._beyond)
         last = COMPUTE if self._keep else COPY
-        at = self._frame + np.arange(n)
-        chosen = at % self._skip == 0
-        slot = self._slots[self._turn]
+        chosen = (self._frame + np.arange(n)) % self._skip == 0
+        buffers = self._slots[self._turn]
         self._turn = 1 - self._turn
-        rows = np.ascontiguousarray(block[chosen], np.float32)
+        rows, apart = self._rows(block, chosen)
+        here = buffers.features.numpy()
+        scored, sent = int(chosen.sum()), 0
         step = 1 if placement.transfer == "frame" else MAX_FRAMES
         with work.launching(self._ids[LAUNCH], first_frame, n):
             if placement.weights == "each-block":
-                # Not before the block in flight has done with the present ones.
-                work.then(COMPUTE, COPY)
-                self._upload(first_frame, n)
-            for begin in range(0, len(rows), step):
-                end = min(begin + step, len(rows))
+                self._parameters.upload(first_frame, n)
+            for begin in range(0, scored, step):
+                end = min(begin + step, scored)
                 part = slice(begin, end)
-                slot.features.numpy()[part] = rows[part]
-                work.upload(slot.features_there[part], slot.features[part], first_frame, n)
+                # The first piece brings its context; of the others only what is new.
+                new = slice(sent, (end - 1) * apart + 1 + self._beyond)
+                here[new] = rows[new]
+                work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
+                sent = new.stop
                 work.then(COPY, COMPUTE)
-                self._mixtures.score(
-                    self._there,
-                    slot.features_there[part],
-                    slot.scores_there[part],
+                self._arithmetic.score(
+                    self._parameters.there,
+                    self._windows(buffers.features_there, part, apart),
+                    buffers.scores_there[part],
                     self._ids,
                     first_frame,
                     self._on,
                 )
                 if not self._keep:
                     work.then(COMPUTE, COPY)
-                    work.download(slot.scores[part], slot.scores_there[part], first_frame, n)
+                    work.download(buffers.scores[part], buffers.scores_there[part], first_frame, n)
                 if step == 1 and not placement.overlapped:
                     work.wait_for(work.mark(last), last)
             ready = work.mark(last)
-        return _Begun(first_frame, n, chosen, slot, ready, last, self._settings)
+        return _Begun(first_frame, n, chosen, buffers, ready, last, self._settings)
+
+    def _rows(self, block: Array, chosen: Array) -> tuple[Array, int]:
+        """What must go up for the chosen frames, and how many rows lie from one of them to the next.
+
+        Without context these frames alone; with it all rows from the first one's context to the last one's.
+        """
+        if not self._beyond:
+            return block[chosen], 1
+        first = int(np.argmax(chosen)) if chosen.any() else 0
+        return block[first:], self._skip
+
+    def _windows(self, features: Any, part: slice, apart: int) -> Any:
+        """Each frame of `part` with its context side by side, f32 [n, (1 + context) · dim]: rows that overlap."""
+        wide = (1 + self._beyond) * self._dim
+        begin = features.storage_offset() + part.start * apart * self._dim
+        return features.as_strided((part.stop - part.start, wide), (apart * self._dim, 1), begin)
 
     def _spread(self, begun: _Begun) -> Array:
         """Scores of all frames: those that were left out repeat the last one scored."""
@@ -269,14 +307,14 @@ class DeviceScorer:
         """The same on the device."""
         import torch
 
-        slot, n, first, skip = begun.slot, begun.n, self._frame, self._skip
+        buffers, n, first, skip = begun.slot, begun.n, self._frame, self._skip
         scored = int(begun.chosen.sum())
-        found = slot.scores_there[:n] if scored == n else slot.spread[:n]
+        found = buffers.scores_there[:n] if scored == n else buffers.spread[:n]
 
         def spread() -> None:
             if scored < n:
                 at = torch.arange(first, first + n, device=self._on.where)
-                rows = torch.cat([self._last_there, slot.scores_there[:scored]])
+                rows = torch.cat([self._last_there, buffers.scores_there[:scored]])
                 torch.index_select(rows, 0, (at % skip == 0).cumsum(0), out=found)
             if n:
                 self._last_there.copy_(found[n - 1 :])
@@ -285,53 +323,31 @@ class DeviceScorer:
         self._work.work(stage, spread, begun.first_frame, n, (n - scored, 0, 0))
         return found
 
-    def _place_parameters(self, dtype: str) -> None:
-        """Make the parameters in the products' number type here, and room for them there."""
-        import torch
-
-        self._drop()
-        number = getattr(torch, NAMES[dtype])
-        self._here, self._there = {}, {}
-        for name, array in self._mixtures.arrays.items():
-            exact = array.dtype == np.int64
-            kept = torch.int64 if exact else torch.float32 if array.ndim == 1 else number
-            here = self._work.device.host_tensor(array.shape, kept, pinned=self._pinned)
-            fitting = device_gmm.fitting(name, array, dtype)
-            here.copy_(torch.from_numpy(np.ascontiguousarray(fitting)))
-            self._here[name] = here
-            self._there[name] = torch.empty(array.shape, dtype=kept, device=self._on.where)
-        self._upload(0, 0)
-        self._work.then(COPY, COMPUTE)
-        self._work.wait_for(self._work.mark(COPY), COPY)
-
     @property
     def _pinned(self) -> bool:
         pinned: bool = self._placement.pinned
         return pinned
 
-    def _upload(self, first_frame: int, frames: int) -> None:
-        for name, here in self._here.items():
-            self._work.upload(self._there[name], here, first_frame, frames)
+    @property
+    def _beyond(self) -> int:
+        return sum(self.context)
 
-    def _make_slots(self, pinned: bool) -> None:
+    def _place(self, arithmetic: Arithmetic) -> None:
+        """Let the device compute `arithmetic`."""
+        self._drop()
+        self._arithmetic, self.context = arithmetic, arithmetic.context
+        self._parameters = None  # there may not be room for both
+        self._parameters = Parameters(arithmetic, self._on, self._pinned)
+        self.stages(self._recorder)
+
+    def _make_slots(self, arithmetic: Arithmetic) -> None:
         import torch
 
         self._drop()
         device = self._work.device
-
-        def here(width: int) -> Any:
-            return device.host_tensor((MOST_FRAMES, width), torch.float32, pinned=pinned)
-
-        def there(width: int) -> Any:
-            return torch.empty((MOST_FRAMES, width), dtype=torch.float32, device=device.where)
-
-        wide = self.n_senones
-        spread = there(wide) if self._keep else None
-        self._slots = [
-            _Slot(here(self._dim), there(self._dim), here(wide), there(wide), spread)
-            for _ in range(2)
-        ]
-        self._last_there = torch.zeros((1, wide), device=device.where)
+        self._slots = [slot(device, arithmetic, self._pinned, self._keep) for _ in range(2)]
+        self._last_there = torch.empty((1, self.n_senones), device=device.where)
+        device.run(COMPUTE, self._last_there.zero_)
 
     def _drop(self) -> None:
         """Let go of a block that was begun and is not wanted any more."""
@@ -344,17 +360,22 @@ class DeviceScorer:
         if not is_out_of_memory(problem):
             raise problem
         self._begun = None
-        self._slots, self._here, self._there = [], {}, {}
+        self._slots, self._parameters = [], None
         self._spare = self._make_spare()
         self._spare.configure(_on_the_processor(self._config))
-        if self._recorder is not None:
-            self._spare.stages(self._recorder)
+        self.context = self._spare.context
+        self._spare.stages(self._recorder)
         self._spare.warm_up()
         self._spare.reset()
         name = self._work.device.name
         self._notices.append(
             f"Scoring goes on on the processor: {name} has too little memory ({_first_line(problem)})."
         )
+
+
+def _key(config: Any) -> Hashable:
+    """What of the settings decides which parameters there are."""
+    return device_dnn.key(config) if config.model == "dnn" else None
 
 
 def _on_the_processor(config: Any) -> Any:

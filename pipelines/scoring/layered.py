@@ -227,15 +227,19 @@ class LayeredScorer(ABC):
         row = scores[t]
         if self._rule is not None:
             row[:] = scores[t - 1] if t else self._last
-        if state.scored[t]:
-            known[:] = False
-        else:
+        last = t == len(state.scored) - 1
+        # Of a block without copies only its last frame may be repeated, if skipping is switched on after it.
+        noted = last or self._rule is not None
+        if not state.scored[t]:
             wanted = wanted[~known[wanted]]
             meter.done(COPY_STAGE, 1)
+        elif noted:
+            known[:] = False
         if len(wanted):
-            known[wanted] = True
+            if noted:
+                known[wanted] = True
             self._layer.frame(t, wanted, scores, meter)
-        if t == len(state.scored) - 1:
+        if last:
             self._last[:] = row
         self._frame += 1
         return row

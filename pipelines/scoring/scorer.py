@@ -195,5 +195,5 @@ def build_scorer(
         spare = partial(build_scorer, config, model, progress, cancelled)
         return DeviceScorer(config, model, work, spare, keep)
     if config.model == "dnn":
-        return DnnScorer(config, model)
+        return DnnScorer(config, model, progress, cancelled)
     return GmmScorer(config, model, progress, cancelled)

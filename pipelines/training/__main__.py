@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipelines.config import parse_assignment
 from pipelines.models import sphinx
 from pipelines.training import data, recipes
 from pipelines.training.speech import SENTENCES, CorpusError
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--human-passes", type=int, default=defaults.human_passes, help="of each recording"
     )
+    made.add_argument("--shards", type=int, help="make no more than so many, the first ones")
     made.add_argument(
         "--labels",
         action="store_true",
@@ -84,11 +86,18 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("name", help="of a recipe")
     made.add_argument("--to", type=Path, help="folder (default: where the program looks)")
     made = verb("evaluate", evaluate)
-    made.add_argument("name", help="of an exported net, or the path of one")
+    made.add_argument("names", nargs="+", help="of exported nets, or their paths")
     made.add_argument("--audio", nargs="+", required=True)
     made.add_argument("--transcripts")
     made.add_argument(
-        "--note", metavar="NAME", help="write the result into the net's card, as NAME"
+        "--set",
+        nargs="+",
+        default=(),
+        metavar="KEY=VALUE",
+        help="settings to decode with the nets by, such as frames.skip=2",
+    )
+    made.add_argument(
+        "--note", metavar="NAME", help="write the result into the cards of the nets, as NAME"
     )
     verb("recipes", show)
     return parser
@@ -104,7 +113,7 @@ def prepare(given: argparse.Namespace) -> None:
     )
     folder = cache_dir("training", f"data-{recipe.digest}")
     model = sphinx.load(sphinx.default_directory())
-    data.prepare(recipe, folder, model.feat_params, _Shown())
+    data.prepare(recipe, folder, model.feat_params, _Shown(), given.shards)
     if given.labels:
         from pipelines.training import labels
 
@@ -139,16 +148,20 @@ def export(given: argparse.Namespace) -> None:
 
 
 def evaluate(given: argparse.Namespace) -> None:
-    """Decode with a net and with the mixtures that taught it, and print the word errors of both."""
-    from pipelines.training.evaluate import note, word_errors
+    """Decode with nets and with the mixtures that taught them, and print the word errors of each."""
+    from pipelines.training.evaluate import MIXTURES, note, word_errors
 
-    counts = word_errors(given.name, given.audio, given.transcripts, _Shown())
+    settings = dict(parse_assignment(text) for text in given.set)
+    counts = word_errors(
+        [MIXTURES, *given.names], given.audio, given.transcripts, _Shown(), settings
+    )
     for name, count in counts.items():
         sys.stdout.write(
             f"{name}: {count.errors} errors in {count.reference_words} words ({count.rate:.3f})\n"
         )
     if given.note:
-        note(given.name, given.note, counts)
+        for name in given.names:
+            note(name, given.note, counts)
 
 
 def show(_: argparse.Namespace) -> None:
@@ -158,7 +171,8 @@ def show(_: argparse.Namespace) -> None:
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
         last: dict[str, Any] = json.loads(lines[-1]) if lines else {}
         state = (
-            f"{last['frames']} frames, divergence on held-out frames {last['held_out']:.4f}"
+            f"{last['frames']} frames in {last['seconds'] / 3600:.2f} h, "
+            f"divergence on held-out frames {last['held_out']:.4f}"
             if last
             else "not begun"
         )

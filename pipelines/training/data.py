@@ -153,9 +153,16 @@ def joined(parts: Sequence[Frames]) -> Frames:
 
 
 def prepare(
-    recipe: DataRecipe, folder: Path, feat_params: dict[str, str], progress: Progress
+    recipe: DataRecipe,
+    folder: Path,
+    feat_params: dict[str, str],
+    progress: Progress,
+    shards: int | None = None,
 ) -> None:
-    """Make the shards of `recipe` in `folder`; those already there are kept, so it may be interrupted."""
+    """Make the shards of `recipe`, or the first `shards`, in `folder`.
+
+    Those already there are kept, so it may be interrupted.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     trained, held_out = plan(recipe)
     (folder / RECIPE).write_text(json.dumps(recipe.described, indent=1) + "\n", encoding="utf-8")
@@ -165,7 +172,7 @@ def prepare(
     if not path.exists():
         progress("held-out utterances", None)
         _write(joined([maker.frames(source, Change(), quiet) for source in held_out]), path)
-    for first in range(0, len(trained), SHARD_UTTERANCES):
+    for first in range(0, len(trained), SHARD_UTTERANCES)[:shards]:
         path = folder / f"shard-{first // SHARD_UTTERANCES:04d}.safetensors"
         if path.exists():
             continue

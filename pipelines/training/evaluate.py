@@ -1,4 +1,4 @@
-"""Word errors of a net beside those of the mixtures that taught it, through the whole recogniser."""
+"""Word errors of nets beside those of the mixtures that taught them, through the whole recogniser."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import msgspec
 
 from pipelines import playlist, wer
 from pipelines.config import Config, assign
+from pipelines.config.options import Value
 from pipelines.control import Control
 from pipelines.decode import Decoder
 from pipelines.models import nets
+from pipelines.playlist import Item
 from pipelines.recogniser import build
 from pipelines.training.data import Progress
 from pipelines.training.export import write_card
@@ -18,31 +20,49 @@ from pipelines.unrecorded import Unrecorded
 from pipelines.wer import Count
 from profiler.spans import NullLane, Recorder
 
+MIXTURES = "mixtures"
+
 
 def word_errors(
-    net: str, audio: Sequence[str], transcripts: str | None, progress: Progress
+    names: Sequence[str],
+    audio: Sequence[str],
+    transcripts: str | None,
+    progress: Progress,
+    settings: Mapping[str, Value] | None = None,
 ) -> dict[str, Count]:
-    """Errors by "mixtures" and by the name of the net; BadInput (one sentence) for what cannot be decoded."""
+    """Errors of each of `names`, nets or MIXTURES; BadInput (one sentence) for what cannot be decoded.
+
+    `settings`: of the nets; the mixtures are scored as ever.
+    """
     items = [item for item in playlist.build(audio, transcripts) if item.reference]
-    base = Config()
-    configs = {"mixtures": base, net: assign(base, {"model": "dnn", "dnn.net": net})}
     found = {}
-    for name, config in configs.items():
-        recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
-        decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
-        pairs = []
-        for i, item in enumerate(items):
-            progress(name, i / len(items))
-            (done,) = decoder.run([item]).utterances[-1:]
-            pairs.append((item.reference or "", done.hypothesis))
-        found[name] = wer.total(pairs)
+    for name in names:
+        config = Config()
+        if name != MIXTURES:
+            config = assign(config, {"model": "dnn", "dnn.net": name, **(settings or {})})
+        found[name] = _decoded(config, items, name, progress)
     return found
 
 
+def _decoded(config: Config, items: Sequence[Item], name: str, progress: Progress) -> Count:
+    recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
+    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    pairs = []
+    for i, item in enumerate(items):
+        progress(name, i / len(items))
+        (done,) = decoder.run([item]).utterances[-1:]
+        pairs.append((item.reference or "", done.hypothesis))
+    return wer.total(pairs)
+
+
 def note(net: str, name: str, counts: Mapping[str, Count]) -> None:
-    """Write the word errors into the card of `net`, beside those that it has, as `name`."""
+    """Write the word errors of `net` and of the mixtures into its card, beside those that it has, as `name`."""
     path = nets.find(net).with_suffix(".json")
     card = nets.read_card(path)
-    found = {who: [count.errors, count.reference_words] for who, count in counts.items()}
+    found = {
+        who: [counts[who].errors, counts[who].reference_words]
+        for who in (MIXTURES, net)
+        if who in counts
+    }
     errors = card.about.get("word_errors", {}) | {name: found}
     write_card(msgspec.structs.replace(card, about=card.about | {"word_errors": errors}), path)

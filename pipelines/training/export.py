@@ -1,4 +1,4 @@
-"""From a checkpoint to the two files that the program reads: weights in fp16, and the card that explains them."""
+"""From a checkpoint to what the program reads: weights in fp16, and the card that explains them; and the log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import time
 from pathlib import Path
 
 import msgspec
-import numpy as np
 from safetensors.numpy import save_file
 
 import assets
-from pipelines.models.nets import Card
+from pipelines.models.nets import Card, stored
 from pipelines.training import checkpoint
 from pipelines.training.recipes import NetRecipe, as_dict
 from pipelines.training.train import CARD
@@ -24,31 +23,37 @@ class ExportError(BadInput):
 
 
 def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
-    """Write NAME.safetensors and NAME.json into `folder` (default: the program's own); returns the first."""
+    """Write NAME.safetensors, NAME.json and NAME.log.jsonl, how training went, into `folder`; returns the first.
+
+    `folder` is by default where the program looks.
+    """
     trained = cache_dir("training", recipe.name)
     try:
         card = msgspec.json.decode((trained / CARD).read_bytes(), type=Card)
-        log = (trained / "log.jsonl").read_text(encoding="utf-8").splitlines()
+        log = (trained / "log.jsonl").read_text(encoding="utf-8")
     except OSError:
         raise ExportError(f"There is no training of {recipe.name} in {trained} yet.") from None
     place, tensors = checkpoint.read(trained / "checkpoint.safetensors", list(card.shapes))
-    last = json.loads(log[-1]) if log else {}
+    last = json.loads(log.splitlines()[-1]) if log else {}
     about = card.about | {
         "recipe": as_dict(recipe),
         "command": f"python -m pipelines.training train {recipe.name}",
         "date": time.strftime("%Y-%m-%d"),
         "parameters": card.n_parameters,
         "frames": place.frames,
+        "shards": place.shards,
         "hours": round(place.seconds / 3600, 2),
+        "frames_per_s": round(place.frames / place.seconds),
         "divergence_held_out": last.get("held_out"),
         "same_best_held_out": last.get("same_best"),
     }
     folder = folder or assets.path("nets")
     folder.mkdir(parents=True, exist_ok=True)
     weights = folder / f"{recipe.name}.safetensors"
-    save_file({name: value.astype(np.float16) for name, value in tensors.items()}, weights)
+    save_file(stored(tensors), weights)
     weights.chmod(0o644)  # the library makes files that nobody else may read
     write_card(msgspec.structs.replace(card, about=about), weights.with_suffix(".json"))
+    weights.with_suffix(".log.jsonl").write_text(log, encoding="utf-8")
     return weights
 
 

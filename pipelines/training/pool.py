@@ -50,6 +50,8 @@ class Pool:
         return source[where].astype(np.float32)
 
 
-def order(frames: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The order in which an epoch takes the frames."""
-    return np.random.default_rng([seed, epoch]).permutation(frames)
+def order(frames: int, seed: int, epoch: int, run: int = 1) -> NDArray[np.int64]:
+    """The order in which an epoch takes the frames, `run` that follow each other at a time."""
+    starts = np.random.default_rng([seed, epoch]).permutation(-(-frames // run)) * run
+    taken = (starts[:, None] + np.arange(run)).ravel()
+    return taken[taken < frames]

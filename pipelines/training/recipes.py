@@ -36,9 +36,11 @@ class NetRecipe:
     start: str = ""
     """The exported net that it begins from, with its shape; then `widths`, `bottleneck` and context say nothing."""
     low_rank: float = 0.0
-    """Of the start: factor its layers to this share of their weights (`shrink`); 0: leave them."""
+    """Of the start: factor it to this share of its weights (`shrink`); 0: leave it."""
     kept: float = 0.0
     """Of the start: keep this share of the weights, the others stay zero; 0: keep all."""
+    kept_blocks: float = 0.0
+    """Likewise of blocks of weights."""
     temperature: float = 10 / 3
     """Scores are divided by it before the softmax (Hinton 2015), so that the pupil learns the order of the
     unlikely senones too, which the search compares. After 0.28 million frames a net of 3 × 512 made 0.421 word
@@ -54,37 +56,33 @@ class NetRecipe:
 
 
 BASE = NetRecipe("base", "4 × 512")
-SMALL = NetRecipe("small", "3 × 256, taught by large", (256, 256, 256), 128)
+SMALL = NetRecipe("small", "3 × 256, taught by large", (256, 256, 256), 128, frames=2_000_000)
 
-LOW_RANK = replace(
-    BASE,
-    name="low-rank",
-    title="base with its hidden layers at 30 % of their size",
-    start="base",
-    low_rank=0.3,
-    frames=1_500_000,
-    rate=3e-4,
-)
+TUNED = replace(BASE, start="base", frames=1_000_000, rate=5e-4)
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
         replace(
-            BASE, name="large", title="6 × 1024", widths=(1024,) * 6, frames=8_000_000, rate=6e-4
+            BASE,
+            name="large",
+            title="6 × 1024",
+            widths=(1024,) * 6,
+            frames=2_000_000,
+            batch=1024,
+            rate=1e-3,
         ),
         BASE,
         replace(SMALL, teacher="large"),
         replace(SMALL, name="small-hard", title="3 × 256, taught by hard labels", hard=True),
-        LOW_RANK,
+        replace(TUNED, name="low-rank", title="base at 30 % of its size", low_rank=0.3),
+        replace(TUNED, name="sparse", title="base with 30 % of its weights", kept=0.3),
+        replace(TUNED, name="sparse-blocks", title="base with 30 % of its blocks", kept_blocks=0.3),
         replace(
-            LOW_RANK, name="sparse", title="base with 30 % of its weights", low_rank=0.0, kept=0.3
-        ),
-        replace(
-            LOW_RANK,
+            TUNED,
             name="multi-frame",
             title="small, answering for four frames",
             start="small",
-            low_rank=0.0,
             heads=4,
         ),
     )

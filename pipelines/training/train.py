@@ -1,15 +1,17 @@
 """The training loop: soft targets from a teacher, Adam, checkpoints to go on from.
 
 Minimises the cross-entropy of softmax(teacher / T) and softmax(net / T), T the recipe's temperature
-(Hinton 2015; for acoustic nets Li et al. 2014). The same recipe, data and number of threads give the same
-net, bit for bit, in one go or in many.
+(Hinton 2015; for acoustic nets Li et al. 2014). The teacher answers for the next batch while this one is learnt,
+in a thread of its own. The same recipe, data and number of threads give the same net, bit for bit, in one go
+or in many.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,11 +20,12 @@ import msgspec
 import numpy as np
 import torch
 
-from pipelines.models import nets, sphinx
+from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import FORMAT, Card, Layer, Net
-from pipelines.training import checkpoint, data, labels, shrink
+from pipelines.training import checkpoint, data, labels
 from pipelines.training.checkpoint import Place
 from pipelines.training.data import HELD_OUT, Progress
+from pipelines.training.loss import divergence
 from pipelines.training.module import FeedForward
 from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import GMM, NetRecipe, as_dict
@@ -34,6 +37,8 @@ CHECKPOINT_S = 120.0
 REPORT_FRAMES = 100_000
 HELD_OUT_FRAMES = 8_192  # a random choice; more moves the figures by less than a percent
 VALIDATION_BATCH = 1_024
+RUN = 4
+"""Frames that follow each other in a batch of a multi-frame net, so that the teacher answers for 7 and not for 16."""
 CARD = "card.json"
 
 
@@ -55,6 +60,15 @@ class Report:
     frames_per_s: float
     shards: int
     """Of the data, that the epoch goes over."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A batch: what the net hears, f32 [n, frames of context, 39]; and for each head what it ought to say, the
+    teacher's scores f32 [n, senones] or labels i64 [n]."""
+
+    heard: torch.Tensor
+    wanted: list[torch.Tensor]
 
 
 def card_for(recipe: NetRecipe, frames: Pool, senones: int) -> Card:
@@ -109,6 +123,8 @@ def started(net: Net, recipe: NetRecipe) -> Net:
         net = shrink.low_rank(net, recipe.low_rank)
     if recipe.kept:
         net = shrink.sparse(net, recipe.kept)
+    if recipe.kept_blocks:
+        net = shrink.blocks(net, recipe.kept_blocks)
     return shrink.with_heads(net, recipe.heads) if recipe.heads > 1 else net
 
 
@@ -141,11 +157,13 @@ class Trainer:
         self._masks = [
             (parameter, parameter != 0)
             for name, parameter in self.module.named_parameters()
-            if recipe.kept and name.endswith(".weight")
+            if (recipe.kept or recipe.kept_blocks) and name.endswith(".weight")
         ]
         held_out = Pool.of([shards / f"{HELD_OUT}.safetensors"])
         chosen = order(len(held_out), 0, 0)[:HELD_OUT_FRAMES]
         self._held_out = held_out, np.sort(chosen)
+        # Asked once and now: later the teacher is busy with the next batch.
+        self._expected = teacher.scores(*self._held_out)
 
     @property
     def finished(self) -> bool:
@@ -170,14 +188,17 @@ class Trainer:
                 f"{max(place.shards, 1)} are needed; `prepare` makes them."
             )
         pool = Pool.of(ready[: place.shards])
-        taken = order(len(pool), self.recipe.seed, place.epoch)
+        run = RUN if self.recipe.heads > 1 else 1
+        taken = order(len(pool), self.recipe.seed, place.epoch, run)
         if self.recipe.hard:
             self._take_labels(ready[: place.shards])
         losses: list[float] = []
         last, saved = time.monotonic(), time.monotonic()
         reported, self._reported_s = place.frames, place.seconds
-        while place.at + batch <= len(pool) and not self.finished and not stopping():
-            losses.append(self._step(pool, taken[place.at : place.at + batch]))
+        for lesson in self._lessons(pool, taken):
+            if self.finished or stopping():
+                break
+            losses.append(self._step(lesson))
             place.at += batch
             now = time.monotonic()
             place.seconds, last = place.seconds + now - last, now
@@ -185,7 +206,7 @@ class Trainer:
                 f"{self.recipe.name}: epoch {place.epoch}, divergence {losses[-1]:.3f}",
                 place.frames / self.recipe.frames,
             )
-            if place.frames - reported >= REPORT_FRAMES:
+            if place.frames - reported >= REPORT_FRAMES or self.finished:
                 self._report(losses, place.frames - reported, log, progress)
                 losses, reported, last = [], place.frames, time.monotonic()
             if now - saved > CHECKPOINT_S:
@@ -194,30 +215,52 @@ class Trainer:
         if place.at + batch > len(pool):
             place.epoch, place.at = place.epoch + 1, 0
 
-    def _step(self, pool: Pool, at: np.ndarray[Any, Any]) -> float:
+    def _lessons(self, pool: Pool, taken: np.ndarray[Any, Any]) -> Iterator[Lesson]:
+        """The batches of the epoch from where it stands, each made while the one before is learnt."""
+        batch = self.recipe.batch
+        with ThreadPoolExecutor(1) as ahead:
+            firsts = range(self.place.at, len(pool) - batch + 1, batch)
+            waiting = None
+            for first in firsts:
+                made = ahead.submit(self._lesson, pool, taken[first : first + batch])
+                if waiting is not None:
+                    yield waiting.result()
+                waiting = made
+            if waiting is not None:
+                yield waiting.result()
+
+    def _lesson(self, pool: Pool, at: np.ndarray[Any, Any]) -> Lesson:
+        asked = np.stack([pool.later(at, head) for head in range(self.recipe.heads)])
+        if self.recipe.hard:
+            wanted = torch.from_numpy(self._labels[asked].astype(np.int64))
+            return Lesson(self._heard(pool, at), list(wanted))
+        once, where = np.unique(asked, return_inverse=True)
+        scores = self._teacher.scores(pool, once)
+        rows = torch.from_numpy(where.reshape(asked.shape)).to(scores.device)
+        return Lesson(self._heard(pool, at), [scores[row] for row in rows])
+
+    def _step(self, lesson: Lesson) -> float:
         recipe, place = self.recipe, self.place
         for group in self._adam.param_groups:
             group["lr"] = recipe.rate * self._rate()
-        answers = self.module.answers(self._heard(pool, at))
+        answers = self.module.answers(lesson.heard)
         total = torch.zeros(())
-        for head, answer in enumerate(answers):
-            asked = pool.later(at, head)
+        for answer, wanted in zip(answers, lesson.wanted, strict=True):
+            there = wanted.to(answer.device)
             if recipe.hard:
-                wanted = torch.from_numpy(self._labels[asked].astype(np.int64)).to(answer.device)
                 total = total + torch.nn.functional.cross_entropy(
-                    answer + self._log_prior, wanted, ignore_index=labels.UNLABELLED
+                    answer + self._log_prior, there, ignore_index=labels.UNLABELLED
                 )
             else:
-                scores = self._teacher.scores(pool, asked).to(answer.device)
                 # Times T the gradient for the logits is of the same size at every temperature.
-                part = divergence(answer, scores, recipe.temperature)
+                part = divergence(answer, there, recipe.temperature)
                 total = total + part * recipe.temperature
         total.backward()
         self._adam.step()
         for parameter, mask in self._masks:
             parameter.data.mul_(mask)
         self._adam.zero_grad(set_to_none=True)
-        place.step, place.frames = place.step + 1, place.frames + len(at)
+        place.step, place.frames = place.step + 1, place.frames + len(lesson.heard)
         return float(total.detach()) / len(answers) / (1 if recipe.hard else recipe.temperature)
 
     def _take_labels(self, shards: Sequence[Path]) -> None:
@@ -271,7 +314,7 @@ class Trainer:
         for first in range(0, len(chosen), VALIDATION_BATCH):
             at = chosen[first : first + VALIDATION_BATCH]
             answer = self.module.answers(self._heard(pool, at))[0]
-            scores = self._teacher.scores(pool, at).to(answer.device)
+            scores = self._expected[first : first + len(at)].to(answer.device)
             total += float(divergence(answer, scores, self.recipe.temperature)) * len(at)
             same += int((answer.argmax(1) == scores.argmax(1)).sum())
         return total / len(chosen), same / len(chosen)
@@ -279,10 +322,3 @@ class Trainer:
     def _save(self) -> None:
         if self.place.step:
             checkpoint.save(self._checkpoint, self.module, self._adam, self.place)
-
-
-def divergence(logits: torch.Tensor, scores: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Mean Kullback-Leibler divergence of softmax(logits / T) from softmax(scores / T), nats; both [n, senones]."""
-    wanted = torch.log_softmax(scores / temperature, 1)
-    said = torch.log_softmax(logits / temperature, 1)
-    return torch.nn.functional.kl_div(said, wanted, reduction="batchmean", log_target=True)

@@ -1,6 +1,6 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-python frame_worker.py [error] [refuse] [noise] [slow] [late] [short] [chatty]
+python frame_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty]
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ class Scripted:
             elif self.recording is not None:
                 text = f"{command['key']}={command['value']}"
                 self.recording.writer.marker("option", text, self.recording.frames)
+                if "giveup" in MODES:
+                    sentence = f"{text} could not be made ready: there is no such net."
+                    self.recording.writer.marker("error", sentence, self.recording.frames)
         elif what == "mark" and self.recording is not None:
             self.recording.writer.marker("user", command["text"], self.recording.frames)
         elif what == "stop":

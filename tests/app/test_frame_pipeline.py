@@ -15,10 +15,13 @@ from pytestqt.qtbot import QtBot
 from app.device_probe import DeviceProbe
 from app.form import PipelineForm
 from app.path_box import PathBox
-from app.pipeline import METHOD_KEY, SELECTION_KEY, SKIP_KEY, Pipeline
+from app.pipeline import Pipeline
 from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
 from pipelines import config as settings
 from pipelines import presets
+
+SELECTION_KEY, METHOD_KEY = "gmm.selection.enabled", "gmm.selection.method"
+SKIP_KEY, LAZY_KEY = "frames.skip", "dnn.senones"
 
 KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": PathBox}
 
@@ -82,6 +85,8 @@ def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch)
         label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
 
     monkeypatch.setattr("pipelines.config.tree.Config", Wider)
+    preset = presets.Preset("wider", "Wider", "All of it.", Wider())
+    monkeypatch.setattr(presets, "load", lambda _: preset)
     pipeline = Pipeline()
     form = PipelineForm(pipeline)
     qtbot.addWidget(form)
@@ -156,25 +161,25 @@ def test_a_change_that_the_worker_refuses_waits_for_the_next_run(form, pipeline)
 
 
 def test_frame_skipping_goes_back_to_the_factor_last_used(pipeline):
-    pipeline.set_skipping(True)
+    pipeline.toggle(SKIP_KEY).set(True)
     assert pipeline.value(SKIP_KEY) == 2
     pipeline.set(SKIP_KEY, 3)
-    pipeline.set_skipping(False)
+    pipeline.toggle(SKIP_KEY).set(False)
     assert pipeline.value(SKIP_KEY) == 1
-    pipeline.set_skipping(True)
+    pipeline.toggle(SKIP_KEY).set(True)
     assert pipeline.value(SKIP_KEY) == 3
 
 
 def test_the_toggles_say_what_they_do_now(pipeline):
-    assert "all" in pipeline.selection_text()
-    pipeline.set_selecting(True)
+    assert "all" in pipeline.toggle(SELECTION_KEY).text()
+    pipeline.toggle(SELECTION_KEY).set(True)
     pipeline.set("gmm.selection.method", "top-n")
     pipeline.set("gmm.selection.top_n", 8)
-    assert pipeline.selection_text().startswith("top-n · 8")
+    assert pipeline.toggle(SELECTION_KEY).text().startswith("top-n · 8")
     pipeline.set(SKIP_KEY, 3)
-    assert pipeline.skipping_text() == "scores every 3rd, copy between"
+    assert pipeline.toggle(SKIP_KEY).text() == "scores every 3rd, copy between"
     pipeline.set("frames.rule", "conditional")
-    assert pipeline.skipping_text() == "skips up to 2 in a row that are alike"
+    assert pipeline.toggle(SKIP_KEY).text() == "skips up to 2 in a row that are alike"
 
 
 @pytest.mark.parametrize("name", presets.names())
@@ -349,13 +354,13 @@ def test_switching_selection_on_selects_whatever_the_method(pipeline):
     pipeline.set(METHOD_KEY, "vq")
     pipeline.set("gmm.selection.codewords", 256)
     pipeline.set("gmm.selection.threshold", 2.5)
-    assert pipeline.selection_text() == "off: all Gaussians"
-    pipeline.set_selecting(True)
-    assert pipeline.selection_text() == "vq · 256 codewords · 2.5 shortlist radius"
+    assert pipeline.toggle(SELECTION_KEY).text() == "off: all Gaussians"
+    pipeline.toggle(SELECTION_KEY).set(True)
+    assert pipeline.toggle(SELECTION_KEY).text() == "vq · 256 codewords · 2.5 shortlist radius"
     pipeline.set(METHOD_KEY, "none")
-    assert pipeline.selection_text() == "method none: all Gaussians"
-    pipeline.set_selecting(False)
-    pipeline.set_selecting(True)
+    assert pipeline.toggle(SELECTION_KEY).text() == "method none: all Gaussians"
+    pipeline.toggle(SELECTION_KEY).set(False)
+    pipeline.toggle(SELECTION_KEY).set(True)
     assert pipeline.value(METHOD_KEY) == "vq"
 
 

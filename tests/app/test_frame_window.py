@@ -122,23 +122,23 @@ def test_the_figures_are_those_of_the_session(qtbot, window, finished):
 def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
     w = window()
     running(qtbot, w, audio)
-    click(qtbot, w.top.selection.switch)
-    click(qtbot, w.top.skipping.switch)
+    click(qtbot, w.top.toggles[0].switch)
+    click(qtbot, w.top.toggles[1].switch)
     qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2, timeout=LONG)
     assert [m.text for m in w.playhead.session.markers] == [
         "gmm.selection.enabled=True",
         "frames.skip=2",
     ]
-    assert "every 2nd" in w.top.skipping.subtitle.full
+    assert "every 2nd" in w.top.toggles[1].subtitle.full
 
 
 def test_the_toggles_without_a_run_are_for_the_next_one(qtbot, window):
     w = window()
-    click(qtbot, w.top.selection.switch)
+    click(qtbot, w.top.toggles[0].switch)
     qtbot.keyClick(w, Qt.Key.Key_K)
     assert w.pipeline.next.gmm.selection.enabled
     assert w.pipeline.next.frames.skip == 2
-    assert w.top.skipping.switch.isChecked()
+    assert w.top.toggles[1].switch.isChecked()
 
 
 def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window, audio):
@@ -235,9 +235,9 @@ def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
 def test_space_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
     w = window()
     w.open_session(finished)
-    w.top.selection.switch.setFocus()
-    qtbot.keyClick(w.top.selection.switch, Qt.Key.Key_Space)
-    assert w.pipeline.selecting
+    w.top.toggles[0].switch.setFocus()
+    qtbot.keyClick(w.top.toggles[0].switch, Qt.Key.Key_Space)
+    assert w.pipeline.next.gmm.selection.enabled
     assert not w.playhead.playing
 
 
@@ -419,7 +419,7 @@ def test_every_control_has_room(qtbot, window, finished, size):
             assert corner.x() + button.width() <= w.width()
             wanted = button.minimumSizeHint().width() if button.text() else 0
             assert button.width() >= wanted, button.text()
-    top = [w.top.rtf, w.top.wer, w.top.preset, w.top.selection, w.top.skipping]
+    top = [w.top.rtf, w.top.wer, w.top.preset, *w.top.toggles]
     boxes = [widget.geometry() for widget in top]
     for i, one in enumerate(boxes):
         for other in boxes[i + 1 :]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -28,7 +28,7 @@ import numpy as np
 import pocketsphinx
 from threadpoolctl import threadpool_limits
 
-from pipelines import audio, playlist, wer
+from pipelines import playlist, wer
 from pipelines.audit import audit
 from pipelines.config import Config, Value, assign
 from pipelines.frontend.mfcc import Mfcc
@@ -39,6 +39,7 @@ from pipelines.scoring.continuous import pack
 from pipelines.scoring.selection import never, quietly
 from profiler.spans import NullLane, Recorder
 from tests.bench import continuous as bench_continuous
+from tests.bench._rounds import Side, interleave, paired, spoken
 from tests.bench.corpus import CorpusError, flite_corpus
 
 Array = np.ndarray[Any, Any]
@@ -71,15 +72,6 @@ class Utterance:
 
     samples: bytes
     features: Array
-
-
-@dataclass
-class Side:
-    """One way to score; seconds of each round over all utterances."""
-
-    name: str
-    score: Callable[[Utterance], float]
-    seconds: list[float] = field(default_factory=list)
 
 
 def ours(name: str, config: Config, scorer: Scorer) -> Side:
@@ -122,29 +114,10 @@ def theirs() -> Side:
 def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
     """The first of `items`, up to about MOST_AUDIO_S."""
     found: list[Utterance] = []
-    left = MOST_AUDIO_S
-    for item in items:
-        sound = audio.load(item.path)
-        if found and sound.duration_s > left:
-            continue
-        left -= sound.duration_s
+    for _, sound in spoken(items, MOST_AUDIO_S):
         samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2")
         found.append(Utterance(samples.tobytes(), frontend.features(sound.samples, 0, LANE)))
     return found
-
-
-def interleave(sides: Sequence[Side], speech: Sequence[Utterance], rounds: int) -> None:
-    """Every utterance through all sides, one after the other, the first side turning."""
-    for side in sides:
-        side.score(speech[0])
-    for turn in range(rounds):
-        totals = dict.fromkeys((side.name for side in sides), 0.0)
-        for place, utterance in enumerate(speech):
-            first = (turn + place) % len(sides)
-            for side in (*sides[first:], *sides[:first]):
-                totals[side.name] += side.score(utterance)
-        for side in sides:
-            side.seconds.append(totals[side.name])
 
 
 def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item]:
@@ -257,8 +230,3 @@ def run(
             for side in each
         ],
     }
-
-
-def paired(slow: Side, fast: Side) -> list[float]:
-    """Ratio of the times of two sides in each round."""
-    return [a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]

@@ -14,34 +14,42 @@ goes on where it stopped.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-import pipelines
 from pipelines import audit
 from pipelines import config as settings
 from pipelines.config import Config, Value, assign
 from pipelines.playlist import Item
 from pipelines.recogniser import Recogniser, build
+from pipelines.scoring import Prepared
 from pipelines.scoring.selection import never
-from profiler.paths import cache_dir
-from profiler.spans import NullLane, Recorder
+from profiler.spans import Recorder
+from tests.bench._rounds import (
+    LANE,
+    Array,
+    Kept,
+    Progress,
+    Side,
+    interleave,
+    key_of,
+    paired,
+    replay,
+    said,
+    scoring_s,
+    sources,
+    spoken,
+)
 from tests.bench.gmm import speech_for_words
 
-Array = np.ndarray[Any, Any]
-Progress = Callable[[str, float | None], None]
 Settings = dict[str, Value]
 
-LANE = NullLane()
+NAME = "strategies"
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
@@ -118,10 +126,9 @@ def configurations(model: str) -> Iterator[tuple[str, str, Config]]:
 class Table:
     """One row per strategy and model."""
 
-    def __init__(self, items: Sequence[Item], results: Path, progress: Progress) -> None:
-        self._items, self._results, self._progress = list(items), results, progress
-        names = [f"{item.name}:{item.reference}" for item in self._items]
-        self._digest = hashlib.sha256("\n".join([*names, *_sources()]).encode()).hexdigest()
+    def __init__(self, items: Sequence[Item], progress: Progress) -> None:
+        self._items, self._progress = list(items), progress
+        self._kept = Kept(NAME, [*said(self._items), *sources("audit.py")])
 
     def rows(self, rounds: int) -> list[dict[str, Any]]:
         """Speeds and audits of all strategies."""
@@ -137,19 +144,16 @@ class Table:
 
     def _audits(self, configs: Sequence[Config]) -> list[dict[str, Any]]:
         """What `pipelines.audit` says of each, in groups that share the exact scores."""
-        files = [self._kept(config) for config in configs]
-        missing = [i for i, file in enumerate(files) if not file.exists()]
+        keys = [key_of(config) for config in configs]
+        kept = {key: self._kept.get(key) for key in keys}
+        missing = [config for config, key in zip(configs, keys, strict=True) if kept[key] is None]
         for at in range(0, len(missing), AT_ONCE):
             some = missing[at : at + AT_ONCE]
-            found = audit.audits([configs[i] for i in some], self._items, self._progress, never)
-            for i, one in zip(some, found, strict=True):
-                _store(files[i], one)
-        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
-
-    def _kept(self, config: Config) -> Path:
-        text = json.dumps(settings.to_dict(config), sort_keys=True)
-        key = hashlib.sha256(f"{self._digest}{text}".encode()).hexdigest()[:24]
-        return self._results / f"{key}.json"
+            for found in audit.audits(some, self._items, self._progress, never):
+                key = key_of(found.config)
+                kept[key] = _row(found)
+                self._kept.put(key, kept[key])
+        return [kept[key] for key in keys]
 
     def _speeds(self, configs: Sequence[Config], rounds: int) -> list[dict[str, float]]:
         """Time of each over that of the first, the median of paired rounds, at each block size."""
@@ -157,43 +161,46 @@ class Table:
         with threadpool_limits(1):
             self._progress(f"{first.model}: making the recogniser", None)
             recogniser = build(first, Recorder(), LANE, self._progress, never)
-            speech = _features(recogniser, self._items)
+            recogniser.register(Recorder())
+            speech = [
+                recogniser.frontend.features(sound.samples, 0, LANE)
+                for _, sound in spoken(self._items, MOST_AUDIO_S)
+            ]
             ready = [
                 recogniser.scorer.make_ready(config, self._progress, never) for config in configs
             ]
-            taken: dict[int, list[list[float]]] = {block: [] for block in BLOCKS}
             frames = sum(len(features) for features in speech)
+            rows: list[dict[str, float]] = [{} for _ in configs]
             for block in BLOCKS:
-                replays = []
-                for config, prepared in zip(configs, ready, strict=True):
-                    recogniser.configure(settings.replace(config, "block", block), prepared)
-                    replays.append([_asked(recogniser, features) for features in speech])
-                for turn in range(rounds):
-                    self._progress(f"{first.model}, block {block}: speed", turn / rounds)
-                    times = [0.0] * len(configs)
-                    for place, features in enumerate(speech):
-                        for step in range(len(configs)):
-                            i = (turn + place + step) % len(configs)
-                            config = settings.replace(configs[i], "block", block)
-                            recogniser.configure(config, ready[i])
-                            times[i] += _scoring_s(recogniser, features, replays[i][place])
-                    taken[block].append(times)
-        return [
-            {
-                f"{name}_block_{block}": float(value)
-                for block in BLOCKS
-                for name, value in (
-                    ("us", median(times[i] for times in taken[block]) / frames * 1e6),
-                    ("time", median(times[i] / times[0] for times in taken[block])),
-                )
-            }
-            for i in range(len(configs))
-        ]
+                sides = [
+                    _side(recogniser, settings.replace(config, "block", block), prepared, speech)
+                    for config, prepared in zip(configs, ready, strict=True)
+                ]
+                told = partial(self._progress, f"{first.model}, block {block}: speed")
+                interleave(sides, range(len(speech)), rounds, told)
+                for row, side in zip(rows, sides, strict=True):
+                    row[f"us_block_{block}"] = median(side.seconds) / frames * 1e6
+                    row[f"time_block_{block}"] = median(paired(side, sides[0]))
+        return rows
 
 
-def _store(file: Path, found: audit.Audit) -> None:
+def _side(
+    recogniser: Recogniser, config: Config, prepared: Prepared, speech: Sequence[Array]
+) -> Side:
+    """Scoring by `config`; its utterances are places in `speech`."""
+    recogniser.configure(config, prepared)
+    replays = [replay(recogniser, features) for features in speech]
+
+    def take(place: int) -> float:
+        recogniser.configure(config, prepared)
+        return scoring_s(recogniser, replays[place])
+
+    return Side("", take)
+
+
+def _row(found: audit.Audit) -> dict[str, Any]:
     interval = found.wer_change_interval()
-    row = {
+    return {
         "shares": found.shares,
         "score_error": found.near.mean,
         "same_best": found.agreement,
@@ -202,66 +209,6 @@ def _store(file: Path, found: audit.Audit) -> None:
         "wer_change_ci95": None if interval is None else list(interval),
         "words": found.exact_count.reference_words,
     }
-    unfinished = file.with_suffix(".part")
-    unfinished.write_text(json.dumps(row), encoding="utf-8")
-    unfinished.rename(file)
-
-
-def _sources() -> list[str]:
-    """Digests of what decides an audit, so that a kept one never outlives its code."""
-    folder = Path(str(pipelines.__file__)).parent
-    rooms = ("scoring", "search", "models", "frontend", "config")
-    files = sorted(file for room in rooms for file in (folder / room).rglob("*.py"))
-    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in (*files, folder / "audit.py")]
-
-
-def _features(recogniser: Recogniser, items: Sequence[Item]) -> list[Array]:
-    from pipelines import audio
-
-    found: list[Array] = []
-    left = MOST_AUDIO_S
-    recogniser.register(Recorder())
-    for item in items:
-        sound = audio.load(item.path)
-        if found and sound.duration_s > left:
-            continue
-        left -= sound.duration_s
-        found.append(recogniser.frontend.features(sound.samples, 0, LANE))
-    return found
-
-
-def _asked(recogniser: Recogniser, features: Array) -> list[Array | None]:
-    """Per frame, what the search asks for when it is given this scorer's scores; None where it is not asked."""
-    scorer, search, block = recogniser.scorer, recogniser.search, recogniser.config.block
-    if not scorer.lazy:
-        return [None] * len(features)
-    scorer.reset()
-    search.start(0)
-    asked: list[Array | None] = []
-    for at in range(0, len(features), block):
-        part = features[at : at + block]
-        state = scorer.prepare(part, at, LANE)
-        for t in range(len(part)):
-            wanted = np.array(search.wanted())
-            asked.append(wanted)
-            search.advance(scorer.frame(state, t, wanted)[None], at + t)
-    return asked
-
-
-def _scoring_s(recogniser: Recogniser, features: Array, asked: Sequence[Array | None]) -> float:
-    """Seconds of scoring alone, in the blocks configured."""
-    scorer, block = recogniser.scorer, recogniser.config.block
-    scorer.reset()
-    start = time.perf_counter()
-    for at in range(0, len(features), block):
-        part = features[at : at + block]
-        if not scorer.lazy:
-            scorer.score(part, at, LANE)
-            continue
-        state = scorer.prepare(part, at, LANE)
-        for t in range(len(part)):
-            scorer.frame(state, t, asked[at + t])
-    return time.perf_counter() - start
 
 
 def run(
@@ -269,7 +216,7 @@ def run(
 ) -> dict[str, Any]:
     """The table as a bench; `ratio` is what the fastest strategy within 2 points of WER gains at block 1."""
     items = speech_for_words(paths, transcripts)
-    rows = Table(items, cache_dir("bench", "strategies"), progress).rows(repeat)
+    rows = Table(items, progress).rows(repeat)
     good = [
         row
         for row in rows

@@ -15,11 +15,13 @@ from pipelines.audit import NEAR_NAT, Audit, AuditedUtterance, Difference, audit
 from pipelines.config import Config, ConfigError, assign
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
+from pipelines.models.nets import Layer
 from pipelines.playlist import Item
 from pipelines.scoring import build_scorer
 from pipelines.wer import Count
 from profiler.errors import Cancelled
 from profiler.spans import NullLane, Recorder
+from tests.pipelines import net_files
 
 
 def quiet(stage: str, fraction: float | None) -> None:
@@ -178,3 +180,20 @@ def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> 
     sentence = capsys.readouterr().err
     assert "gmm.selection.method=top-n acts only with gmm.senones = all" in sentence
     assert sentence.count("\n") == 1
+
+
+def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_path: Path) -> None:
+    made = net_files.net(net_files.card(Layer(48), Layer(48), senones=5126))
+    graph = {"graph.vocabulary": 500, "graph.bigrams": 5000, "search.beam": 5.0}
+    path = str(net_files.write(tmp_path, made))
+    net = assign(presets.load("dnn").config, {**graph, "dnn.net": path})
+    changed = {"dnn.shrink": "low-rank", "dnn.senones": "asked", "frames.skip": 2}
+    assert exact_of(assign(net, {**changed, "dnn.dtype": "int8"})) == net
+    found = audit(assign(net, changed), items[:1], quiet, never)
+    told = report(found)
+    assert 0 < told["shares"]["senones"] < 0.5
+    assert told["frames_copied"] == pytest.approx(0.5, abs=0.01)
+    assert told["score_error_asked"] > 0
+    exact = audit(net, items[:1], quiet, never)
+    assert report(exact)["frames_copied"] == 0.0
+    assert exact.near.largest < 1e-3  # sums of blocks of another size are taken in another order

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from pipelines.models import nets
+from app.cli.main import main
+from pipelines.models import nets, shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
+from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, forward, net, write
 
 SHAPE = (Layer(16), Layer(8), Layer(4, relu=False))
@@ -29,6 +31,47 @@ def test_a_net_comes_back_as_it_was_written(tmp_path: Path, dtype: Any, close: f
     for name, values in made.tensors.items():
         np.testing.assert_allclose(read.tensors[name], values, rtol=close, atol=close)
     assert made.card.n_parameters == sum(values.size for values in made.tensors.values())
+
+
+CUT = np.add.outer(np.arange(16), np.arange(234)) % 3 > 0
+
+
+def thinned(path: Path) -> None:
+    """The net `made` at `path` with a third of its first layer's weights, stored as mask and rest."""
+    tensors = dict(load_file(path))
+    tensors["layers.0.weight"][CUT] = 0
+    save_file(nets.stored(tensors), path)
+
+
+def test_weights_that_are_mostly_zero_take_less_room_and_come_back(tmp_path: Path) -> None:
+    made = net(card(*SHAPE))
+    path = write(tmp_path, made)
+    whole = path.stat().st_size
+    thinned(path)
+    found = load_file(path)
+    assert {name for name in found if "mask" in name} == {"layers.0.weight.mask"}
+    assert found["layers.0.weight.mask"].shape == (16, 30)  # 234 inputs
+    assert found["layers.0.weight.kept"].dtype == np.float16
+    assert whole - path.stat().st_size > 16 * 234 * 2 * 0.5
+    read = nets.load(path)
+    values = made.tensors["layers.0.weight"].astype(np.float16).astype(np.float32)
+    values[CUT] = 0
+    np.testing.assert_array_equal(read.tensors["layers.0.weight"], values)
+    assert set(read.tensors) == set(made.tensors)
+
+
+def test_whole_blocks_share_a_bit_of_the_mask(tmp_path: Path) -> None:
+    made = shrink.blocks(net(card(Layer(24), senones=50)), 0.3)
+    made.tensors["heads.0.weight"][3, np.flatnonzero(made.tensors["heads.0.weight"][3])[0]] = 0.0
+    path = tmp_path / "made.safetensors"
+    write(tmp_path, made)
+    save_file(nets.stored(made.tensors), path)
+    found = load_file(path)
+    assert found["layers.0.weight.mask"].shape == (2, 30)
+    assert found["heads.0.weight.mask"].shape == (4, 3)  # 50 outputs, 24 inputs
+    read = nets.load(path)
+    for name, values in made.tensors.items():
+        np.testing.assert_array_equal(read.tensors[name], values.astype(np.float16))
 
 
 def test_input_statistics_fold_into_the_first_layer(tmp_path: Path) -> None:
@@ -79,12 +122,63 @@ def with_nan(tensors: dict[str, Any]) -> None:
     tensors["layers.0.weight"][3, 4] = np.nan
 
 
+def with_infinity(tensors: dict[str, Any]) -> None:
+    tensors["heads.0.bias"][7] = np.inf
+
+
+def nested(path: Path) -> None:
+    file = path.with_suffix(".json")
+    deep = "[" * 100_000 + "]" * 100_000
+    file.write_text(file.read_text().replace('"about":{}', f'"about":{{"deep":{deep}}}'))
+
+
 def with_integers(tensors: dict[str, Any]) -> None:
     tensors["layers.0.bias"] = np.zeros(16, np.int64)
 
 
 def too_wide(tensors: dict[str, Any]) -> None:
     tensors["layers.0.weight"] = np.zeros((16, 99), np.float32)
+
+
+# fmt: off
+def masked(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        thinned(path)
+        retyped(change)(path)
+
+    return spoil
+
+
+def without_rest(tensors: dict[str, Any]) -> None:
+    del tensors["layers.0.weight.kept"]
+
+
+def with_whole_too(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight"] = np.zeros((16, 234), np.float16)
+
+
+def short_mask(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"][:, :-1].copy()
+
+
+def flat_mask(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"].ravel()
+
+
+def short_rest(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.kept"] = tensors["layers.0.weight.kept"][:-1].copy()
+
+
+def wrong_mask(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.mask"] = tensors["layers.0.weight.mask"].astype(np.float16)
+
+
+def beyond_the_row(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.mask"][2, -1] |= 1
+
+
+def infinite_rest(tensors: dict[str, Any]) -> None:
+    tensors["layers.0.weight.kept"][7] = np.inf
 
 
 SPOILED: list[tuple[Callable[[Path], Any], str]] = [
@@ -98,17 +192,35 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
     (edited("layers", [{"outputs": 0}]), "does not describe a net"),
     (edited("layers", [{"outputs": 5, "kind": "lstm"}]), "does not describe a net"),
     (edited("heads", 10**9), "does not describe a net"),
+    (edited("senones", 10**12), "does not describe a net"),
+    (edited("layers", [{"outputs": 16}] * 65), "does not describe a net"),
+    (edited("mean", [1e300] * 39), "a mean or scale beyond"),
+    (edited("about", {"notes": "x" * (1 << 20)}), r"is larger than 1 MiB"),
+    (nested, "does not describe a net"),
+    (edited("left", 4), r"layers\.0\.weight has the shape \[16, 234\], its card asks for \[16, 312\]"),
+    (edited("senones", 51), r"heads\.0\.weight has the shape \[50, 4\], its card asks for \[51, 4\]"),
+    (edited("layers", []), r"holds the tensor layers\.0\.bias, which its card does not know"),
     (lambda path: path.unlink(), "does not exist"),
     (lambda path: path.write_bytes(path.read_bytes()[:-9]), "not a whole safetensors file"),
     (lambda path: path.write_bytes(b"\x80\x02]q"), "not a whole safetensors file"),
     (retyped(without_bias), r"lacks the tensor layers\.1\.bias"),
     (retyped(with_convolution), r"holds the tensor conv\.weight, which its card does not know"),
+    (retyped(with_infinity), r"heads\.0\.bias holds a value that is not a finite number"),
     (retyped(with_nan), r"layers\.0\.weight holds a value that is not a finite number"),
     (retyped(with_integers), r"layers\.0\.bias holds I64 numbers"),
     (retyped(too_wide), r"layers\.0\.weight has the shape \[16, 99\], its card asks for"),
+    (masked(without_rest), r"lacks the tensor layers\.0\.weight\.kept"),
+    (masked(with_whole_too), r"holds the tensor layers\.0\.weight, which its card does not know"),
+    (masked(short_mask), r"weight\.mask has the shape \[16, 29\], its card asks for \[16, 30\]"),
+    (masked(flat_mask), r"weight\.mask has the shape \[\d+\], its card asks for \[16, \d+\]"),
+    (masked(short_rest), r"weight\.kept has the shape \[1247\], its mask asks for \[1248\]"),
+    (masked(wrong_mask), r"weight\.mask holds F16 numbers; U8 are needed"),
+    (masked(beyond_the_row), r"weight\.mask has bits set beyond the 234 of a row"),
+    (masked(infinite_rest), r"layers\.0\.weight holds a value that is not a finite number"),
 ]
 
 
+# fmt: on
 @pytest.mark.parametrize(("spoil", "sentence"), SPOILED)
 def test_what_is_wrong_with_a_net_is_said_in_a_sentence(
     tmp_path: Path, spoil: Callable[[Path], Any], sentence: str
@@ -129,3 +241,30 @@ def test_a_net_must_fit_the_model_and_the_front_end(tmp_path: Path) -> None:
         nets.load(path, senones=5126)
     with pytest.raises(ModelError, match="takes 39 features per frame and the front end makes 40"):
         nets.load(path, dimension=40)
+
+
+def refused_by_a_run(net: Path | str, short: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `asrscope run` says of a net; exit status 2, one line, nothing else."""
+    words = ["run", "--preset", "dnn", "--set", f"dnn.net={net}", "--audio", str(short), "--json"]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = [line for line in said.err.splitlines() if line.startswith("asrscope: ")]
+    assert "Traceback" not in said.err
+    return line
+
+
+def test_a_run_says_what_is_wrong_with_a_net(
+    tmp_path: Path, bundled_speech: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = bundled_speech / "08-kal16-short.flac"
+    # Each run takes seconds: a name, a shape and a graph stand for all that is said above.
+    said = refused_by_a_run("nobody.safetensors", short, capsys)
+    assert "There is no net 'nobody.safetensors'" in said
+    path = write(tmp_path, net(card(*SHAPE, senones=5126)))
+    retyped(too_wide)(path)
+    said = refused_by_a_run(path, short, capsys)
+    assert f"{path}: layers.0.weight has the shape [16, 99], its card asks for [16, 234]." in said
+    graph = onnx_files.write(tmp_path, net(card(Layer(8), senones=5126)))
+    graph.write_bytes(graph.read_bytes()[:-9])
+    assert f"{graph} is not a whole ONNX file" in refused_by_a_run(graph, short, capsys)

@@ -16,6 +16,7 @@ from pipelines.control import Control
 from pipelines.decode import Decoder
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
+from pipelines.models.nets import Layer
 from pipelines.playlist import Item
 from pipelines.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
@@ -24,6 +25,7 @@ from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
+from tests.pipelines import net_files
 from tests.profiler.profiler_sessions import PEAKS
 
 QUICK = presets.load("gmm-quick").config
@@ -360,3 +362,83 @@ def test_what_has_no_model_is_said(start) -> None:
     assert set(factors.values()) == {1.0}
     prediction, _ = predict.changed(start, QUICK, QUICK, PEAKS)
     assert "already" in prediction.assumptions[-1]
+
+
+NET = settings.assign(
+    presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4}
+)
+
+
+@pytest.fixture(scope="module")
+def small_net(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """The settings NET with a net of two layers of 64 units, beside which the output layer is large."""
+    made = net_files.card(Layer(64), Layer(64), senones=5126)
+    path = net_files.write(tmp_path_factory.mktemp("net"), net_files.net(made))
+    return settings.replace(NET, "dnn.net", str(path))
+
+
+def test_a_net_is_perturbed_by_its_own_settings() -> None:
+    made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}
+    assert made["block ×2"].config == settings.replace(NET, "block", 8)
+    assert made["dtype halved"].text == "dtype fp32 → int8"
+    assert made["dtype halved"].config == settings.replace(NET, "dnn.dtype", "int8")
+    assert made["model shrunk"].config == settings.replace(NET, "dnn.shrink", "low-rank")
+    assert made["model shrunk"].per == "frame"
+    small = settings.assign(NET, {"dnn.shrink": "low-rank", "dnn.dtype": "int8"})
+    again = reasons(small, "score.output", "scoring", "senones")
+    assert "low-rank already" in again["model shrunk"]
+    assert "int8 already" in again["dtype halved"]
+    graph = settings.replace(NET, "dnn.net", "other.onnx")
+    refused = reasons(graph, "score.net", "scoring", "frames")
+    assert "onnxruntime" in refused["dtype halved"]
+    assert "onnxruntime" in refused["model shrunk"]
+    assert refused["block ×2"] is None
+
+
+def test_confirming_a_layer_of_a_net_on_real_speech(
+    small_net, short, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
+    stretch = rerun.audio_of([str(short)], tmp_path, 0.8)
+    arm = rerun.Arm("a", small_net)
+    rerun.interleave([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    rows = {r.name: r for r in breakdown(arm.recording).stages}
+    layers = [name for name in rows if name.startswith("score.layer")]
+    output = rows["score.output"]
+    assert all(output.flops > rows[name].flops for name in layers), "the last is the largest"
+    found = perturb.confirm(small_net, output, stretch, PEAKS, quiet, never)
+    made = {p.name: p for p in found.perturbations}
+    double, shrunk = made["block ×2"], made["model shrunk"]
+    assert double.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.02)
+    assert double.by_verdict["overhead-bound"] == pytest.approx(0.5, abs=0.1)
+    # Of 65 × 5 126 weights 30 % are left, and the new layer before them is another stage.
+    assert 0.2 < shrunk.by_verdict["compute-bound"] < 0.5
+    assert shrunk.measured is not None
+    assert made["dtype halved"].measured is not None
+
+
+def test_what_a_net_would_cost_is_predicted_from_its_laws(small_net) -> None:
+    lines = tuple(
+        whatif.Line(name, "scoring", 1e6, 1e6, {}) for name in ("score.layer 1", "score.output")
+    )
+    start = whatif.Prediction(1.0, lines)
+
+    def factors(**changes) -> tuple[dict[str, float], list[str]]:
+        dotted = {key.replace("__", "."): value for key, value in changes.items()}
+        after, without = predict.changed(
+            start, small_net, settings.assign(small_net, dotted), PEAKS
+        )
+        return {line.name: line.factor for line in after.lines}, without
+
+    larger, without = factors(block=64)
+    assert not without
+    assert larger["score.output"] < larger["score.layer 1"] * 1.5
+    assert larger["score.output"] < 0.8
+    less, without = factors(dnn__shrink="low-rank", dnn__share=0.1)
+    assert not without
+    assert less["score.output"] < 0.6
+    halved, _ = factors(frames__skip=2)
+    assert 0.4 < halved["score.output"] < 1.0
+    _, without = factors(dnn__senones="asked")
+    assert "depends on what is said" in without[0]

@@ -24,6 +24,8 @@ START = Prediction(1.0, (), ())
         ),
         # A session that ran so gives no counts to start from either.
         ({"gmm.senones": "asked"}, {"block": 32}, ["block"]),
+        ({"model": "dnn"}, {"dnn.senones": "asked-ahead"}, ["dnn.senones"]),
+        ({"model": "dnn", "dnn.senones": "asked"}, {"dnn.dtype": "int8"}, ["dnn.dtype"]),
     ],
 )
 def test_layers_that_depend_on_what_is_said_have_no_model(

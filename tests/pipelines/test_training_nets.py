@@ -17,20 +17,20 @@ from safetensors.numpy import save_file
 from pipelines.frontend.mfcc import Mfcc, mel_filters
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets, sphinx
-from pipelines.models.nets import Layer
-from pipelines.training import augment, data, labels, recipes, shrink
+from pipelines.training import augment, data, labels, recipes
 from pipelines.training.augment import Change
 from pipelines.training.checkpoint import CheckpointError
 from pipelines.training.data import DataRecipe, Frames
+from pipelines.training.loss import divergence
 from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import NetRecipe, RecipeError
 from pipelines.training.speech import CorpusError, sentences
-from pipelines.training.train import Trainer, card_for, divergence
-from tests.pipelines.net_files import card, forward, net
+from pipelines.training.train import Trainer, card_for, started
+from tests.pipelines.net_files import net
 
 SENONES = 12
 RECIPE = NetRecipe(
-    "tiny", "", (24,), 8, left=1, right=1, frames=20_000, batch=64, rate=5e-3, heads=2
+    "tiny", "", (24,), 8, left=1, right=1, frames=10_000, batch=64, rate=1e-2, heads=2
 )
 Array = np.ndarray[Any, Any]
 
@@ -95,7 +95,7 @@ def test_training_teaches(shards: Path, tmp_path: Path) -> None:
     after, same_after = t.validate()
     assert t.finished
     assert after < before / 2
-    assert same_after > max(2 * same_before, 0.5)
+    assert same_after > max(4 * same_before, 0.4)
 
 
 def test_an_interrupted_training_is_the_same_as_one_in_one_go(shards: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_shards_that_come_later_are_taken_in_the_next_epoch(shards: Path, tmp_pa
 
 def test_a_checkpoint_of_something_else_is_refused(shards: Path, tmp_path: Path) -> None:
     trainer(shards, tmp_path / "net").run(After(2), silent)
-    other = replace(RECIPE, rate=1e-2)
+    other = replace(RECIPE, rate=2e-2)
     with pytest.raises(CheckpointError, match="belongs to a recipe with another rate"):
         trainer(shards, tmp_path / "net", other)
     path = tmp_path / "net" / "checkpoint.safetensors"
@@ -140,11 +140,15 @@ def test_a_checkpoint_of_something_else_is_refused(shards: Path, tmp_path: Path)
 
 def test_divergence_is_that_of_the_formula() -> None:
     rng = np.random.default_rng(0)
-    said, wanted = rng.normal(0, 3, (2, 5, SENONES))
+    said, wanted = rng.normal(0, 3, (2, 70, SENONES))  # more rows than are taken at once
     p, q = (np.exp(x / 2.5) / np.exp(x / 2.5).sum(1, keepdims=True) for x in (wanted, said))
     expected = (p * np.log(p / q)).sum(1).mean()
-    found = divergence(torch.from_numpy(said), torch.from_numpy(wanted), 2.5)
-    assert float(found) == pytest.approx(expected)
+    logits = torch.from_numpy(said).requires_grad_()
+    found = divergence(logits, torch.from_numpy(wanted), 2.5)
+    assert float(found.detach()) == pytest.approx(expected)
+    (3.0 * found).backward()
+    assert logits.grad is not None
+    np.testing.assert_allclose(logits.grad.numpy(), 3.0 * (q - p) / (2.5 * len(p)), atol=1e-12)
 
 
 def test_context_stays_within_the_utterance() -> None:
@@ -161,6 +165,9 @@ def test_an_epoch_takes_every_frame_once_in_another_order() -> None:
     assert sorted(first) == sorted(second) == list(range(1000))
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(first, order(1000, 1, 0))
+    runs = order(1001, 1, 0, run=4)
+    assert sorted(runs) == list(range(1001))
+    assert (np.diff(runs[runs < 1000].reshape(-1, 4)) == 1).all()
 
 
 def book(folder: Path, n: int = 640) -> Path:
@@ -224,6 +231,8 @@ def test_shards_are_made_once_and_the_same_again(
     data.prepare(recipe, tmp_path / "a", feat_params, silent)
     assert ready[1].read_bytes() == first
     assert ready[0].stat().st_mtime_ns == stamp
+    data.prepare(recipe, tmp_path / "b", feat_params, silent, 1)
+    assert [path.name for path in data.shards(tmp_path / "b")] == [ready[0].name]
     found = data.read(ready[0])
     assert found.heard.shape == found.clean.shape == (int(found.ends[-1]), 39)
     assert len(found.ends) == 32
@@ -272,32 +281,15 @@ def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
     assert np.abs(Mfcc(plain, warped).features(sound) - feature).mean() > 0.01
 
 
-def test_low_rank_keeps_the_best_part_of_a_net() -> None:
-    made = net(card(Layer(40), Layer(30), Layer(6, relu=False), left=1, right=1))
-    features = np.random.default_rng(0).normal(0, 3, (9, 39)).astype(np.float32)
-    whole = forward(made, features)
-    errors = []
-    for share in (0.1, 0.3, 0.6, 0.9):
-        smaller = shrink.low_rank(made, share)
-        hidden = {
-            name for name in made.card.shapes if name.endswith("weight") and "heads" not in name
-        }
-        size = sum(made.tensors[name].size for name in sorted(hidden)[:2])
-        factors = [smaller.tensors[f"layers.{i}.weight"].size for i in range(4)]
-        assert sum(factors) == pytest.approx(share * size, rel=0.1)
-        assert {k: v.shape for k, v in smaller.tensors.items()} == smaller.card.shapes
-        errors.append(np.abs(forward(smaller, features) - whole).mean())
-    assert errors == sorted(errors, reverse=True)
-    full = shrink.low_rank(made, 2.0)  # two factors would be larger than the layer
-    np.testing.assert_allclose(forward(full, features), whole)
-
-
-def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Path) -> None:
-    recipe = replace(RECIPE, heads=1, kept=0.4)
+@pytest.mark.parametrize("cut", ["kept", "kept_blocks"])
+def test_cut_weights_stay_cut_while_the_others_learn(
+    shards: Path, tmp_path: Path, cut: str
+) -> None:
+    recipe = replace(RECIPE, heads=1, **{cut: 0.4})
     held_out = Pool.of([shards / "held-out.safetensors"])
-    begun = shrink.sparse(net(card_for(recipe, held_out, SENONES)), 0.4)
+    begun = started(net(card_for(recipe, held_out, SENONES)), recipe)
     zeros = {name: values == 0 for name, values in begun.tensors.items() if "weight" in name}
-    assert all(z.mean() == pytest.approx(0.6, abs=0.01) for z in zeros.values())
+    assert all(0.3 < z.mean() < 0.7 for z in zeros.values())
     arguments = (recipe, begun.card, Linear(), shards, tmp_path / "net", torch.device("cpu"))
     Trainer(*arguments, begun).run(After(5), silent)
     again = Trainer(*arguments, begun)
@@ -305,15 +297,7 @@ def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Pat
     for name, z in zeros.items():
         values = again.module.tensors()[name]
         np.testing.assert_array_equal(values == 0, z)
-        assert (values != begun.tensors[name])[~z].mean() > 0.9
-
-
-def test_a_multi_frame_net_begins_with_one_head_for_each_frame() -> None:
-    made = net(card(Layer(8)))
-    several = shrink.with_heads(made, 3)
-    features = np.random.default_rng(0).normal(0, 3, (4, 39)).astype(np.float32)
-    for head in range(3):
-        np.testing.assert_array_equal(forward(several, features, head), forward(made, features))
+        assert (values != begun.tensors[name])[~z].mean() > 0.3  # some units answer nothing at all
 
 
 def test_hard_labels_teach_too(shards: Path, tmp_path: Path) -> None:
@@ -381,6 +365,8 @@ def test_a_trained_net_exports_and_computes_the_same(
     t.run(After(150), silent)
     found = nets.load(export(RECIPE, tmp_path / "out"), senones=SENONES)
     assert found.card.about["frames"] == t.place.frames
+    log = (tmp_path / "out" / "tiny.log.jsonl").read_text()
+    assert log == (folder / "log.jsonl").read_text()
     pool = Pool.of([shards / "held-out.safetensors"])
     at = np.arange(40)
     with torch.no_grad():

@@ -1,9 +1,8 @@
 """A feed-forward net: one matrix product per layer for the frames of a block, all senones or the wanted ones.
 
-From the first layer on frames are columns: weights [outputs, inputs] times activations [inputs, frames]. With
-OpenBLAS that takes 0.5 to 0.9 of the time of frames as rows at blocks of 16, and two thirds of torch's with the
-5 126 rows of an output layer. A last row of ones carries the bias into the product. The softmax is left out:
-its denominator is the same for all senones of a frame, and the search compares senones.
+From the first layer on frames are columns: weights [outputs, inputs] times activations [inputs, frames]; who
+multiplies them is a choice (`products`). A last row of ones carries the bias into the product. The softmax is left
+out: its denominator is the same for all senones of a frame, and the search compares senones.
 
 Lazy evaluation (Vanhoucke 2011): hidden layers for the block, then of the output layer only the rows of the
 senones that the search asks for.
@@ -11,6 +10,7 @@ senones that the search asks for.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,15 +18,17 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Card, Net
+from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn.products import FLOAT, Product
+from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
+
+MADE_WITH = "1b12b8ad041b"  # see tests/kernel_sources.py
 
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 WANTED_STAGE = "score.wanted outputs"
-FLOAT = 4
-PACKED = 3.0
-"""Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +55,7 @@ class Splicer:
             SPLICE_STAGE: ("frames",),
             **{layer_stage(i + 1): ("frames",) for i in range(len(card.layers))},
             OUTPUT_STAGE: ("senones",),
-            WANTED_STAGE: ("senones",),
+            WANTED_STAGE: ("senones", "rows"),
         }
 
     def splice(self, padded: Array, meter: Meter) -> Array:
@@ -61,16 +63,15 @@ class Splicer:
 
         `padded` f32 [left + n + right, features]: what lies before and after the block belongs to it.
         """
-        left, right = self.context
-        n = len(padded) - left - right
-        padded = np.ascontiguousarray(padded, np.float32)
-        # Neighbouring rows overlap: each begins one frame of features after the one before.
-        step = FLOAT * self.card.dimension
-        windows = np.ndarray((n, self.card.inputs), np.float32, padded, 0, (step, FLOAT))
-        spliced = self._input[:n]
-        spliced[:, :-1] = windows
-        meter.done(SPLICE_STAGE, n)
+        spliced = self._input[: len(padded) - sum(self.context)]
+        spliced[:, :-1] = self.windows(np.ascontiguousarray(padded, np.float32))
+        meter.done(SPLICE_STAGE, len(spliced))
         return spliced
+
+    def windows(self, padded: Array) -> Array:
+        """A view of `padded`, in C order, as f32 [n, inputs]: neighbouring rows overlap, one frame apart."""
+        shape = len(padded) - sum(self.context), self.card.inputs
+        return np.ndarray(shape, np.float32, padded, 0, (FLOAT * self.card.dimension, FLOAT))
 
     def splice_cost(self, frames: int) -> Cost:
         """Cost law of `splice` for calls of about `frames` frames."""
@@ -82,30 +83,59 @@ class Splicer:
         )
 
 
+class TorchSplicer(Splicer):
+    """The input of a net that torch computes."""
+
+    def __init__(self, card: Card, threads: int, max_frames: int) -> None:
+        import torch  # only where it computes: it takes a second to load
+
+        super().__init__(card, max_frames)
+        self._threads, self._torch = threads, torch
+
+    def splice(self, padded: Array, meter: Meter) -> Array:
+        """As above. Torch computes on `threads` threads from here on, whatever was set before.
+
+        The number is one of the calling thread as well as of the process, so it is set by who scores.
+        """
+        if self._torch.get_num_threads() != self._threads:
+            self._torch.set_num_threads(self._threads)
+        return super().splice(padded, meter)
+
+
 class DenseNet(Splicer):
     """Weights and workspace of one net in float32, for at most `max_frames` at a time."""
 
-    def __init__(self, net: Net, threads: int, max_frames: int) -> None:
+    def __init__(self, net: Net, threads: int, max_frames: int, product: str = "blas") -> None:
+        """`product`: who multiplies, a name of `scoring.dnn.products`."""
         super().__init__(net.card, max_frames)
         card = net.card
-        self._threads = threads
-        self._layers = [(_with_bias(weight, bias), relu) for weight, bias, relu in net.matrices()]
-        self._heads = [_with_bias(*net.head(i)) for i in range(card.heads)]
-        self._head = self._heads[0]
+
+        def made(weight: Array) -> Product:
+            return products.create(product, weight, threads, max_frames)
+
+        self._layers = [
+            (made(_with_bias(weight, bias)), relu) for weight, bias, relu in net.matrices()
+        ]
+        heads = [_with_bias(*net.head(i)) for i in range(card.heads)]
+        self._rows = FloatRows(heads[0])
+        self._heads = [made(head) for head in heads]
         self._hidden = [
             np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers
         ]
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
-        self._last = np.zeros((1 + max_frames, self._head.shape[1]), np.float32)
+        self._last = room(1 + max_frames, heads[0].shape[1])
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         n = len(spliced)
         x = self._through(spliced, meter)
-        logits = self._logits[: self.n_senones * n].reshape(-1, n)
-        np.matmul(self._head, x, out=logits)
-        scores[:] = logits.T
+        if self._heads[0].into_rows:
+            self._heads[0].multiply(x, scores.T)
+        else:
+            logits = self._logits[: self.n_senones * n].reshape(-1, n)
+            self._heads[0].multiply(x, logits)
+            scores[:] = logits.T
         meter.done(OUTPUT_STAGE, n * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
@@ -119,8 +149,8 @@ class DenseNet(Splicer):
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
-        _rows(self._head, self._last[1:], first, last, senones, scores)
-        meter.done(WANTED_STAGE, (last - first) * len(senones))
+        self._rows.score(self._last[1:], first, last, senones, scores)
+        meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -129,19 +159,20 @@ class DenseNet(Splicer):
         """
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
-            x = self._last[1 + source[mine]].T
-            scores[mine] = (self._heads[head] @ x).T
+            logits = self._logits[: self.n_senones * len(mine)].reshape(-1, len(mine))
+            self._heads[head].multiply(self._last[1 + source[mine]].T, logits)
+            scores[mine] = logits.T
         meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
         n, x = len(spliced), spliced.T
-        for i, (weight, relu) in enumerate(self._layers):
+        for i, (layer, relu) in enumerate(self._layers):
             # Columns that lie side by side, for any n: a smaller matrix, not a part of the largest.
-            y = self._hidden[i][: (len(weight) + 1) * n].reshape(-1, n)
-            np.matmul(weight, x, out=y[:-1])
+            y = self._hidden[i][: (layer.shape[0] + 1) * n].reshape(-1, n)
+            layer.multiply(x, y[:-1])
             if relu:
-                np.maximum(y[:-1], np.float32(0), out=y[:-1])
+                _rectify(y[:-1])
             y[-1] = 1.0
             x = y
             meter.done(layer_stage(i + 1), n)
@@ -150,71 +181,50 @@ class DenseNet(Splicer):
     @property
     def _net_bytes(self) -> float:
         """Before a layer's turn comes again all others have been read: the working set of each."""
-        return float(sum(w.nbytes for w in (*(w for w, _ in self._layers), *self._heads)))
+        return float(sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads)))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        rows = self.n_senones
-        return self._hidden_costs(frames) | {
-            OUTPUT_STAGE: self._product(
-                self._head, moved_again=True, frame=1.0 / rows, times=float(self.heads_used)
-            )
-        }
+        frame, times = 1.0 / self.n_senones, float(self.heads_used)
+        # Turned into rows: what comes out is read once more and written.
+        moved = 0.0 if self._heads[0].into_rows and self.heads_used == 1 else 1.0
+        output = self._law(self._heads[0].cost(frame, times), moved)
+        return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        width = self._head.shape[1]
-        row = float(FLOAT * width)
-        return self._hidden_costs(frames) | {
-            WANTED_STAGE: Cost(
-                operations={"gemv": Linear(per_work=(2.0 * width, 0.0, 0.0))},
-                bytes_min=Linear(fixed=row, per_work=(row + FLOAT, 0.0, 0.0)),
-                bytes_max=Linear(fixed=row, per_work=(2 * row + FLOAT, 0.0, 0.0)),
-                working_set_bytes=float(self._head.nbytes),
-            )
-        }
+        return self._hidden_costs(frames) | {WANTED_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
-        for i, (weight, relu) in enumerate(self._layers):
-            costs[layer_stage(i + 1)] = self._product(weight, moved_again=relu, frame=1.0)
+        for i, (layer, relu) in enumerate(self._layers):
+            outputs = float(layer.shape[0])
+            law = self._law(layer.cost(1.0, 1.0), moved=outputs if relu else 0.0)
+            if relu:
+                maxima = {"fma": _plus(law.operations.get("fma", Linear()), outputs)}
+                law = dataclasses.replace(law, operations={**law.operations, **maxima})
+            costs[layer_stage(i + 1)] = law
         return costs
 
-    def _product(
-        self, weight: Array, *, moved_again: bool, frame: float, times: float = 1.0
-    ) -> Cost:
-        """One layer: weights once per call, activations in and out; `frame`: frames per work count.
+    def _law(self, product: Cost, moved: float) -> Cost:
+        """That of a product in this net; `moved`: floats per work count that are read again and written."""
+        most = _plus(product.bytes_max, 2.0 * FLOAT * moved)
+        return dataclasses.replace(product, bytes_max=most, working_set_bytes=self._net_bytes)
 
-        `times`: how many such layers share the call. `moved_again`: the product is read once more and written
-        (ReLU in place, or turned into rows).
-        """
-        outputs, inputs = weight.shape
-        least = FLOAT * (inputs + outputs) * frame
-        most = FLOAT * (PACKED * inputs + (3 if moved_again else 1) * outputs) * frame
-        relu = {"fma": Linear(per_work=(outputs * frame, 0.0, 0.0))} if frame == 1.0 else {}
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
-            | (relu if moved_again else {}),
-            bytes_min=Linear(fixed=times * weight.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=PACKED * times * weight.nbytes, per_work=(most, 0.0, 0.0)),
-            working_set_bytes=self._net_bytes,
-            threads=self._threads,
-        )
+
+def _plus(law: Linear, more: float) -> Linear:
+    """`law` with `more` per first work count."""
+    first, second, third = law.per_work
+    return dataclasses.replace(law, per_work=(first + more, second, third))
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def _rectify(values):  # type: ignore[no-untyped-def]
+    """ReLU in place, of an f32 array in C order: numpy's maximum with a scalar takes five times as long."""
+    flat = values.ravel()
+    for i in range(flat.size):
+        flat[i] = max(flat[i], np.float32(0))
 
 
 def _with_bias(weight: Array, bias: Array) -> Array:
     return np.ascontiguousarray(np.column_stack([weight, bias]), np.float32)
-
-
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
-def _rows(head, hidden, first, last, senones, scores):  # type: ignore[no-untyped-def]
-    """scores[t, s] = head[s] · hidden[t] for s in `senones`, first ≤ t < last.
-
-    head f32 [senones of the net, width], hidden f32 [n, width], scores f32 [n, senones of the net].
-    """
-    for s in senones:
-        for t in range(first, last):
-            total = np.float32(0)
-            for i in range(head.shape[1]):
-                total += head[s, i] * hidden[t, i]
-            scores[t, s] = total

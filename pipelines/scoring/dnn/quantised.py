@@ -16,22 +16,25 @@ from numba import njit
 
 from pipelines.models.nets import Net
 from pipelines.scoring.dnn.dense import (
-    FLOAT,
     OUTPUT_STAGE,
-    PACKED,
     SPLICE_STAGE,
     WANTED_STAGE,
-    Splicer,
+    TorchSplicer,
     layer_stage,
 )
+from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products.blas import PACKED
+from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "53a22cebd03f"  # see tests/kernel_sources.py
+MADE_WITH = "056f21e774dc"  # see tests/kernel_sources.py
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
+GROUP = 4
+"""Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
 
 Array = np.ndarray[Any, Any]
 
@@ -44,42 +47,41 @@ class _Product:
 
         largest = np.abs(weight).max(1) if weight.size else np.zeros(len(weight), np.float32)
         self.scale = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
-        self.weight = np.rint(weight / self.scale[:, None]).astype(np.int8)
+        filled = np.zeros((len(weight), _filled(weight.shape[1])), np.int8)
+        self.weight = filled[:, : weight.shape[1]]
+        self.weight[:] = np.rint(weight / self.scale[:, None])
         self.bias, self.relu = np.ascontiguousarray(bias, np.float32), relu
         self.shape = weight.shape
         self._multiply = torch._int_mm
-        self._columns = torch.from_numpy(self.weight).t()
+        self._columns = torch.from_numpy(filled).t()
         self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
         self._tensor = torch.from_numpy
 
     def sums(self, x: Array) -> Array:
-        """Exact products i32 [n, outputs] of frames i8 [n, inputs]."""
+        """Exact products i32 [n, outputs] of frames i8 [n, inputs and what fills them up]."""
         sums = self._sums[: len(x)]
         self._multiply(self._tensor(x), self._columns, out=sums)
         result: Array = sums.numpy()
         return result
 
 
-class QuantisedNet(Splicer):
+class QuantisedNet(TorchSplicer):
     """Weights and workspace of one net in 8 bits, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
-        """Torch computes on `threads` threads from here on, in the whole process."""
-        import torch  # only a net in integers needs it
-
-        torch.set_num_threads(threads)
-        super().__init__(net.card, max_frames)
-        self._threads = threads
+        super().__init__(net.card, threads, max_frames)
         self._layers = [_Product(*matrix, max_frames) for matrix in net.matrices()]
         self._heads = [
             _Product(*net.head(i), relu=False, max_frames=max_frames) for i in range(net.card.heads)
         ]
         self._head = self._heads[0]
+        self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
         widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
-        self._inputs = [np.empty((max_frames, width), np.int8) for width in widths]
+        self._widths = widths
+        self._inputs = [room(max_frames, _filled(width), np.int8) for width in widths]
         self._scales = np.empty(max_frames, np.float32)
         # The last frame of the block before the one begun.
-        self._before = np.zeros((1, widths[-1]), np.int8), np.zeros(1, np.float32)
+        self._before = np.zeros((1, _filled(widths[-1])), np.int8), np.zeros(1, np.float32)
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
@@ -100,12 +102,8 @@ class QuantisedNet(Splicer):
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
-        head = self._head
-        hidden = self._inputs[-1]
-        _rows(
-            head.weight, head.scale, head.bias, hidden, self._scales, first, last, senones, scores
-        )
-        meter.done(WANTED_STAGE, (last - first) * len(senones))
+        self._rows.score(self._inputs[-1], self._scales, first, last, senones, scores)
+        meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -124,13 +122,14 @@ class QuantisedNet(Splicer):
         meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
-        """Activations of the last hidden layer, i8 [n, width]; their scales are in `_scales`."""
+        """Activations of the last hidden layer, i8 [n, width filled up]; their scales are in `_scales`."""
         n = len(spliced)
         x = self._inputs[0][:n]
-        _quantise(spliced, x, self._scales)
+        _quantise(spliced, x[:, : self._widths[0]], self._scales)
         for i, layer in enumerate(self._layers):
             y = self._inputs[i + 1][:n]
-            _requantise(layer.sums(x), self._scales, layer.scale, layer.bias, layer.relu, y)
+            values = y[:, : self._widths[i + 1]]
+            _requantise(layer.sums(x), self._scales, layer.scale, layer.bias, layer.relu, values)
             x = y
             meter.done(layer_stage(i + 1), n)
         return x
@@ -148,15 +147,7 @@ class QuantisedNet(Splicer):
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        row = float(self._head.shape[1])
-        return self._hidden_costs(frames) | {
-            WANTED_STAGE: Cost(
-                operations={"fma": Linear(per_work=(2.0 * row, 0.0, 0.0))},
-                bytes_min=Linear(fixed=row, per_work=(row + 2 * FLOAT, 0.0, 0.0)),
-                bytes_max=Linear(fixed=row, per_work=(2 * row + 3 * FLOAT, 0.0, 0.0)),
-                working_set_bytes=float(self._head.weight.nbytes),
-            )
-        }
+        return self._hidden_costs(frames) | {WANTED_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
@@ -182,6 +173,10 @@ class QuantisedNet(Splicer):
             working_set_bytes=self._net_bytes,
             threads=self._threads,
         )
+
+
+def _filled(inputs: int) -> int:
+    return -(-inputs // GROUP) * GROUP
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
@@ -223,14 +218,3 @@ def _restore(sums, scales, row_scales, bias, scores):  # type: ignore[no-untyped
     for t in range(sums.shape[0]):
         for i in range(sums.shape[1]):
             scores[t, i] = np.float32(sums[t, i]) * (scales[t] * row_scales[i]) + bias[i]
-
-
-@njit(nogil=True, cache=True)
-def _rows(head, row_scales, bias, hidden, scales, first, last, senones, scores):  # type: ignore[no-untyped-def]
-    """scores[t, s] for s in `senones`, first ≤ t < last; head i8 [senones, width], hidden i8 [n, width]."""
-    for s in senones:
-        for t in range(first, last):
-            total = np.int32(0)
-            for i in range(head.shape[1]):
-                total += np.int32(head[s, i]) * np.int32(hidden[t, i])
-            scores[t, s] = np.float32(total) * (scales[t] * row_scales[s]) + bias[s]

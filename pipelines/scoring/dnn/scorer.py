@@ -1,33 +1,55 @@
-"""The scorer that the decode loop holds when a net scores: frame rule, wanted senones, layers of the net."""
+"""The scorer that the decode loop holds when a net scores: frame rule, wanted senones, and an arithmetic.
+
+All settings of `dnn` are live. The net that they ask for is read, made smaller and put into the form of its
+arithmetic by whoever prepares a change, and tried out there, so that kernels are compiled; the next block is
+scored by it. Kept is what is in use, and the float32 weights that it was made of, for another arithmetic on the
+same net; what is no longer in use is freed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pipelines.models import nets
 from pipelines.models.errors import ModelError
+from pipelines.models.nets import Net
+from pipelines.models.onnx import OnnxModel
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import frames, senones
-from pipelines.scoring.dnn.dense import DenseNet
-from pipelines.scoring.dnn.quantised import QuantisedNet
+from pipelines.scoring import dnn, frames, senones
+from pipelines.scoring.dnn.onnx import check as check_graph
+from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.gmm import MAX_FRAMES
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import SenoneRule
+from pipelines.scoring.selection import Progress, never, quietly
+from pipelines.scoring.senones import SenoneRule, asked
+from profiler.errors import Cancelled
 from profiler.spans import Recorder
 
 Array = np.ndarray[Any, Any]
 
 FEATURES = 39
 """Of a frame, as the front end makes them."""
-SENONE_RULES = ("all", "asked")
 HEADS = "heads"
 FRAME_RULES = ("copy", HEADS)
 UNSEEN = 1 << 30
 """Frames since the last one that went through the hidden layers for the heads, where none did."""
+
+NET, REFUSED = "net", "refused"
+"""Layers of what is prepared (`LayeredScorer._parts`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """What computes, and the net that it was made of: as read and made smaller, under its key."""
+
+    arithmetic: Any
+    net: Net | OnnxModel
+    origin: Hashable
 
 
 class DnnScorer(LayeredScorer):
@@ -37,39 +59,57 @@ class DnnScorer(LayeredScorer):
     scored by a head of its own (the multi-frame net).
     """
 
-    def __init__(self, config: Any, model: AcousticModel) -> None:
-        """Raises ModelError when the net cannot be used with `model`."""
-        net = nets.load(nets.find(config.dnn.net), model.n_senones, FEATURES)
-        arithmetic = QuantisedNet if config.dnn.dtype == "int8" else DenseNet
-        self._net = arithmetic(net, config.threads, MAX_FRAMES)
-        self.context = self._net.context
+    _net: Any = None
+    _recorder: Recorder | None = None
+
+    def __init__(
+        self,
+        config: Any,
+        model: AcousticModel,
+        progress: Progress = quietly,
+        cancelled: Callable[[], bool] = never,
+    ) -> None:
+        """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
         n, parents = model.n_senones, senones.parents_of(model)
         super().__init__(
             n,
             FEATURES,
-            {name: senones.create(name, n, parents) for name in SENONE_RULES},
+            {
+                "all": senones.create("all", n, parents),
+                "asked": asked.Rule(n, parents, ahead=1),
+                "asked-ahead": asked.Rule(n, parents, ahead=AHEAD),
+            },
             {name: frames.create(name, model) for name in FRAME_RULES},
         )
-        self._heads = net.card.heads
         self._since = UNSEEN
-        self.configure(config)
+        self.configure(config, self.make_ready(config, progress, cancelled))
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that the net records."""
+        """Register every stage that the net records; those of another follow when it takes over."""
+        self._recorder = recorder
         self._register(recorder, self._net.stages)
 
     def warm_up(self) -> None:
-        """Score a few frames both ways, so that libraries and kernels are ready."""
-        spliced = self._net.splice(np.zeros((3 + sum(self.context), FEATURES), np.float32), Meter())
+        """Compile what the rules call; what computes the net was tried when it was made."""
+        beyond = sum(self.context)
+        spliced = self._net.splice(np.zeros((3 + beyond, FEATURES), np.float32), Meter())
         for layer in self._layers.values():
-            layer.configure(self._config.dnn, self._net)
-            layer.score(spliced, self._scores[:3], Meter())
-        self.configure(self._config)
+            if not layer.lazy or _can_choose(self._net):
+                layer.score(spliced, self._scores[:3], Meter())
 
     def _arranged(self, config: Any) -> SenoneRule:
-        layer = self._layers[config.dnn.senones]
-        layer.configure(config.dnn, self._net)
-        return layer
+        arithmetic = self._part(NET, self).arithmetic
+        # Also the rules that do not act now: none keeps an arithmetic that leaves.
+        for layer in self._layers.values():
+            layer.configure(config.dnn, arithmetic)
+        if arithmetic is not self._net:
+            self._net = arithmetic
+            self.context = arithmetic.context
+            # None of its scores are known yet: it begins with a frame of its own.
+            self._known[:] = False
+            if self._recorder is not None:
+                self._meter.register(self._recorder, dict(arithmetic.stages))
+        return self._layers[config.dnn.senones]
 
     def _input(self, block: Array) -> Array:
         return self._net.splice(block, self._meter)
@@ -80,23 +120,58 @@ class DnnScorer(LayeredScorer):
         self._since = UNSEEN
 
     def configure(self, config: Any, prepared: Prepared | None = None) -> None:
-        """Take over the settings from the next block on. ModelError when the net has too few heads for them."""
+        """Take over the settings from the next block on. ModelError when the net cannot do what they ask."""
         super().configure(config, prepared)
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
 
     def _parts(self, config: Any) -> list[Part]:
         found = super()._parts(config)
-        if self._rule_of(config) is self._rules[HEADS] and config.frames.skip > self._heads:
+        if sentence := self._refusal(config):
             # Said where a live change is made ready, so that a run goes on as before.
-            found.append((HEADS, (self, config.frames.skip), partial(self._refuse, config)))
+            found.append((REFUSED, (self, sentence), partial(_refuse, sentence)))
+        found.append((NET, (self, _key(config)), partial(self._make, config)))
         return found
 
-    def _refuse(self, config: Any, *_: Any) -> None:
-        raise ModelError(
-            f"The net {config.dnn.net} answers for {self._heads} frame{'s' * (self._heads != 1)} at once; "
+    def _refusal(self, config: Any) -> str:
+        """Why the settings ask for what the net that they name cannot do, as far as that is known unread."""
+        if _is_graph(config):
+            try:
+                check_graph(config)
+            except ModelError as error:
+                return str(error)
+        ready = self._part(NET, self)
+        if ready is not None and ready.origin == dnn.origin(config.dnn):
+            return self._too_few_heads(config, ready.net.card.heads)
+        return ""
+
+    def _too_few_heads(self, config: Any, heads: int) -> str:
+        if self._rule_of(config) is not self._rules[HEADS] or config.frames.skip <= heads:
+            return ""
+        return (
+            f"The net {config.dnn.net} answers for {heads} frame{'s' * (heads != 1)} at once; "
             f"frames.rule=heads with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
+
+    def _make(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:
+        """What computes the net under `config`, tried out; changes nothing here."""
+        held, origin = self._part(NET, self), dnn.origin(config.dnn)
+        if held is not None and held.origin == origin:
+            net = held.net
+        else:
+            progress("reading the net", None)
+            net = dnn.read(config.dnn, self.n_senones, FEATURES)
+            if sentence := self._too_few_heads(config, net.card.heads):
+                raise ModelError(sentence)
+        if cancelled():
+            raise Cancelled
+        progress("making the net ready", None)
+        arithmetic = dnn.create(config.dnn, net, config.threads, MAX_FRAMES)
+        for count in sorted({1, min(config.block, MAX_FRAMES)}):
+            if cancelled():
+                raise Cancelled
+            _try(arithmetic, count)
+        return _Ready(arithmetic, net, origin)
 
     def _part_of(self, block: Array, scores: Array) -> None:
         if self._rule is not self._rules[HEADS]:
@@ -118,3 +193,37 @@ class DnnScorer(LayeredScorer):
         self._last[:] = scores[-1]
         self._known[:] = True
         self._frame += len(block)
+
+
+def _is_graph(config: Any) -> bool:
+    return str(config.dnn.net).endswith(".onnx")
+
+
+def _key(config: Any) -> Hashable:
+    """What of the settings decides about the arithmetic, too."""
+    chosen = config.dnn
+    product = chosen.product if chosen.dtype == "fp32" else None
+    return dnn.origin(config.dnn), chosen.dtype, product, config.threads
+
+
+def _refuse(sentence: str, *_: Any) -> None:
+    raise ModelError(sentence)
+
+
+def _can_choose(arithmetic: Any) -> bool:
+    """Whether it computes chosen senones, and several heads, after the hidden layers (`DenseNet.begin_some`)."""
+    return hasattr(arithmetic, "begin_some")
+
+
+def _try(arithmetic: Any, count: int) -> None:
+    """Score silence in every way, so that libraries and kernels are ready for `count` frames at once."""
+    meter = Meter()
+    silence = np.zeros((count + sum(arithmetic.context), FEATURES), np.float32)
+    scores = np.empty((count, arithmetic.n_senones), np.float32)
+    spliced = arithmetic.splice(silence, meter)
+    arithmetic.score(spliced, scores, meter)
+    if _can_choose(arithmetic):
+        arithmetic.begin_some(spliced, meter)
+        arithmetic.score_some(0, count, np.arange(min(4, arithmetic.n_senones)), scores, meter)
+        first = np.zeros(count, np.int64)
+        arithmetic.score_by_heads(first, first, scores, meter)

@@ -1,0 +1,235 @@
+"""The roofline below the stages of the breakdown: how far each stage is from what the machine allows it.
+
+One dot per stage, its size by its share of the time; the bar beside it reaches to the intensity of the kernel's
+tiling. The roof drawn is that of the stage explained above, over its own working set and operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.theme import Tokens, font, theme
+from app.views.roofline_model import Point
+from app.views.scale import percent, short_count
+
+HEIGHT = 172
+"""Pixels that the whole drawing takes."""
+
+LEFT, RIGHT, TOP, BOTTOM = 36.0, 12.0, 20.0, 29.0
+"""Room for the axes' texts."""
+
+NAMED = 4
+"""So many of the dearest stages are named beside their dots."""
+
+REACH = 10
+"""Pixels around a dot that belong to it for the mouse."""
+
+GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
+
+
+class Roofline(QWidget):
+    """Rate over intensity on logarithmic axes; a click on a dot chooses its stage."""
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tokens = theme()
+        self._points: tuple[Point, ...] = ()
+        self._marked: str | None = None
+        self.setFixedHeight(HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_points(self, points: Sequence[Point], marked: str | None) -> None:
+        """Show these stages; the roof is that of `marked`, or of the dearest."""
+        self._points, self._marked = tuple(points), marked
+        self.setAccessibleName(self.tr("Roofline"))
+        self.setAccessibleDescription(self.sentence())
+        self.update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self._tokens = tokens
+        self.update()
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What is drawn."""
+        return self._points
+
+    @property
+    def marked(self) -> Point | None:
+        """The stage whose roof is drawn."""
+        named = (point for point in self._points if point.name == self._marked)
+        return next(named, self._points[0] if self._points else None)
+
+    def sentence(self, point: Point | None = None) -> str:
+        """Say where a stage (the marked one) lies and which roof is above it."""
+        point = point or self.marked
+        if point is None:
+            return ""
+        limit = self.tr("arithmetic") if point.intensity > point.ridge else self.tr("bandwidth")
+        text = self.tr(
+            "{0}: {1} operations per byte, {2}op/s, {3} of what its {4} allows (ridge at {5})."
+        )
+        return text.format(
+            point.name,
+            f"{point.intensity:.3g}",
+            short_count(point.rate),
+            percent(point.rate / point.roof),
+            limit,
+            f"{point.ridge:.3g}",
+        )
+
+    # -- where things lie ------------------------------------------------------------------
+
+    def _area(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
+
+    def _ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Powers of ten from which to which the axes go."""
+        xs = [x for p in self._points for x in (p.least_intensity, p.intensity)]
+        ys = [y for p in self._points for y in (p.rate, p.roof)]
+        if (marked := self.marked) is not None:
+            xs.append(2 * marked.ridge)
+            ys.append(marked.ceiling)
+        return tuple(  # type: ignore[return-value]
+            (math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))))
+            for values in (xs, ys)
+        )
+
+    def place(self, x: float, y: float) -> QPointF:
+        """Where an intensity and a rate lie in the drawing."""
+        area, ((left, right), (low, high)) = self._area(), self._ranges()
+        across = (math.log10(x) - left) / max(1, right - left)
+        up = (math.log10(y) - low) / max(1, high - low)
+        return QPointF(area.left() + across * area.width(), area.bottom() - up * area.height())
+
+    def point_at(self, position: QPointF) -> Point | None:
+        """The stage under the mouse: the nearest dot within reach."""
+
+        def away(point: Point) -> float:
+            return QLineF(self.place(point.intensity, point.rate), position).length()
+
+        near = min(self._points, key=away, default=None)
+        return near if near is not None and away(near) <= REACH else None
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the stage that is clicked."""
+        if (point := self.point_at(event.position())) is not None:
+            self.chosen.emit(point.name)
+
+    def event(self, event: QEvent) -> bool:
+        """Tool tip of a dot: its figures."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            point = self.point_at(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), self.sentence(point) if point else "", self)
+            return True
+        return super().event(event)
+
+    # -- drawing ---------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw axes, roof, dots and names."""
+        marked = self.marked
+        if marked is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_axes(painter)
+        self._paint_roof(painter, marked)
+        for point in reversed(self._points):
+            self._paint_point(painter, point, point is marked)
+        self._paint_names(painter, marked)
+        painter.end()
+
+    def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
+        painter.setFont(font(0.85))
+        painter.setPen(self._tokens.color("muted"))
+        painter.drawText(area, flags, text)
+
+    def _paint_axes(self, painter: QPainter) -> None:
+        area, ((left, right), (low, high)) = self._area(), self._ranges()
+        flags = Qt.AlignmentFlag
+        grid = QPen(self._tokens.color("grid"), 1)
+        for power in range(left, right + 1):
+            x = area.left() + (power - left) / max(1, right - left) * area.width()
+            painter.setPen(grid)
+            painter.drawLine(QLineF(x, area.top(), x, area.bottom()))
+            label = QRectF(x - 30, area.bottom() + 1, 60, 14)
+            self._text(painter, label, f"{10.0**power:g}", flags.AlignCenter)
+        for power in range(low, high + 1):
+            y = area.bottom() - (power - low) / max(1, high - low) * area.height()
+            painter.setPen(grid)
+            painter.drawLine(QLineF(area.left(), y, area.right(), y))
+            label = QRectF(0, y - 7, area.left() - 5, 14)
+            if power > low:  # the corner belongs to the other axis
+                text = f"{10.0 ** (power - 12):g}T" if power >= 12 else short_count(10.0**power)
+                self._text(painter, label, text, flags.AlignRight | flags.AlignVCenter)
+        title = QRectF(0, 0, self.width(), 16)
+        painter.setFont(font(0.88, strong=True))
+        painter.setPen(self._tokens.color("muted"))
+        painter.drawText(title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
+        self._text(painter, title, self.tr("operations per second"), flags.AlignRight)
+        below = QRectF(0, self.height() - 15, self.width() - RIGHT, 14)
+        self._text(painter, below, self.tr("operations per byte"), flags.AlignRight)
+
+    def _paint_roof(self, painter: QPainter, point: Point) -> None:
+        (left, right), (low, _) = self._ranges()
+        first = max(10.0**left, 10.0**low / point.bandwidth)
+        corners = [
+            self.place(first, first * point.bandwidth),
+            self.place(point.ridge, point.ceiling),
+            self.place(10.0**right, point.ceiling),
+        ]
+        painter.setPen(QPen(self._tokens.color("text"), 1.4))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(QPolygonF(corners))
+        painter.setPen(QPen(self._tokens.color("muted"), 1, Qt.PenStyle.DotLine))
+        here = self.place(point.intensity, point.rate)
+        painter.drawLine(QLineF(here, self.place(point.intensity, point.roof)))
+
+    def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
+        tokens = self._tokens
+        color = tokens.color(GROUP_COLOR.get(point.group, "muted"))
+        here = self.place(point.intensity, point.rate)
+        painter.setPen(QPen(color, 1))
+        painter.drawLine(QLineF(self.place(point.least_intensity, point.rate), here))
+        radius = 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
+        fill = QColor(color)
+        fill.setAlpha(255 if marked else 150)
+        painter.setBrush(fill)
+        painter.setPen(QPen(tokens.color("danger" if point.defect else "card"), 1.5))
+        painter.drawEllipse(here, radius, radius)
+
+    def _paint_names(self, painter: QPainter, marked: Point) -> None:
+        """Name the marked stage and the dearest ones, where there is room for it."""
+        painter.setFont(font(0.85))
+        metrics = QFontMetricsF(painter.font())
+        taken: list[QRectF] = []
+        wanted = [marked, *(p for p in self._points[:NAMED] if p is not marked)]
+        for point in wanted:
+            name = point.name.partition(".")[2] or point.name
+            here = self.place(point.intensity, point.rate)
+            width = metrics.horizontalAdvance(name) + 2
+            x = here.x() + 12 if here.x() + 14 + width < self.width() else here.x() - 12 - width
+            box = QRectF(x, here.y() - 7, width, 14)
+            if any(box.intersects(other) for other in taken):
+                continue
+            taken.append(box)
+            painter.setPen(self._tokens.color("text" if point is marked else "muted"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, name)

@@ -1,0 +1,81 @@
+"""What the roofline draws: each stage's rate over its intensity, and the roofs above it. No Qt.
+
+Williams, Waterman & Patterson 2009: a stage that does I operations per byte at bandwidth B and ceiling P can do
+at most min(P, I · B) operations per second. Bandwidth and ceiling are each stage's own: of its working set and
+of its mix of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import StageRow
+
+
+@dataclass(frozen=True)
+class Point:
+    """One stage.
+
+    Attributes:
+        name: of the stage.
+        group: of the stage.
+        share: of the wall time, None beside the decode lane.
+        intensity: operations per byte, if each byte moves once.
+        least_intensity: the same with the traffic of the kernel's tiling.
+        rate: operations per second.
+        bandwidth: bytes per second that a working set of this size can have.
+        ceiling: operations per second that this mix of operations can have.
+        defect: whether it ran faster than its roof allows.
+    """
+
+    name: str
+    group: str
+    share: float | None
+    intensity: float
+    least_intensity: float
+    rate: float
+    bandwidth: float
+    ceiling: float
+    defect: bool
+
+    @property
+    def ridge(self) -> float:
+        """Operations per byte from which on arithmetic is the limit."""
+        return self.ceiling / self.bandwidth
+
+    @property
+    def roof(self) -> float:
+        """Operations per second that it could do at most."""
+        return min(self.ceiling, self.intensity * self.bandwidth)
+
+
+LEAST_SHARE: Final = 0.005
+"""Stages with less of the time are left out: their dots would stretch the axes and say nothing."""
+
+
+def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
+    """The stages that count, of which operations, bytes and roofs are known, the dearest first."""
+    found = []
+    for row in sorted(rows, key=lambda row: -row.time_ns):
+        known = (row.flops, row.bytes_min, row.bytes_max, row.arithmetic_ns, row.traffic_min_ns)
+        small = row.share is not None and row.share < LEAST_SHARE
+        if row.time_ns <= 0 or small or not all(known):
+            continue
+        flops, low, high, arithmetic, traffic = (float(value or 0.0) for value in known)
+        found.append(
+            Point(
+                name=row.name,
+                group=row.group,
+                share=row.share,
+                intensity=flops / low,
+                least_intensity=flops / max(low, high),
+                rate=flops / row.time_ns * 1e9,
+                bandwidth=low / traffic * 1e9,
+                ceiling=flops / arithmetic * 1e9,
+                defect=row.defect is not None,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,80 @@
+"""What scoring on a device computes: where, in which number type, and what a model's arithmetic offers.
+
+`device_gmm` and `device_dnn` hold an arithmetic for each kind of model; `device_scorer` gives it blocks and decides
+what is moved when. It knows nothing of frames that are left out, of transfers or of buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipelines.device import DeviceWork
+from profiler.spans import Cost, Linear
+
+MAX_FRAMES = 64
+"""Frames of one call: bounds the workspace on the device."""
+NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+"""Number types as the settings call them → as torch does."""
+SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where and in which number type to compute."""
+
+    work: DeviceWork
+    dtype: str
+    threads: int = 1
+
+    @property
+    def where(self) -> str:
+        """The device as torch calls it."""
+        return self.work.device.where
+
+    @property
+    def roof(self) -> str:
+        """What to add to the name of an operation class to mean this device."""
+        return "" if self.where == "cpu" else f"@{self.where}"
+
+    @property
+    def gemm(self) -> str:
+        """The operation class of a product in this number type here."""
+        return f"gemm.torch:{NAMES[self.dtype]}{self.roof}"
+
+    def cost(self, operations: dict[str, Linear], traffic: Linear, working_set: float) -> Cost:
+        """A law whose classes are named without the device; what is written is written once."""
+        named = {(k if k == self.gemm else k + self.roof): law for k, law in operations.items()}
+        device = self.roof.removeprefix("@")
+        return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
+
+
+class Arithmetic(Protocol):
+    """One model's scoring on a device."""
+
+    n_senones: int
+    dim: int
+    """Features of a frame."""
+    context: tuple[int, int]
+    """Frames before and after a frame that belong to it."""
+    stages: dict[str, tuple[str, ...]]
+    arrays: dict[str, Array]
+    """The parameters. Matrices are uploaded in the number type of the products, vectors as float32, int64 as it is."""
+
+    def fitting(self, name: str, dtype: str) -> Array:
+        """The parameters `name` as they go into the number type."""
+
+    def score(
+        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+    ) -> None:
+        """Give the stages of `x` to the device's compute stream; `out` f32 [n, senones].
+
+        `p`: the parameters there. `x` f32 [n, frames of context · dim], n ≤ MAX_FRAMES, whose rows may overlap.
+        """
+
+    def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
+        """Cost laws for calls of about `frames` frames."""

@@ -1,0 +1,172 @@
+"""A whole net as one function that torch.compile (TorchInductor) has written, in C++, for this net.
+
+Weights are frozen into it, so that they lie as oneDNN wants them; centring, scaling and ReLU are fused into what
+lies beside them. One graph serves every number of frames from two on, another a single frame: both are made when
+the net is, and nothing is compiled while frames are scored. There are no layers to be seen from outside: one stage
+has the operations and bytes of all of them.
+
+Needs a C++ compiler and Python's headers (`pipelines.availability.compiler_obstacle`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pipelines.availability import compiler_obstacle
+from pipelines.models.nets import Net
+from pipelines.scoring.dnn.dense import SPLICE_STAGE, Splicer
+from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.meter import Meter
+from profiler.errors import BadInput
+from profiler.paths import cache_dir
+from profiler.spans import Cost, Linear
+
+NET_STAGE = "score.net"
+MADE_FOR = 16
+"""Frames that the general graph is made with; what oneDNN chooses for it suits 2 to 64 alike."""
+MOVED = 3.0
+"""Times that activations move that are laid out anew for a product: read, written, read."""
+INDUCTOR = {
+    "freezing": True,
+    # Of every tensor between two products: as much time again as a product of 16 frames takes.
+    "size_asserts": False,
+    "alignment_asserts": False,
+    # A net has a few small kernels; a pool of compiling processes would outlive the need for it.
+    "compile_threads": 1,
+}
+
+Array = np.ndarray[Any, Any]
+
+
+class CompileError(BadInput):
+    """The net cannot be compiled here, in one sentence."""
+
+
+class CompiledNet(Splicer):
+    """One compiled function of a net in float32, for at most `max_frames` at a time."""
+
+    def __init__(self, net: Net, threads: int, max_frames: int) -> None:
+        """Takes two seconds on an idle core, the first time on a machine ten. Raises CompileError.
+
+        Torch computes on `threads` threads from here on, in the whole process.
+        """
+        if obstacle := compiler_obstacle():
+            raise CompileError(f"dnn.product = compiled cannot be used: {obstacle}; choose blas.")
+        import torch
+
+        torch.set_num_threads(threads)
+        super().__init__(net.card, max_frames)
+        self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
+        self._torch, self._threads = torch, threads
+        matrices = [*net.matrices(), (*net.head(0), False)]
+        self._shapes = [weight.shape for weight, _, _ in matrices]
+        self._relus = [relu for _, _, relu in matrices]
+        self._forward = _compiled(net, max_frames, self._input)
+
+    def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
+        """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
+        if self._torch.get_num_threads() != self._threads:
+            # Of this thread; the function was made for so many and would be compiled again.
+            self._torch.set_num_threads(self._threads)
+        with self._torch.no_grad():
+            found = self._forward(self._torch.from_numpy(spliced))
+        self._torch.from_numpy(scores).copy_(found)
+        meter.done(NET_STAGE, len(spliced))
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of `splice` and `score`: those of all layers together."""
+        weights = float(FLOAT * sum(outputs * (inputs + 1) for outputs, inputs in self._shapes))
+        features, senones = self.card.inputs, self.n_senones
+        products = sum(2.0 * outputs * inputs for outputs, inputs in self._shapes)
+        maxima = sum(s[0] for s, relu in zip(self._shapes, self._relus, strict=True) if relu)
+        least = float(FLOAT * (features + senones))
+        # Features are read and written; each product reads its input and writes; scores are copied out.
+        passes = sum(MOVED * inputs + outputs for outputs, inputs in self._shapes)
+        most = FLOAT * (2.0 * features + passes + 2.0 * senones)
+        return {
+            SPLICE_STAGE: self.splice_cost(frames),
+            NET_STAGE: Cost(
+                {
+                    "gemm": Linear(per_work=(products, 0.0, 0.0)),
+                    "fma": Linear(per_work=(2.0 * features + maxima, 0.0, 0.0)),
+                },
+                Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
+                Linear(fixed=weights, per_work=(most, 0.0, 0.0)),
+                working_set_bytes=weights,
+                threads=self._threads,
+            ),
+        }
+
+
+def _compiled(net: Net, max_frames: int, example: Array) -> Any:
+    """f32 [n, inputs + 1] → f32 [n, senones], compiled for any n up to `max_frames`. CompileError."""
+    import torch
+
+    # Kernels are kept from run to run, with what else the program keeps.
+    with contextlib.suppress(OSError):
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_dir("compiled")))
+    from torch._inductor import config
+
+    with warnings.catch_warnings():
+        # Where torch itself uses what it calls deprecated; freezing imports it.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        importlib.import_module("torch.utils.mkldnn")
+    patches = {name: value for name, value in INDUCTOR.items() if hasattr(config, name)}
+    # Traced, each net has code of its own: what dynamo keeps and counts goes by code, not by object.
+    forward = torch.compile(torch.fx.symbolic_trace(_module(net)))
+    frames = torch.from_numpy(example)
+    try:
+        with torch.no_grad(), config.patch(patches):
+            for n in sorted({min(MADE_FOR, max_frames), 1}, reverse=True):
+                part = frames[:n]
+                if n > 1:
+                    torch._dynamo.mark_dynamic(part, 0, min=2, max=max_frames)
+                forward(part)
+    except RuntimeError as problem:
+        said = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+        raise CompileError(
+            f"dnn.product = compiled cannot be used: torch.compile fails ({said}); choose blas."
+        ) from problem
+    return forward
+
+
+def _module(net: Net) -> Any:
+    """The forward pass as torch is told of it."""
+    import torch
+
+    card, tensors = net.card, net.tensors
+    names = [*(f"layers.{i}" for i in range(len(card.layers))), "heads.0"]
+    relus = [*(layer.relu for layer in card.layers), False]
+
+    class Forward(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            frames = card.left + 1 + card.right
+            self.mean = self._kept(np.tile(np.asarray(card.mean, np.float32), frames))
+            self.scale = self._kept(np.tile(np.asarray(card.scale, np.float32), frames))
+            for i, name in enumerate(names):
+                setattr(self, f"weight{i}", self._kept(tensors[f"{name}.weight"]))
+                setattr(self, f"bias{i}", self._kept(tensors[f"{name}.bias"]))
+
+        @staticmethod
+        def _kept(values: Array) -> Any:
+            # Parameters, not buffers: what is frozen into the function.
+            copied = torch.from_numpy(np.array(values, np.float32))
+            return torch.nn.Parameter(copied, requires_grad=False)
+
+        def forward(self, spliced: Any) -> Any:
+            # The last column, of ones, is for products that take the bias along.
+            x = (spliced[:, :-1] - self.mean) * self.scale
+            for i, relu in enumerate(relus):
+                weight, bias = getattr(self, f"weight{i}"), getattr(self, f"bias{i}")
+                x = torch.nn.functional.linear(x, weight, bias)
+                x = torch.relu(x) if relu else x
+            return x
+
+    return Forward().eval()

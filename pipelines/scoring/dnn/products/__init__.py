@@ -1,0 +1,63 @@
+"""Ways to multiply a layer's weights by the frames of a block: one per module, named as `dnn.product` names it.
+
+A product owns the weights of one layer or head in the form that its kernel wants them. What lies around it (ReLU,
+which layers there are, stages) belongs to `scoring.dnn.dense`. To add one: a module here with a class `Weights`,
+its name in the configuration, a test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any, Protocol
+
+import numpy as np
+
+from profiler.spans import Cost
+
+Array = np.ndarray[Any, Any]
+FLOAT = 4
+
+
+class Product(Protocol):
+    """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
+
+    shape: tuple[int, int]
+    """Outputs, inputs + 1."""
+    nbytes: int
+    """Of its parameters as they are stored."""
+    into_rows: bool
+    """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
+
+    def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
+        """`weight` f32 [outputs, inputs + 1], the bias in the last column; it may be kept, never written.
+
+        Made on any thread while others compute.
+        """
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """out = weight · x: x f32 [inputs + 1, n] whose last row is ones, out f32 [outputs, n].
+
+        Frames are columns, 1 ≤ n ≤ max_frames; `x` in C order, or in F order (a transposed view of rows).
+        """
+
+    def cost(self, frame: float, times: float) -> Cost:
+        """What one call computes and moves, by work count.
+
+        `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
+        products of this size share the call. The net says the working set: all of its layers together.
+        """
+
+
+def names() -> list[str]:
+    """Names of all products."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+
+
+def create(name: str, weight: Array, threads: int, max_frames: int) -> Product:
+    """The product called `name` of `weight` (see `Product.__init__`); ValueError when unknown."""
+    if name not in names():
+        raise ValueError(f"dnn.product is {name!r}, expected one of {', '.join(names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    made: Product = module.Weights(weight, threads, max_frames)
+    return made

@@ -1,0 +1,44 @@
+"""Frames put side by side by sixteens, as kernels want them that have frames in their lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.vector import LANES, VECTOR_BYTES, copy_floats
+
+MADE_WITH = "734cf072645f"  # see tests/kernel_sources.py
+
+Array = np.ndarray[Any, Any]
+
+
+def by_sixteen(x: Array, room: Array) -> Array:
+    """x f32 [inputs, n], in C or F order, as f32 [n/16, inputs, 16] in `room`; what lies beyond n stays as it was."""
+    if x.flags.c_contiguous:
+        _move(x, room)
+    else:
+        _turn(np.ascontiguousarray(x.T), room)
+    return room
+
+
+@njit(nogil=True, cache=True)
+def _move(x, room):  # type: ignore[no-untyped-def]
+    """From [inputs, n]."""
+    inputs, n = x.shape
+    for begin in range(0, n, LANES):
+        to = room[begin // LANES].ctypes.data
+        for i in range(inputs):
+            source = x.ctypes.data + (i * n + begin) * 4
+            copy_floats(to + i * VECTOR_BYTES, source, min(LANES, n - begin))
+
+
+@njit(nogil=True, cache=True)
+def _turn(x, room):  # type: ignore[no-untyped-def]
+    """From [n, inputs]."""
+    n, inputs = x.shape
+    for begin in range(0, n, LANES):
+        for i in range(inputs):
+            for t in range(begin, min(begin + LANES, n)):
+                room[begin // LANES, i, t - begin] = x[t, i]

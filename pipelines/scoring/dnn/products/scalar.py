@@ -1,0 +1,65 @@
+"""A plain loop, one multiplication and one addition at a time: what Vanhoucke, Senior & Mao (2011) begin with.
+
+Every sum waits for the addition before it: about four cycles each, so that even the roof of scalar arithmetic, which
+keeps eight sums going, lies several times higher. Added in the order of the inputs, as written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products._sharing import shared
+from profiler.spans import Cost, Linear
+
+Array = np.ndarray[Any, Any]
+
+
+# Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _multiply(weight, frames, out, first, last):  # type: ignore[no-untyped-def]
+    """out[o, t] = weight[o] · frames[t] for first ≤ o < last; frames f32 [n, inputs + 1], out f32 [outputs, n]."""
+    for t in range(out.shape[1]):
+        for o in range(first, last):
+            total = np.float32(0)
+            for i in range(weight.shape[1]):
+                total += weight[o, i] * frames[t, i]
+            out[o, t] = total
+
+
+class Weights:
+    """As they are; frame by frame, as a recogniser without batching goes through them."""
+
+    into_rows = True
+
+    def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
+        self._weight = weight
+        self.shape: tuple[int, int] = weight.shape
+        self.nbytes = weight.nbytes
+        self._threads = min(threads, len(weight))
+        self._frames = np.empty((max_frames, weight.shape[1]), np.float32)
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+        frames = self._frames[: x.shape[1]]
+        frames[:] = x.T
+
+        def part(thread: int, first: int, last: int) -> None:
+            _multiply(self._weight, frames, out, first, last)
+
+        shared(part, len(self._weight), self._threads)
+
+    def cost(self, frame: float, times: float) -> Cost:
+        """The weights once per call at least, and at most once per frame; activations in and out."""
+        outputs, inputs = self.shape
+        least = FLOAT * (inputs + outputs) * frame
+        most = self.nbytes * frame + FLOAT * (3.0 * inputs + outputs) * frame
+        return Cost(
+            operations={"scalar": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
+            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
+            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
+            threads=self._threads,
+        )

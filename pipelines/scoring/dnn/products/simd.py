@@ -1,0 +1,185 @@
+"""A loop of vectors: a tile of outputs by frames is kept in registers while its weights stream past once.
+
+The step that Vanhoucke, Senior & Mao (2011) take first, with today's tools. Outputs lie in the lanes and a value of a
+frame is spread over them, so that one frame alone fills the vectors as well as eight do. The weights are stored
+in the order of the loop, [panel of outputs, input, lane], and so are read front to back; a library that is handed
+plain matrices has to put them into such an order in every call, which costs it a fifth to two fifths of its speed at
+blocks of 16 to 64 frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core import cgutils
+
+from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.lazy_kernels import _prefetch
+from pipelines.scoring.vector import (
+    _F32,
+    _FV,
+    LANES,
+    VECTOR_BYTES,
+    WIDE_REGISTERS,
+    _at,
+    _bytes,
+    _constant,
+    _fma,
+    _load,
+    _splat,
+    _store,
+    aligned,
+    intrinsic,
+)
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "2ee4a19ffe7a"  # see tests/kernel_sources.py
+
+VECTORS = 3 if WIDE_REGISTERS else 1
+"""Vectors of outputs in a panel: with 8 frames 24 sums, which leaves a few of 32 registers for factors."""
+PANEL = VECTORS * LANES
+FRAMES = 8 if WIDE_REGISTERS else 4
+
+Array = np.ndarray[Any, Any]
+
+
+def _make_tile(frames: int, ask: bool = False) -> Callable[..., None]:
+    """tile(x, x_frame, x_input, panel, inputs, later, out): out[frames, PANEL] = x[frames, inputs] · panel.
+
+    Addresses, of panel f32 [inputs, PANEL]; `x_frame` and `x_input`: bytes from a frame of x to the next, and from
+    an input to the next. With `ask`, memory is asked for as many cache lines from `later` on as there are inputs.
+    """
+
+    @intrinsic
+    def tile(
+        typing_context: Any,
+        x: Any,
+        x_frame: Any,
+        x_input: Any,
+        panel: Any,
+        inputs: Any,
+        later: Any,
+        out: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            x, x_frame, x_input, panel, inputs, later, out = arguments
+            cells = [(f, v) for f in range(frames) for v in range(VECTORS)]
+            sums = {cell: cgutils.alloca_once(builder, _FV) for cell in cells}
+            for slot in sums.values():
+                builder.store(_constant(0.0), slot)
+            rows = [builder.add(x, builder.mul(x_frame, _bytes(f))) for f in range(frames)]
+            with cgutils.for_range(builder, inputs) as loop:
+                begin = builder.add(panel, builder.mul(loop.index, _bytes(PANEL * FLOAT)))
+                weights = [
+                    _load(builder, builder.add(begin, _bytes(v * VECTOR_BYTES)))
+                    for v in range(VECTORS)
+                ]
+                if ask:
+                    line = builder.mul(loop.index, _bytes(VECTOR_BYTES))
+                    _prefetch(builder, builder.add(later, line))
+                offset = builder.mul(loop.index, x_input)
+                for f, row in enumerate(rows):
+                    value = builder.load(_at(builder, builder.add(row, offset), _F32))
+                    factor = _splat(builder, value)
+                    for v in range(VECTORS):
+                        slot = sums[f, v]
+                        total = _fma(builder, factor, weights[v], builder.load(slot))
+                        builder.store(total, slot)
+            for (f, v), slot in sums.items():
+                where = builder.add(out, _bytes((f * VECTORS + v) * VECTOR_BYTES))
+                _store(builder, builder.load(slot), where)
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 7), generate
+
+    made: Callable[..., None] = tile
+    return made
+
+
+_asking_tile = _make_tile(FRAMES, ask=True)
+_tile_8, _tile_7, _tile_6, _tile_5 = (_make_tile(frames) for frames in (8, 7, 6, 5))
+_tile_4, _tile_3, _tile_2, _tile_1 = (_make_tile(frames) for frames in (4, 3, 2, 1))
+
+
+@njit(nogil=True, cache=True)
+def _multiply(panels, x, x_frame, x_input, out, sums, first, last):  # type: ignore[no-untyped-def]
+    """Rows of out f32 [outputs, n] that the panels first … last − 1 of `panels` f32 [panels, inputs, PANEL] make.
+
+    x, x_frame, x_input as for a tile; sums f32 [FRAMES, PANEL] is workspace of the thread.
+    """
+    inputs, n = panels.shape[1], out.shape[1]
+    to = sums.ctypes.data
+    for p in range(first, last):
+        panel = panels[p].ctypes.data
+        begin = p * PANEL
+        rows = min(PANEL, out.shape[0] - begin)
+        for t in range(0, n, FRAMES):
+            at, frames = x + t * x_frame, min(FRAMES, n - t)
+            # The first of many tiles bring the next panel, each one of its vectors per input.
+            later = panel + inputs * (PANEL * FLOAT + t // FRAMES * VECTOR_BYTES)
+            if n > 2 * FRAMES and frames == FRAMES and t // FRAMES < VECTORS:
+                _asking_tile(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 8:
+                _tile_8(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 7:
+                _tile_7(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 6:
+                _tile_6(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 5:
+                _tile_5(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 4:
+                _tile_4(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 3:
+                _tile_3(at, x_frame, x_input, panel, inputs, later, to)
+            elif frames == 2:
+                _tile_2(at, x_frame, x_input, panel, inputs, later, to)
+            else:
+                _tile_1(at, x_frame, x_input, panel, inputs, later, to)
+            for i in range(rows):
+                for f in range(frames):
+                    out[begin + i, t + f] = sums[f, i]
+
+
+class Weights:
+    """Panels of outputs, filled up with zeros."""
+
+    into_rows = True
+
+    def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
+        outputs, inputs = self.shape = weight.shape
+        count = -(-outputs // PANEL)
+        self._panels = aligned((count, inputs, PANEL))
+        for p, panel in enumerate(self._panels):
+            rows = weight[p * PANEL : (p + 1) * PANEL]
+            panel[:, : len(rows)] = rows.T
+        self.nbytes = self._panels.nbytes
+        self._threads = min(threads, count)
+        self._sums = aligned((self._threads, FRAMES, PANEL))
+
+    def multiply(self, x: Array, out: Array) -> None:
+        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+        at, (x_input, x_frame) = x.ctypes.data, x.strides
+
+        def part(thread: int, first: int, last: int) -> None:
+            sums = self._sums[thread]
+            _multiply(self._panels, at, x_frame, x_input, out, sums, first, last)
+
+        shared(part, len(self._panels), self._threads)
+
+    def cost(self, frame: float, times: float) -> Cost:
+        """Weights once per call, activations in and out; at most each weight once per tile of frames."""
+        outputs, inputs = self.shape
+        least = FLOAT * (inputs + outputs) * frame
+        # A panel's share of the frames is read again for each panel, its weights for each tile of frames.
+        again = FLOAT * inputs * (outputs / PANEL) + self.nbytes / FRAMES
+        most = again * frame + 3.0 * FLOAT * outputs * frame
+        return Cost(
+            operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
+            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
+            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
+            threads=self._threads,
+        )

@@ -1,0 +1,140 @@
+"""Latency and its parts: of a session by its own spans and context, of settings by the card of their net."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import assets
+from app import latency
+from app.cli import _report
+from app.form import PipelineForm
+from app.latency import Latency
+from app.pipeline import Pipeline
+from pipelines import config as settings
+from pipelines import presets
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+
+
+def tree(**changes):
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    return settings.to_dict(settings.assign(presets.load("dnn").config, dotted))
+
+
+def session(track_frames, configs, about):
+    return SimpleNamespace(
+        configs=[SimpleNamespace(first_frame=first, tree=tree) for first, tree in configs],
+        meta={"scoring": about},
+    )
+
+
+class Track:
+    """1 ms of compute, 2 of memory traffic, 3 of neither, 4 of copying per frame; more of the rest."""
+
+    n_frames = 300
+
+    def total_ns(self, first, last):
+        import numpy as np
+
+        return np.array([1, 2, 3, 4, 50, 60, 70], float) * 1e6 * (last - first)
+
+
+ABOUT = {"senones": 5126, "context": [10, 7]}
+
+
+def test_the_parts_are_block_context_and_scoring_of_the_block():
+    found = latency.of_session(session(300, [(0, tree(block=16))], ABOUT), Track())
+    assert (found.block_frames, found.context_frames) == (16, 7)
+    assert found.score_s == pytest.approx(16 * 0.010)
+    assert found.total_s == pytest.approx(0.16 + 0.07 + 0.16)
+    assert latency.text(found.as_dict()) == (
+        "latency 390 ms: 160 ms block + 70 ms context + 160 ms scoring"
+    )
+
+
+def test_the_settings_in_force_at_the_playhead_count():
+    changed = session(300, [(0, tree(block=16)), (100, tree(block=1))], ABOUT)
+    assert latency.of_session(changed, Track()).block_frames == 1
+    assert latency.of_session(changed, Track(), 100).block_frames == 16
+    assert latency.of_session(changed, Track(), 0).score_s is None
+
+
+def test_what_is_not_known_is_left_out_and_the_whole_with_it():
+    old = latency.of_session(session(300, [(0, tree(block=16))], None), Track())
+    assert old.context_s is None
+    assert old.total_s is None
+    assert latency.text(old.as_dict()).startswith("latency over 320 ms: 160 ms block + 160 ms")
+    assert latency.of_session(session(300, [], ABOUT), Track()) is None
+    other = [(0, tree(block=16)), (50, tree(block=16, dnn__net="gone.onnx"))]
+    assert latency.of_session(session(300, other, ABOUT), Track()).context_frames is None
+
+
+def test_settings_take_the_context_from_the_card_and_the_time_from_a_session_alike(tmp_path):
+    config = presets.load("dnn").config
+    after = json.loads(assets.path("nets", "base.json").read_bytes())["right"]
+    assert latency.of_settings(config) == Latency(16, after, None)
+    assert latency.of_settings(presets.load("gmm").config) == Latency(16, 0, None)
+    mine = tmp_path / "mine.onnx"
+    named = settings.replace(config, "dnn.net", str(mine))
+    assert latency.of_settings(named).context_frames is None
+    mine.with_suffix(".json").write_text('{"right": 4}')
+    assert latency.of_settings(named).context_frames == 4
+    mine.with_suffix(".json").write_text("[]")
+    assert latency.of_settings(named).context_frames is None
+    measured = Latency(16, 9, 0.002)
+    assert latency.of_settings(config, measured, tree()) is measured
+    assert latency.of_settings(config, measured, tree(search__beam=9.0)) is measured
+    assert latency.of_settings(config, measured, tree(block=1)).score_s is None
+
+
+def test_the_report_has_latency_and_the_shares_really_done(finished):
+    with Session.open(finished) as recorded:
+        recorded.meta["scoring"] = {"senones": 10_000, "context": [0, 0]}
+        found = _report.report(recorded)
+    # 16 frames of 0.6 ms each; of 10 000 senones 5 000 are scored and 90 asked for.
+    assert found["latency"]["score_s"] == pytest.approx(16 * 0.6e-3)
+    assert found["latency"]["total_s"] == pytest.approx(0.16 + 16 * 0.6e-3)
+    assert found["shares"] == {
+        "senones_scored": pytest.approx(0.5),
+        "senones_asked": pytest.approx(0.009),
+        "frames_copied": None,
+    }
+    page = _report.as_text(found)
+    assert "latency 170 ms: 160 ms block + 9.6 ms scoring" in page
+    assert "of all: senones scored 50.0%, senones asked 0.9%" in page
+    with Session.open(finished) as recorded:
+        found = _report.report(recorded)
+    assert found["latency"]["total_s"] is None
+    assert set(found["shares"].values()) == {None}
+
+
+def test_the_block_says_its_latency_in_the_form(qtbot, finished):
+    form = PipelineForm(Pipeline("dnn"))
+    qtbot.addWidget(form)
+    field = form.fields[latency.BLOCK_KEY]
+    assert field.note.isHidden()
+    field.show_note("latency 230 ms")
+    assert not field.note.isHidden()
+    track = CostTrack()
+    with Session.open(finished) as recorded:
+        track.update(recorded)
+        assert latency.of_session(recorded, track).block_frames == 16
+
+
+def test_the_window_shows_it_and_follows_the_settings(qtbot, finished):
+    import sys
+
+    from app.main_window import MainWindow
+
+    window = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(window)
+    window.show()
+    window.open_session(finished)
+    note = window.desk.form.fields[latency.BLOCK_KEY].note
+    assert note.text() == "latency over 170 ms: 160 ms block + 9.6 ms scoring"
+    window.pipeline.set("block", 1)
+    assert note.text() == "latency over 10 ms: 10 ms block"
+    window.close()

@@ -1,0 +1,145 @@
+"""The roofline: dots where rate and intensity put them, under the roof of their own law; and what a layer is of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from pytestqt.qtbot import QtBot
+
+from app.playhead import Playhead
+from app.time_axis import TimeAxis
+from app.views.breakdown import ROOM_FOR_ROOFLINE, BreakdownView
+from app.views.breakdown_model import stage_lines
+from app.views.roofline import Roofline
+from app.views.roofline_model import points
+from app.views.work import average
+from app.views.work_model import work_model
+from profiler.analysis.breakdown import StageRow
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+from tests.app.sample_session import write_sample
+
+
+def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
+    """A stage on a machine of 100 Gop/s and 50 GB/s: the ridge is at 2 operations per byte."""
+    values = {
+        "name": name, "group": name.partition(".")[0], "lane": "decode", "time_ns": ms * 1e6,
+        "share": ms / 10, "calls": 1, "flops": flops, "bytes_min": size, "bytes_max": 3 * size,
+        "work": {"frames": 1.0}, "working_set": 1e6, "verdict": "unexplained", "evidence": "C",
+        "sentence": "It runs.", "arithmetic_ns": flops / 100, "traffic_min_ns": size / 50,
+    }  # fmt: skip
+    return StageRow(**(values | more))
+
+
+FRAME = [row("scoring.layer 1", 1.0, 2e6, 4e6), row("scoring.output", 3.0, 6e6, 12e6)]
+BLOCK = [row("scoring.layer 1", 1.0, 32e6, 4e6), row("scoring.output", 3.0, 96e6, 12e6)]
+
+
+def test_a_point_has_its_own_roof_and_ridge() -> None:
+    output, layer = points(FRAME)
+    assert (output.name, layer.name) == ("scoring.output", "scoring.layer 1")
+    assert output.intensity == pytest.approx(0.5)
+    assert output.least_intensity == pytest.approx(0.5 / 3)
+    assert output.rate == pytest.approx(2e9)
+    assert (output.bandwidth, output.ceiling) == pytest.approx((50e9, 100e9))
+    assert output.ridge == pytest.approx(2.0)
+    assert output.roof == pytest.approx(25e9)
+    assert points(BLOCK)[0].roof == pytest.approx(100e9)
+
+
+def test_what_has_no_figures_or_no_weight_is_left_out() -> None:
+    unknown = row("search.a", 1.0, 2e6, 4e6, arithmetic_ns=None)
+    nothing = row("score.copy", 1.0, 0.0, 4e6)
+    small = row("search.b", 0.01, 2e6, 4e6)
+    assert points([unknown, nothing, small]) == ()
+
+
+def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) -> None:
+    drawn = Roofline()
+    qtbot.addWidget(drawn)
+    drawn.resize(400, drawn.height())
+    drawn.show_points(points([*FRAME, row("search.emit", 2.0, 1e6, 20e6)]), "scoring.layer 1")
+    assert drawn.marked.name == "scoring.layer 1"
+    a, b, c = (drawn.place(x, 1e9).x() for x in (0.1, 1.0, 10.0))
+    assert b - a == pytest.approx(c - b)
+    assert drawn.place(1.0, 1e9).y() > drawn.place(1.0, 1e10).y()
+    told: list[str] = []
+    drawn.chosen.connect(told.append)
+    for point in drawn.points:
+        where = drawn.place(point.intensity, point.rate)
+        assert drawn.rect().contains(where.toPoint())
+    emit = next(p for p in drawn.points if p.name == "search.emit")
+    where = drawn.place(emit.intensity, emit.rate)
+    qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where.toPoint())
+    assert told == ["search.emit"]
+    assert drawn.point_at(QPointF(-100, -100)) is None
+    assert "of what its bandwidth allows (ridge at 2)" in drawn.sentence()
+    drawn.grab()
+    drawn.show_points((), None)
+    assert drawn.sentence() == ""
+    drawn.grab()
+
+
+def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it(qtbot: QtBot) -> None:
+    view = BreakdownView(TimeAxis())
+    qtbot.addWidget(view)
+    output = next(line for line in stage_lines(FRAME, 1) if line.name == "scoring.output")
+    assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
+    text = view.bars.explanation(output)
+    assert text == (
+        "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
+        "stages; 0.5 operations per byte, where memory is the roof. It runs."
+    )
+    many = next(line for line in stage_lines(BLOCK, 16) if line.name == "scoring.output")
+    assert "8 operations per byte, where arithmetic is the roof" in view.bars.explanation(many)
+    # One stage is no part of a group.
+    alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
+    assert alone.of_group == (None, None, None)
+    assert view.bars.explanation(alone) == "It runs."
+
+
+def test_the_roofline_stands_below_the_stages_where_there_is_room(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
+    axis = TimeAxis()
+    playhead = Playhead(axis)
+    view = BreakdownView(axis)
+    qtbot.addWidget(view)
+    playhead.changed.connect(view.update_snapshot)
+    view.resize(360, ROOM_FOR_ROOFLINE + 100)
+    view.show()
+    playhead.open(path)
+    view.settle()
+    known = [line.name for line in view.bars.stages if line.intensity is not None]
+    assert {p.name for p in view.roofline.points} <= set(known)
+    last = view.roofline.points[-1]
+    assert not view.roofline.isHidden()
+    view.roofline.chosen.emit(last.name)
+    assert view.bars.explained().name == last.name
+    assert view.roofline.marked is last
+    view.resize(360, ROOM_FOR_ROOFLINE - 100)
+    assert view.roofline.isHidden()
+    headers, rows = view.table()
+    assert all(len(cells) == len(headers) for cells in rows)
+    playhead.close()
+
+
+def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
+    path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
+    with Session.open(path) as session:
+        track = CostTrack()
+        track.update(session)
+        session.meta["scoring"] = {"senones": 10_252, "context": [0, 0]}
+        model = work_model(session, track, 256, (0.0, 2.56), 64)
+        curves = {curve.name: curve for curve in model.curves}
+        assert curves["senones scored"].whole == 10_252
+        assert average(curves["senones scored"]).endswith("(50 %)")
+        assert curves["tokens"].whole is None
+        session.meta["scoring"] = {"senones": "many"}
+        model = work_model(session, track, 256, (0.0, 2.56), 64)
+        assert all(curve.whole is None for curve in model.curves)
+    assert average(SimpleNamespace(name="tokens", average=3.0, whole=None)) == "3"

@@ -1,0 +1,167 @@
+"""Whole decodes for the bench of nets: what lazy outputs cost, how far the search goes, two frames at once.
+
+The arms decode the same files in turns, recorded, so that times come from the spans of single stages and counts from
+what the search did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from pipelines import presets, wer
+from pipelines.config import Config, Value, assign
+from pipelines.control import Control
+from pipelines.decode import FRAME_S, Decoder
+from pipelines.models import nets
+from pipelines.models.opening import open_model
+from pipelines.playlist import Item
+from pipelines.recogniser import Recogniser, build
+from pipelines.rerun import drained
+from pipelines.scoring import build_scorer
+from pipelines.scoring.dnn.dense import OUTPUT_STAGE, WANTED_STAGE
+from pipelines.scoring.selection import never
+from pipelines.unrecorded import Unrecorded
+from profiler.spans import WORK_COUNTS, Recorder
+from tests.bench._rounds import LANE, Progress
+
+MIXTURES, NET = "gmm", "dnn"
+COPIED, HEADS = "dnn-skip", "dnn-multi-frame"
+LAZY: dict[str, dict[str, Value]] = {
+    "asked": {"dnn.senones": "asked"},
+    "asked-ahead": {"dnn.senones": "asked-ahead"},
+}
+
+
+@dataclass
+class Arm:
+    """A configuration; ns by stage of each round, and of the last round counts by (stage, name) and words."""
+
+    name: str
+    recogniser: Recogniser
+    rounds: list[Counter[str]] = field(default_factory=list)
+    work: Counter[tuple[str, str]] = field(default_factory=Counter)
+    heard: dict[str, str] = field(default_factory=dict)
+    audio_s: float = 0.0
+
+    def begin(self) -> None:
+        """Another round."""
+        self.rounds.append(Counter())
+        self.work, self.audio_s = Counter(), 0.0
+
+    def take(self, item: Item) -> None:
+        """Decode one file."""
+        recorder = Recorder()
+        lane = recorder.lane("decode", decode=True)
+        decoder = Decoder(self.recogniser, recorder, lane, Unrecorded(), Control())
+        (done,) = decoder.run([item]).utterances
+        self.heard[item.name] = done.hypothesis
+        self.audio_s += done.audio_s
+        spans = drained(lane)
+        for stage in recorder.stages:
+            mine = spans[spans["stage"] == stage.id]
+            self.rounds[-1][stage.name] += int(mine["duration_ns"].sum())
+            for i, name in enumerate(stage.work[:WORK_COUNTS]):
+                self.work[stage.name, name] += int(mine[f"work{i}"].sum(dtype="i8"))
+        self.rounds[-1][""] += done.wall_ns
+
+    def errors(self, items: Sequence[Item]) -> wer.Count:
+        """Word errors over the files of which is known what was said."""
+        return wer.total((i.reference, self.heard[i.name]) for i in items if i.reference)
+
+    def ns(self, stage: str) -> list[int]:
+        """Of each round."""
+        return [times[stage] for times in self.rounds]
+
+
+def configurations() -> dict[str, Config]:
+    """The arms that the shipped presets and nets allow."""
+    net = presets.load(NET).config
+    found = {MIXTURES: presets.load(MIXTURES).config, NET: net}
+    found |= {name: assign(net, settings) for name, settings in LAZY.items()}
+    for name in (COPIED, HEADS):
+        if name in presets.names():
+            config = presets.load(name).config
+            if config.dnn.net in nets.shipped():
+                found[name] = config
+    return found
+
+
+def made(progress: Progress) -> list[Arm]:
+    """All arms, with front end, graph and search in common."""
+    arms: list[Arm] = []
+    for name, config in configurations().items():
+        progress(f"making {name}", None)
+        if not arms:
+            arms.append(Arm(name, build(config, Recorder(), LANE, progress, never)))
+            continue
+        first = arms[0].recogniser
+        scorer = build_scorer(config, open_model(config, progress, never))
+        scorer.warm_up()
+        arms.append(Arm(name, Recogniser(config, first.frontend, scorer, first.search)))
+    return arms
+
+
+def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str, Arm]:
+    """All arms after decoding `items` in turns, the first one changing; one round more is not counted."""
+    arms = made(progress)
+    for turn in range(-1, rounds):
+        progress("decoding, in turns", max(0, turn) / rounds)
+        for arm in arms:
+            arm.begin()
+        for place, item in enumerate(items):
+            for step in range(len(arms)):
+                arms[(turn + place + step) % len(arms)].take(item)
+        if turn < 0:
+            for arm in arms:
+                arm.rounds.clear()
+    return {arm.name: arm for arm in arms}
+
+
+def lazy_rows(arms: dict[str, Arm]) -> list[dict[str, Any]]:
+    """What computing only the wanted outputs saves of the last layer's time, and of what it could save."""
+    whole, senones = arms[NET], arms[NET].recogniser.scorer.n_senones
+    frames = whole.work[OUTPUT_STAGE, "senones"] / senones
+    asked = arms["asked"].work[WANTED_STAGE, "senones"] / senones / frames
+    rows = []
+    for name in LAZY:
+        arm = arms[name]
+        pairs = zip(whole.ns(OUTPUT_STAGE), arm.ns(WANTED_STAGE), strict=True)
+        saved = median(every / some for every, some in pairs)
+        rows.append(
+            {
+                "what": f"outputs {name}",
+                "share of the senones asked for": asked,
+                "share computed": arm.work[WANTED_STAGE, "senones"] / senones / frames,
+                "time of all outputs / time": saved,
+                "efficiency": asked * saved,
+            }
+        )
+    return rows
+
+
+def run_rows(arms: dict[str, Arm], items: Sequence[Item]) -> list[dict[str, Any]]:
+    """Each arm's real-time factor, words and search."""
+    rows = []
+    for name, arm in arms.items():
+        errors, frames = arm.errors(items), arm.audio_s / FRAME_S
+        rows.append(
+            {
+                "what": f"whole run, {name}",
+                "rtf": median(arm.ns("")) / 1e9 / arm.audio_s,
+                "wer": errors.rate,
+                "errors": errors.errors,
+                "words": errors.reference_words,
+                "tokens_per_frame": tokens(arm) / frames,
+                "arcs_per_frame": arm.work["search.emit", "arcs"] / frames,
+            }
+        )
+    return rows
+
+
+def tokens(arm: Arm) -> int:
+    """Tokens that the search passed on."""
+    return arm.work["search.emit", "tokens"]

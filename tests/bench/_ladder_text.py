@@ -1,0 +1,295 @@
+"""docs/ladder.md in words: what each step does, the table, what was published and what is found here.
+
+Published figures are those that were read in the papers or in readings of them; of the stages of Vanhoucke's own
+table nobody here has read the figures, so that they are not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+PROPER = "ladder-"
+"""How the names of the rungs begin that each stand on the one before."""
+PLAIN = "dnn"
+"""The net that the word errors of the others are held against."""
+SCALAR, SIMD, BLAS, INT8, BATCH, LAZY, LAST = (
+    "ladder-1-scalar",
+    "ladder-2-simd",
+    "ladder-3-blas",
+    "ladder-4-int8",
+    "ladder-5-batch",
+    "ladder-6-lazy",
+    "ladder-7-batched-lazy",
+)
+
+NONE = "–"
+
+HEAD = """# The ladder
+
+Made by `python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md`. Each rung is a preset
+(`asrscope run --preset ladder-1-scalar`, or the group "The ladder" in the window). The seven of the ladder proper
+differ from the one before in a single setting, which can be switched while a run goes on (column *changes*); the
+others are made from the plain net in blocks of 16.
+
+Vanhoucke, Senior & Mao ("Improving the speed of neural networks on CPUs", 2011) took a speech net on one core of a
+processor step by step from a plain loop to several times its speed:
+
+1. **Scalar loop.** One multiplication and one addition at a time.
+2. **Vectors.** The same loop in SIMD registers, with several sums at a time. For unrolling alone, with four sums,
+   they report 26 % more.
+3. **BLAS.** What a tuned library makes of the same product. Frame by frame it is a product of a matrix and a
+   vector: every weight is read for one multiplication.
+4. **8-bit integers.** A quarter of the bytes, and instructions for sums of products of integers. They report 3
+   times the speed of their optimised floating point, without any loss of accuracy.
+5. **Batches.** Several frames at a time turn the product into one of matrices: a weight once read serves them all.
+   The first frame of a block waits for the last. With fixed point and batches they report about 10 times the plain
+   loop and 4 times their best floating point.
+6. **Lazy outputs.** The search asks for a part of the senones only, and only these rows of the last layer are
+   computed. They reckon with 30 % asked for.
+7. **Lazy outputs in batches.** A senone asked for is computed for the frames of the block that follow as well,
+   which mostly ask for it too.
+
+The other rungs change the net instead: **low rank** (Xue, Li & Gong 2013: factors by SVD, then training), **sparse**
+(Yu, Seide, Li & Deng 2012: the smallest weights cut, then training), **small** (Li et al. 2014: a small net taught
+by the outputs of a large one), **every second frame** (the frame-asynchronous net, whose scores are copied) and
+**two frames at once** (the multi-frame net, with an output layer for each; both Vanhoucke, Devin & Heigold 2013).
+"""
+
+COLUMNS = """*Scoring*: time of scoring alone on one thread, ms per frame of 10 ms, median of {rounds} rounds in
+turns over the same {frames} frames; what the search asks for is replayed from each rung's own decode. *× before*,
+*× first*: how many times as fast as the rung that it changes, and as the first (medians of paired rounds). *RTF*: a
+whole run (features, scoring and search, recorder off) over audio time. *WER*: of {words} words, the first sentences
+of the synthetic test corpus; *against the plain net* in points, with a 95 % interval (paired bootstrap over
+sentences), or = and a rung that makes the same scores (compared on the frames timed, within {same:g} nat), whose
+words count for both. *Human*: errors in {human} words of labelled human speech, too few to rank anything. *Weights*:
+as the kernels hold them. *Latency*: what the first frame of a block waits for its scores: block + context of the net
++ scoring.
+"""
+
+TABLE = (
+    "preset",
+    "changes",
+    "scoring, ms",
+    "× before",
+    "× first",
+    "RTF",
+    "WER",
+    "against the plain net",
+    "human",
+    "weights, MB",
+    "latency, ms",
+)
+
+DIFFERS = """What differs, so that figures need not agree. Their net had 28.8 million weights, 55 % of them in the
+output layer; this one is a tenth of that and lies in the last level of most present caches. Their vectors held 4 floats
+(SSE); those of today hold 8 or 16, and a library's product uses all of them, so that floating point stands higher
+before the first integer is multiplied. Present processors multiply 8-bit integers and add them up in one
+instruction where theirs took three. Lazy evaluation saves multiplications and loses the library's product of
+matrices: what is asked for is a list of rows, and whether that pays depends on how good the product was that is given
+up. Copying every second frame halves the columns of each product and not its time: a library packs the weights for 8
+columns as for 16 (bare products of this net's shapes with OpenBLAS 0.3.31 take 0.8 of the time). Sparse weights must
+be found before they are multiplied: a zero saves time only where a whole vector of zeros does.
+"""
+
+
+def markdown(tree: Mapping[str, Any], picture: Path | None) -> str:
+    """The whole document about the JSON object of `asrscope bench ladder`; `picture` lies beside it."""
+    rows: list[Row] = tree["rows"]
+    timed = [row for row in rows if not row["missing"]]
+    parts = [HEAD]
+    if picture is not None:
+        parts.append(f"![Scoring time of each rung, and its word errors]({picture.name})\n")
+    parts += ["## The table\n", _origin(tree)]
+    parts.append(
+        COLUMNS.format(
+            rounds=tree["rounds"],
+            frames=timed[0]["frames"] if timed else 0,
+            words=tree["agreement"]["words"],
+            human=max((row["human_words"] for row in timed), default=0),
+            same=tree["agreement"]["same scores, nat"],
+        )
+    )
+    parts.append(_table(rows))
+    parts += ["## What the machine says\n", _roofs(tree, {row["preset"]: row for row in timed})]
+    parts += ["## Published, and here\n", _published({row["preset"]: row for row in timed})]
+    return "\n".join([*parts, DIFFERS])
+
+
+def _origin(tree: Mapping[str, Any]) -> str:
+    machine = tree["machine"]
+    versions = machine.get("versions", {})
+    libraries = [f"{n} {versions[n]}" for n in ("numpy", "numba", "torch") if n in versions]
+    libraries += [
+        f"{b.get('internal_api', '')} {b.get('version', '')} ({b.get('architecture', '')})"
+        for b in machine.get("blas", [])
+    ]
+    cores = machine.get("cores", {}).get("usable", "")
+    measured = datetime.fromtimestamp(tree["measured_at"], UTC)
+    return (
+        f"{machine.get('cpu', '')}, {cores} cores, of which one computes; {', '.join(libraries)}; "
+        f"{measured:%Y-%m-%d %H:%M} UTC; load of the machine before: {tree['load_before']:.1f}.\n"
+    )
+
+
+def _table(rows: Sequence[Row]) -> str:
+    lines = [f"| {' | '.join(TABLE)} |", "|---" * len(TABLE) + "|"]
+    for row in rows:
+        figures = ["not here", *[NONE] * 8] if row["missing"] else _figures(row)
+        lines.append("| " + " | ".join([f"`{row['preset']}`", _changes(row), *figures]) + " |")
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["missing"]:
+            reasons.setdefault(row["missing"], []).append(f"`{row['preset']}`")
+    lines.append("")
+    lines += [f"Not here: {', '.join(names)}. {reason}\n" for reason, names in reasons.items()]
+    return "\n".join(lines)
+
+
+def _changes(row: Row) -> str:
+    if not row["change"]:
+        return NONE
+    changes = " ".join(f"`{part}`" for part in row["change"].split())
+    # The ladder's own order needs no saying.
+    return changes if row["preset"].startswith(PROPER) else f"{row['after']}: {changes}"
+
+
+def _figures(row: Row) -> list[str]:
+    change = NONE
+    if "same_as" in row:
+        change = f"= {row['same_as']}"
+    elif row["wer_change_ci95"] and row["preset"] != PLAIN:
+        low, high = row["wer_change_ci95"]
+        change = f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
+    return [
+        f"{row['ms']:.3f}",
+        NONE if row["times_before"] is None else f"{row['times_before']:.2f}",
+        NONE if row["times_first"] is None else f"{row['times_first']:.1f}",
+        f"{row['rtf']:.3f}",
+        NONE if row["wer"] is None else f"{row['wer']:.1%}",
+        change,
+        NONE if row["human_errors"] is None else str(row["human_errors"]),
+        f"{row['weights_mb']:.1f}",
+        _latency(row["latency"]),
+    ]
+
+
+def _latency(parts: Mapping[str, float]) -> str:
+    block, context, scoring = (parts[name] * 1e3 for name in ("block_s", "context_s", "score_s"))
+    return f"{block:.0f} + {context:.0f} + {scoring:.1f}"
+
+
+def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
+    """How near the dense rungs come to what the machine can do."""
+    machine, parameters = tree["machine"], tree["net"]["parameters"]
+    outputs = tree["net"]["of_outputs"] / parameters
+    said = [
+        f"The plain net has {parameters / 1e6:.2f} million weights, {outputs:.0%} of them in the output layer: "
+        f"{2 * parameters / 1e6:.1f} MFLOP a frame."
+    ]
+    rate = {name: 2 * parameters / row["ms"] / 1e6 for name, row in rows.items()}
+    if SCALAR in rows and machine.get("scalar_gflops"):
+        said.append(
+            f"The scalar loop reaches {rate[SCALAR]:.1f} GFLOP/s, where the machine's scalar roof is "
+            f"{machine['scalar_gflops']:.1f}."
+        )
+    if BLAS in rows and machine.get("read_gbytes_per_s"):
+        read = rows[BLAS]["weights_mb"] / rows[BLAS]["ms"]
+        said.append(
+            f"Frame by frame BLAS reads the weights at {read:.0f} GB/s; plain reading of as many bytes, again and "
+            f"again, reaches {machine['read_gbytes_per_s']:.0f} GB/s."
+        )
+    if PLAIN in rows and machine.get("gemm_gflops"):
+        said.append(
+            f"In blocks of 16 it computes at {rate[PLAIN]:.0f} GFLOP/s; large matrix products reach "
+            f"{machine['gemm_gflops']:.0f}."
+        )
+    if LAZY in rows and rows[LAZY]["asked"] is not None:
+        said.append(f"The search asks for {rows[LAZY]['asked']:.0%} of the senones in a frame.")
+    return "\n".join([" ".join(said), ""])
+
+
+def _published(rows: Mapping[str, Row]) -> str:
+    """Claims of the literature beside the same comparison here."""
+
+    def times(slow: str, fast: str) -> str:
+        if slow not in rows or fast not in rows:
+            return NONE
+        return f"{rows[slow]['ms'] / rows[fast]['ms']:.1f} times"
+
+    def points(name: str, against: str = PLAIN) -> str:
+        if name not in rows or against not in rows or rows[name]["wer"] is None:
+            return NONE
+        return f"{100 * (rows[name]['wer'] - rows[against]['wer']):+.1f} points"
+
+    def more(name: str, against: str) -> str:
+        if name not in rows or against not in rows or not rows[against]["errors"]:
+            return NONE
+        change = 100 * (rows[name]["errors"] / rows[against]["errors"] - 1)
+        return f"{abs(change):.0f} % {'fewer' if change < 0 else 'more'} errors"
+
+    def both(slow: str, fast: str) -> str:
+        found = [part for part in (times(slow, fast), points(fast, slow)) if part != NONE]
+        return ", ".join(found) or NONE
+
+    floats = [name for name in (SCALAR, SIMD, BLAS) if name in rows]
+    best = min(floats, key=lambda name: float(rows[name]["ms"]), default="")
+    vanhoucke, multi = "Vanhoucke 2011", "Vanhoucke 2013"
+    claims = (
+        (
+            "unrolled over the plain loop",
+            vanhoucke,
+            "1.26 times",
+            f"{times(SCALAR, SIMD)} (with vectors)",
+        ),
+        ("8 bit over the best floating point", vanhoucke, "3 times, no loss", both(best, INT8)),
+        ("8 bit in batches over the plain loop", vanhoucke, "10 times", times(SCALAR, BATCH)),
+        ("8 bit in batches over the best floating point", vanhoucke, "4 times", times(best, BATCH)),
+        (
+            "lazy outputs over all",
+            vanhoucke,
+            "at most 1.6 times (30 % of an output layer with 55 % of the weights)",
+            times(BATCH, LAZY),
+        ),
+        ("the same in batches", vanhoucke, NONE, times(BATCH, LAST)),
+        ("low rank", "Xue 2013", "80 % smaller, no loss", both(PLAIN, "dnn-low-rank")),
+        ("low rank, not trained on", "", NONE, both(PLAIN, "dnn-low-rank-untuned")),
+        ("sparse", "Yu 2012", "a third of the weights, no loss", points("dnn-sparse")),
+        (
+            "sparse products",
+            "Yu 2012",
+            "at 12 and 19 % of the weights 14 and 23 % of the computing",
+            f"CSR {times(PLAIN, 'dnn-sparse-csr')}, blocks {both(PLAIN, 'dnn-sparse-blocks')}",
+        ),
+        (
+            "small, taught by a net instead of labels",
+            "Li 2014",
+            "5 % fewer errors",
+            more("dnn-small", "dnn-small-hard"),
+        ),
+        (
+            "every second frame copied",
+            "Miao 2016",
+            "2 times, +1 point (trained so)",
+            both(PLAIN, "dnn-skip"),
+        ),
+        (
+            "several frames at once",
+            multi,
+            "up to 4 times less work, accuracy comparable",
+            both("dnn-small", "dnn-multi-frame"),
+        ),
+        (
+            "the same against copying",
+            multi,
+            "better",
+            points("dnn-multi-frame", "dnn-multi-frame-copy"),
+        ),
+    )
+    lines = ["| claim | source | published | here |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(claim)} |" for claim in claims]
+    return "\n".join([*lines, ""])

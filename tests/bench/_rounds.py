@@ -1,0 +1,187 @@
+"""What benches share that hold several ways of scoring against each other on the same speech.
+
+Turns: every utterance goes through all sides, one after the other, in an order that turns. Replays: what a search
+asks a lazy scorer for is recorded from its own decode, so that the scorer is timed as it runs. Kept results: what
+does not depend on the machine lies in the cache under the digest of all that decides it, so that an interrupted
+table goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pipelines
+from pipelines import audio
+from pipelines import config as settings
+from pipelines.audio import Audio
+from pipelines.config import Config
+from pipelines.playlist import Item
+from pipelines.recogniser import Recogniser
+from pipelines.scoring import with_context
+from profiler.paths import cache_dir
+from profiler.spans import NullLane
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[str, float | None], None]
+
+LANE = NullLane()
+SCORES_BY = ("scoring", "search", "models", "frontend", "config")
+"""The folders of `pipelines` that decide scores and words."""
+
+
+@dataclass
+class Side:
+    """One way to do the work: seconds that an utterance takes, and of each round over all of them."""
+
+    name: str
+    take: Callable[[Any], float]
+    seconds: list[float] = field(default_factory=list)
+
+
+def interleave(
+    sides: Sequence[Side],
+    speech: Sequence[Any],
+    rounds: int,
+    told: Callable[[float], None] = lambda fraction: None,
+) -> None:
+    """Every utterance through all sides, one after the other, the first side turning."""
+    for side in sides:
+        side.take(speech[0])
+    for turn in range(rounds):
+        told(turn / rounds)
+        totals = [0.0] * len(sides)
+        for place, utterance in enumerate(speech):
+            for step in range(len(sides)):
+                i = (turn + place + step) % len(sides)
+                totals[i] += sides[i].take(utterance)
+        for side, total in zip(sides, totals, strict=True):
+            side.seconds.append(total)
+
+
+def paired(slow: Side, fast: Side) -> list[float]:
+    """Ratio of the times of two sides in each round."""
+    return [a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]
+
+
+def spoken(items: Iterable[Item], most_s: float) -> Iterator[tuple[Item, Audio]]:
+    """The first of `items`, up to about so many seconds, with their sound."""
+    left = most_s
+    first = True
+    for item in items:
+        sound = audio.load(item.path)
+        if not first and sound.duration_s > left:
+            continue
+        left -= sound.duration_s
+        first = False
+        yield item, sound
+
+
+@dataclass(frozen=True)
+class Replay:
+    """An utterance as a scorer is given it: features with their context, and per frame what is asked of it.
+
+    `asked`: senones i64, or None where a scorer is not told.
+    """
+
+    features: Array
+    asked: Sequence[Array | None]
+
+
+def replay(recogniser: Recogniser, features: Array) -> Replay:
+    """What the search asks for when it is given this scorer's scores of `features` f32 [frames, dim]."""
+    scorer, search = recogniser.scorer, recogniser.search
+    padded = with_context(features, scorer.context)
+    if not scorer.lazy:
+        return Replay(padded, [None] * len(features))
+    scorer.reset()
+    search.start(0)
+    asked: list[Array | None] = []
+    for at, part in _blocks(recogniser, padded):
+        state = scorer.prepare(part, at, LANE)
+        for t in range(len(part) - sum(scorer.context)):
+            wanted = np.array(search.wanted())
+            asked.append(wanted)
+            search.advance(scorer.frame(state, t, wanted)[None], at + t)
+    return Replay(padded, asked)
+
+
+def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = None) -> float:
+    """Seconds of scoring alone, in the blocks configured.
+
+    `scores` f32 [frames, senones] takes what was asked for, and is left as it is elsewhere; that takes time too.
+    """
+    scorer = recogniser.scorer
+    scorer.reset()
+    start = time.perf_counter()
+    for at, part in _blocks(recogniser, speech.features):
+        if not scorer.lazy:
+            found = scorer.score(part, at, LANE)
+            if scores is not None:
+                scores[at : at + len(found)] = found
+            continue
+        state = scorer.prepare(part, at, LANE)
+        for t in range(len(part) - sum(scorer.context)):
+            asked = speech.asked[at + t]
+            row = scorer.frame(state, t, asked)
+            if scores is not None:
+                scores[at + t, asked] = row[asked]
+    return time.perf_counter() - start
+
+
+def _blocks(recogniser: Recogniser, padded: Array) -> Iterator[tuple[int, Array]]:
+    block, beyond = recogniser.config.block, sum(recogniser.scorer.context)
+    for at in range(0, len(padded) - beyond, block):
+        yield at, padded[at : at + block + beyond]
+
+
+class Kept:
+    """JSON values in the cache, by what decides them."""
+
+    def __init__(self, bench: str, decides: Iterable[str]) -> None:
+        self._folder = cache_dir("bench", bench)
+        self._digest = digest_of("\n".join(decides).encode())
+
+    def get(self, key: str) -> Any | None:
+        """What was kept under `key`, None if nothing was."""
+        file = self._file(key)
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep `value`, whole or not at all."""
+        file = self._file(key)
+        unfinished = file.with_suffix(".part")
+        unfinished.write_text(json.dumps(value), encoding="utf-8")
+        unfinished.rename(file)
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{digest_of(f'{self._digest}{key}'.encode())[:24]}.json"
+
+
+def said(items: Iterable[Item]) -> list[str]:
+    """Which speech it is: names of the files and what was said in them."""
+    return [f"{item.name}:{item.reference}" for item in items]
+
+
+def key_of(config: Config) -> str:
+    """A configuration as text."""
+    return json.dumps(settings.to_dict(config), sort_keys=True)
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sources(*files: str) -> list[str]:
+    """Digests of what decides scores and words, and of other files of `pipelines` by name."""
+    folder = Path(str(pipelines.__file__)).parent
+    found = sorted(file for room in SCORES_BY for file in (folder / room).rglob("*.py"))
+    return [digest_of(file.read_bytes()) for file in (*found, *(folder / name for name in files))]

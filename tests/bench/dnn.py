@@ -1,0 +1,337 @@
+"""Nets on one processor core: beside onnxruntime, beside the roof of matrix products, in other arithmetics.
+
+    asrscope bench dnn --json
+    asrscope bench dnn --audio corpus/ --transcripts corpus/transcripts.tsv
+
+onnxruntime gets the same net as a graph of Gemm and Relu (`tests.pipelines.onnx_files`) and the same frames of real
+speech, already spliced; every batch size goes through all ways in turns. The roof is a square product by the same
+library, timed in the same turns. Lazy outputs, tokens and two frames at once come from recorded decodes
+(`tests.bench._dnn_runs`) of the files given, or of the human speech beside the checkout, or of the bundled voices.
+What 8 bits cost in words is audited on the synthetic test corpus and kept in the cache, since it does not depend on
+the machine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pipelines import presets
+from pipelines.audit import audit
+from pipelines.config import Config, Value, assign
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import nets, sphinx
+from pipelines.models.nets import Net
+from pipelines.playlist import Item, build
+from pipelines.scoring import MAX_FRAMES, dnn, with_context
+from pipelines.scoring.dnn.dense import DenseNet, layer_stage
+from pipelines.scoring.dnn.onnx import OnnxNet
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.selection import never
+from profiler.machine.measuring import GEMM_SIZE
+from profiler.spans import SPAN, Recorder
+from tests.bench import _dnn_runs as runs
+from tests.bench._rounds import (
+    LANE,
+    Array,
+    Kept,
+    Progress,
+    Side,
+    digest_of,
+    interleave,
+    key_of,
+    paired,
+    said,
+    sources,
+    spoken,
+)
+from tests.bench.gmm import speech_for_words
+from tests.pipelines import onnx_files
+
+NETS = ("base", "large")
+BATCHES = (1, 16, 32, 64)
+AT = 32
+"""The batch size of the statements."""
+MOST_AUDIO_S = 6.0
+"""Speeds are taken on the first files up to this length; more only repeats them."""
+LEAST_ROUNDS = 5
+PEAK_ROUNDS = 4
+"""Rounds beside the square product for one of the others: they are short."""
+HUMAN = Path(__file__).parents[3] / "shared" / "audio"
+"""Real human speech with transcripts.tsv, where it lies beside the checkout."""
+
+PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
+FP32 = (PLAIN, SIMD)
+FORMS: dict[str, dict[str, Value]] = {
+    PLAIN: {"dnn.product": "blas"},
+    SIMD: {"dnn.product": "simd"},
+    INT8: {"dnn.dtype": "int8"},
+    "ours, bf16": {"dnn.dtype": "bf16"},
+}
+SPARSE: dict[str, dict[str, Value]] = {
+    "ours, csr": {"dnn.shrink": "sparse", "dnn.product": "csr"},
+    "ours, blocks": {"dnn.shrink": "blocks", "dnn.product": "blocks"},
+}
+"""Of the first net alone: as much left of the weights as `dnn.share` says."""
+
+WANTED: dict[str, tuple[str, float]] = {
+    "onnxruntime's time / ours, fp32": ("at least", 1.0),
+    "hidden layers, share of the GEMM peak": ("at least", 0.8),
+    "fp32's time / int8's": ("at least", 2.0),
+    "points of WER lost by int8": ("at most", 1.0),
+    "tokens by the net's scores / by the mixtures'": ("at most", 1.5),
+}
+"""Times at batch AT, of the first net; fp32 by the faster product."""
+
+
+@dataclass
+class Way:
+    """One way to compute a net, and its input: of each utterance f32 [frames, inputs (and 1)]."""
+
+    title: str
+    arithmetic: Any
+    spliced: list[Array]
+
+    def side(self, batch: int) -> Side:
+        """Scoring of an utterance, by its number, in batches; seconds."""
+        scores = np.empty((batch, self.arithmetic.n_senones), np.float32)
+        score, meter = self.arithmetic.score, Meter()
+
+        def take(number: int) -> float:
+            x = self.spliced[number]
+            start = time.perf_counter()
+            for at in range(0, len(x), batch):
+                part = x[at : at + batch]
+                score(part, scores[: len(part)], meter)
+            return time.perf_counter() - start
+
+        return Side(self.title, take)
+
+    def scores(self, number: int) -> Array:
+        """Of an utterance, f32 [frames, senones]."""
+        x = self.spliced[number]
+        found = np.empty((len(x), self.arithmetic.n_senones), np.float32)
+        for at in range(0, len(x), AT):
+            self.arithmetic.score(x[at : at + AT], found[at : at + AT], Meter())
+        return found
+
+
+def way(title: str, arithmetic: Any, speech: Sequence[Array]) -> Way:
+    """`speech`: features f32 [frames, 39] of each utterance."""
+    spliced = []
+    for features in speech:
+        padded, beyond = with_context(features, arithmetic.context), sum(arithmetic.context)
+        parts = [
+            arithmetic.splice(padded[at : at + MAX_FRAMES + beyond], Meter()).copy()
+            for at in range(0, len(features), MAX_FRAMES)
+        ]
+        spliced.append(np.concatenate(parts))
+    return Way(title, arithmetic, spliced)
+
+
+def peer_of(net: Net) -> OnnxNet:
+    """The same net in onnxruntime, on one thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        return OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
+
+
+def ways_of(name: str, speech: Sequence[Array]) -> tuple[list[Way], list[dict[str, Any]]]:
+    """All ways to compute the net called `name`, and a row for each that cannot be made here."""
+    plain = presets.load("dnn").config
+    net = nets.load(nets.find(name))
+    found, missing = [way(PEER, peer_of(net), speech)], []
+    for title, changed in (FORMS | SPARSE if name == NETS[0] else FORMS).items():
+        config = assign(plain, {"dnn.net": name, **changed})
+        try:
+            read = dnn.read(config.dnn, net.card.senones, net.card.dimension)
+            made = dnn.create(config.dnn, read, 1, MAX_FRAMES)
+            found.append(way(title, made, speech))
+        except ValueError as error:  # a sentence, or a product that is not there
+            missing.append({"net": name, "what": title, "missing": str(error)})
+    return found, missing
+
+
+def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[float]:
+    """Of each round: operations per second of the hidden layers at batch AT, by those of a square product."""
+    net: DenseNet = plain.arithmetic
+    layers = [layer_stage(i + 1) for i in range(len(net.card.layers))]
+    laws = net.costs(AT)
+    per_frame = sum(laws[layer].operations["gemm"].per_work[0] for layer in layers)
+    recorder, meter = Recorder(), Meter()
+    lane = recorder.lane("decode", decode=True)
+    meter.register(recorder, dict(net.stages))
+    ids = [recorder.stage_id(layer) for layer in layers]
+    scores = np.empty((AT, net.n_senones), np.float32)
+
+    def hidden(number: int) -> float:
+        x = plain.spliced[number]
+        for at in range(0, len(x), AT):
+            part = x[at : at + AT]
+            meter.begin(at, len(part), lane)
+            net.score(part, scores[: len(part)], meter)
+        spans = np.frombuffer(lane.take(), SPAN)
+        mine = spans[np.isin(spans["stage"], ids)]
+        return float(mine["duration_ns"].sum()) / 1e9 / (per_frame * len(x))
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE), np.float32) for _ in range(2))
+    c = np.empty_like(a)
+
+    def square(_: int) -> float:
+        start = time.perf_counter()
+        np.matmul(a, b, out=c)
+        return (time.perf_counter() - start) / (2.0 * GEMM_SIZE**3)
+
+    sides = [Side("square product", square), Side("hidden layers", hidden)]
+    interleave(sides, numbers, rounds)
+    return paired(*sides)
+
+
+def words_lost(config: Config, progress: Progress) -> dict[str, Any]:
+    """Word errors of `config` and of exact scoring on the synthetic test corpus, from the cache if they are there."""
+    items = speech_for_words([], None)
+    kept = Kept("dnn", [*said(items), *sources("audit.py")])
+    key = key_of(config) + digest_of(nets.find(config.dnn.net).read_bytes())
+    row: dict[str, Any] | None = kept.get(key)
+    if row is None:
+        found = audit(config, items, progress, never)
+        interval = found.wer_change_interval()
+        row = {
+            "words": found.exact_count.reference_words,
+            "wer, fp32": found.exact_count.rate,
+            "wer": found.count.rate,
+            "points lost": None if found.wer_change is None else 100 * found.wer_change,
+            "points lost, 95 % interval (paired bootstrap)": None
+            if interval is None
+            else [100 * end for end in interval],
+            "same best senone": found.agreement,
+        }
+        kept.put(key, row)
+    return row
+
+
+def holds(found: dict[str, float | None]) -> dict[str, dict[str, Any]]:
+    """What was wanted, what was found, and whether that holds; None where it was not measured."""
+    table: dict[str, dict[str, Any]] = {}
+    for name, (side, limit) in WANTED.items():
+        value = found.get(name)
+        enough = None if value is None else value >= limit if side == "at least" else value <= limit
+        table[name] = {"wanted": f"{side} {limit}", "found": value, "holds": enough}
+    return table
+
+
+def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
+    """The files given, or the labelled human speech beside the checkout, or the bundled voices."""
+    if paths or not (HUMAN / "transcripts.tsv").exists():
+        return build(paths, transcripts)
+    human = build([str(HUMAN)], str(HUMAN / "transcripts.tsv"))
+    return [item for item in human if item.reference]
+
+
+@dataclass
+class Speeds:
+    """What was timed of one net: a row for each way and batch size, the sides at batch AT, and what agrees."""
+
+    rows: list[dict[str, Any]]
+    sides: dict[str, Side]
+    largest_difference: float
+    of_peak: dict[str, float]
+
+
+def measure(name: str, speech: Sequence[Array], rounds: int, progress: Progress) -> Speeds:
+    """Every way to compute the net called `name`, in turns; `speech`: features f32 [frames, 39] of utterances."""
+    progress(f"making the ways to compute {name}", None)
+    ways, rows = ways_of(name, speech)
+    numbers, frames = range(len(speech)), sum(map(len, speech))
+    by_title = {one.title: one for one in ways}
+    kept: dict[str, Side] = {}
+    for batch in BATCHES:
+        progress(f"{name}, batches of {batch}", None)
+        sides = {one.title: one.side(batch) for one in ways}
+        interleave(list(sides.values()), numbers, rounds)
+        rows += [_row(name, batch, side, sides, frames) for side in sides.values()]
+        if batch == AT:
+            kept = sides
+    progress(f"{name}, beside the square product", None)
+    found = [title for title in FP32 if title in by_title]
+    shares = {
+        title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds))
+        for title in found
+    }
+    peer = by_title[PEER]
+    largest = max(
+        float(np.abs(peer.scores(i) - by_title[title].scores(i)).max())
+        for i in numbers
+        for title in found
+    )
+    return Speeds(rows, kept, largest, shares)
+
+
+def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) -> dict[str, Any]:
+    faster = median(paired(sides[PLAIN], side))
+    left = presets.load("dnn").config.dnn.share
+    return {
+        "net": net,
+        "batch": batch,
+        "what": side.name,
+        "us_per_frame": median(side.seconds) / frames * 1e6,
+        "onnxruntime's time / its": median(paired(sides[PEER], side)),
+        "fp32 blas's time / its": faster,
+    } | ({"efficiency": left * faster} if side.name in SPARSE else {})
+
+
+def run(
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
+) -> dict[str, Any]:
+    """Time every way at every batch size, decode in turns, and audit the words of 8 bits."""
+    items = speech_of(paths, transcripts)
+    frontend = Mfcc(sphinx.load(sphinx.default_directory()).feat_params)
+    frontend.stages(Recorder())
+    speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MOST_AUDIO_S)]
+    with threadpool_limits(1):
+        speeds = {
+            name: measure(name, speech, max(repeat, LEAST_ROUNDS), progress)
+            for name in NETS
+            if name in nets.shipped()
+        }
+        arms = runs.decoded(items, repeat, progress)
+    lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), progress)
+    first = speeds[NETS[0]]
+    best = max(first.of_peak, key=lambda t: median(paired(first.sides[PEER], first.sides[t])))
+    ratios = paired(first.sides[PEER], first.sides[best])
+    figures = (
+        median(ratios),
+        first.of_peak[best],
+        median(paired(first.sides[best], first.sides[INT8])),
+        lost["points lost"],
+        runs.tokens(arms[runs.NET]) / runs.tokens(arms[runs.MIXTURES]),
+    )
+    return {
+        "peer": f"onnxruntime {version('onnxruntime')}, one thread",
+        "ratio": median(ratios),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "ratio_meaning": f"peer time / our time: {NETS[0]}, {best} (the faster product), batches of {AT}, frames "
+        "already spliced, median of paired rounds",
+        "agreement": {
+            "largest difference of scores, nat": {
+                n: s.largest_difference for n, s in speeds.items()
+            },
+            "hidden layers, share of the GEMM peak": {n: s.of_peak for n, s in speeds.items()},
+            "frames timed": sum(map(len, speech)),
+            "wanted": holds(dict(zip(WANTED, figures, strict=True))),
+        },
+        "rows": [row for one in speeds.values() for row in one.rows]
+        + runs.lazy_rows(arms)
+        + runs.run_rows(arms, items)
+        + [{"what": "words, int8 beside fp32", **lost}],
+    }

@@ -1,0 +1,70 @@
+"""What of `asrscope bench dnn` a test can hold: that both sides do the same work, and what is said of the figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.cli.bench import names
+from pipelines.models.nets import Layer
+from pipelines.scoring import MAX_FRAMES
+from pipelines.scoring.dnn import DenseNet
+from tests.bench import _dnn_runs as runs
+from tests.bench import dnn
+from tests.pipelines.net_files import card, forward, net
+
+Array = np.ndarray[Any, Any]
+
+
+def test_both_sides_are_given_the_same_net_and_the_same_frames() -> None:
+    made = net(card(Layer(24), Layer(16, relu=False)))
+    rng = np.random.default_rng(2)
+    # The second is longer than is spliced at once.
+    speech = [rng.normal(0, 3, (n, 39)).astype(np.float32) for n in (7, MAX_FRAMES + 9)]
+    peer = dnn.way(dnn.PEER, dnn.peer_of(made), speech)
+    ours = dnn.way(dnn.PLAIN, DenseNet(made, 1, MAX_FRAMES), speech)
+    for number, features in enumerate(speech):
+        expected = forward(made, features)
+        for side in (peer, ours):
+            assert np.abs(side.scores(number) - expected).max() < 1e-3
+            assert side.side(5).take(number) > 0
+
+
+def test_what_was_wanted_stands_beside_what_was_found() -> None:
+    found: dict[str, float | None] = dict.fromkeys(dnn.WANTED, 1.2)
+    found["points of WER lost by int8"] = None
+    table = dnn.holds(found)
+    assert list(table) == list(dnn.WANTED)
+    assert [row["holds"] for row in table.values()] == [True, True, False, None, True]
+
+
+def test_the_bench_is_listed_and_its_helpers_are_not() -> None:
+    assert "dnn" in names()
+    assert not {name for name in names() if name.startswith("_")}
+
+
+def test_the_files_given_are_decoded(bundled_speech: Path) -> None:
+    (item,) = dnn.speech_of([str(bundled_speech / "08-kal16-short.flac")], None)
+    assert item.name == "08-kal16-short"
+    labelled = dnn.speech_of([], None)
+    assert labelled
+    assert all(item.reference for item in labelled)
+
+
+def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
+    arms = {name: runs.Arm(name, None) for name in (runs.NET, *runs.LAZY)}
+    arms[runs.NET].recogniser = type("R", (), {"scorer": type("S", (), {"n_senones": 100})})
+    whole, (asked, ahead) = arms[runs.NET], (arms[name] for name in runs.LAZY)
+    whole.work["score.output", "senones"] = 100 * 50
+    asked.work["score.wanted outputs", "senones"] = 25 * 50
+    ahead.work["score.wanted outputs", "senones"] = 40 * 50
+    for ns in (800, 1600):
+        whole.rounds.append({"score.output": ns})
+        asked.rounds.append({"score.wanted outputs": ns // 2})
+        ahead.rounds.append({"score.wanted outputs": ns // 4})
+    lazy, batched = runs.lazy_rows(arms)
+    assert (lazy["share computed"], lazy["efficiency"]) == pytest.approx((0.25, 0.5))
+    assert (batched["share computed"], batched["efficiency"]) == pytest.approx((0.4, 1.0))

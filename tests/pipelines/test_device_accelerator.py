@@ -1,0 +1,227 @@
+"""What can only be seen on a device of torch's own (CUDA, MPS, XPU): scores, streams and times. Skipped without one."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import config as settings
+from pipelines import presets
+from pipelines.config import Config
+from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
+from pipelines.models import continuous, sphinx
+from pipelines.models.nets import Layer
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.device_scorer import DeviceScorer
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import transfers
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.pipelines.net_files import card, forward, net, write
+from tests.pipelines.scoring_reference import brute_force, likely_features
+
+LANE = NullLane()
+DTYPES = ("fp32", "fp16", "bf16")
+GMM_NAT = dict(zip(DTYPES, (0.05, 0.5, 5.0), strict=True))
+"""Largest error of log densities of some hundred nat; CUDA sums float32 products in another order."""
+NET_SHARE = dict(zip(DTYPES, (1e-5, 5e-3, 4e-2), strict=True))
+"""Largest error as a part of the largest score: 24, 11 and 8 bits of fraction, through four products."""
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def where() -> str:
+    """The accelerator's name in the settings."""
+    import torch
+
+    if not torch.accelerator.is_available():
+        pytest.skip("there is no device of torch here")
+    return str(torch.accelerator.current_accelerator().type)
+
+
+@pytest.fixture(scope="module")
+def model() -> AcousticModel:
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def made(model: AcousticModel) -> Any:
+    layers = Layer(256), Layer(128), Layer(64, relu=False)
+    return net(card(*layers, senones=model.n_senones))
+
+
+@pytest.fixture(scope="module")
+def of_net(made: Any, where: str, tmp_path_factory: Any) -> Config:
+    path = write(tmp_path_factory.mktemp("net"), made, np.float32)
+    chosen = {"dnn.net": str(path), "dnn.senones": "all", "device": where, "block": 8}
+    return settings.check(settings.assign(presets.load("dnn").config, chosen))
+
+
+def placed(config: Config, **placement: Any) -> Config:
+    return settings.assign(config, {f"placement.{name}": v for name, v in placement.items()})
+
+
+def make(
+    config: Config, model: AcousticModel, recorder: Recorder, lane: Any = LANE, keep: bool = False
+) -> DeviceScorer:
+    work = DeviceWork(open_device(config.device), recorder, lane)
+    spare = settings.replace(config, "device", "cpu")
+    scorer = DeviceScorer(config, model, work, lambda: build_scorer(spare, model), keep)
+    scorer.stages(recorder)
+    scorer.warm_up()
+    return scorer
+
+
+def scored(scorer: DeviceScorer, features: Array, lane: Any = LANE, block: int = 8) -> Array:
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    blocks = [padded[at : at + block + beyond] for at in range(0, len(features), block)]
+    found = []
+    for i, part in enumerate(blocks):
+        scores = scorer.score(part, i * block, lane)
+        if i + 1 < len(blocks):
+            scorer.ahead(blocks[i + 1], (i + 1) * block, lane)
+        if not isinstance(scores, np.ndarray):
+            scorer._work.wait_for(scorer._work.mark(COMPUTE), COMPUTE)
+            scores = scores.cpu().numpy()
+        found.append(scores.copy())
+    return np.concatenate(found)
+
+
+def placements() -> Any:
+    return (
+        {"dtype": dtype, "overlapped": overlapped, "pinned": pinned, **moved}
+        for dtype, overlapped, pinned, moved in itertools.product(
+            DTYPES,
+            (False, True),
+            (False, True),
+            ({}, {"weights": "each-block"}, {"transfer": "frame"}),
+        )
+    )
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_mixtures_score_the_same_however_they_are_placed(
+    model: AcousticModel, where: str, owned: bool
+) -> None:
+    chosen = continuous.untied(model, 8) if owned else model
+    features = likely_features(chosen, 21)
+    expected = brute_force(chosen, features)
+    config = settings.assign(Config(), {"device": where, "block": 8})
+    scorer = make(config, chosen, Recorder())
+    for placement in placements():
+        scorer.configure(placed(config, **placement))
+        scorer.reset()
+        error = np.abs(scored(scorer, features) - expected).max()
+        assert error < GMM_NAT[placement["dtype"]], placement
+    assert scorer.take_notices() == []
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_net_scores_the_same_however_it_is_placed(
+    model: AcousticModel, made: Any, of_net: Config, keep: bool
+) -> None:
+    features = np.random.default_rng(5).normal(0, 3, (21, 39)).astype(np.float32)
+    expected = forward(made, features)
+    scorer = make(of_net, model, Recorder(), keep=keep)
+    for placement in placements():
+        for skip in (1, 3):
+            config = settings.assign(placed(of_net, **placement), {"frames.skip": skip})
+            scorer.configure(config)
+            scorer.reset()
+            wanted = expected[np.arange(21) // skip * skip]
+            error = np.abs(scored(scorer, features) - wanted).max() / np.abs(expected).max()
+            assert error < NET_SHARE[placement["dtype"]], (placement, skip)
+    assert scorer.take_notices() == []
+
+
+def test_a_net_made_smaller_while_running(
+    model: AcousticModel, made: Any, of_net: Config, where: str
+) -> None:
+    features = np.random.default_rng(5).normal(0, 3, (64, 39)).astype(np.float32)
+    scorer = make(placed(of_net, overlapped=True), model, Recorder())
+    for kind in ("low-rank", "none"):
+        config = settings.assign(of_net, {"dnn.shrink": kind, "dnn.share": 0.3})
+        scorer.configure(config, scorer.make_ready(config, lambda *_: None, lambda: False))
+        scorer.reset()
+        theirs = build_scorer(settings.replace(config, "device", "cpu"), model)
+        padded = with_context(features, theirs.context)
+        expected = theirs.score(padded, 0, LANE)
+        assert np.abs(scored(scorer, features) - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def test_moves_and_times_of_a_net(
+    tmp_path: Path, model: AcousticModel, of_net: Config, where: str
+) -> None:
+    features = np.zeros((64, 39), np.float32)
+    path, recorder = tmp_path / "a.asrs", Recorder()
+    with SessionWriter(path, recorder, {}):
+        lane = recorder.lane("decode", decode=True)
+        scorer = make(of_net, model, recorder, lane)
+        tile = recorder.stage("decode.block", "decode")
+        for name, cost in scorer.costs().items():
+            recorder.cost(recorder.stage_id(name), 0, cost)
+        padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+        for at in range(0, 64, 8):
+            begin = recorder.clock()
+            scorer.score(padded[at : at + 8 + beyond], at, lane)
+            lane.put(tile, begin, recorder.clock(), at, 8)
+    with Session.open(path) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        rows = {row.stage: row for row in transfers(session)}
+        parameters = sum(4 * array.size for array in scorer._arithmetic.arrays.values())
+        assert rows["transfer.to device"].bytes == parameters + 8 * (8 + 5) * 39 * 4
+        assert rows["transfer.to host"].bytes == 64 * model.n_senones * 4
+        decode = next(lane.id for lane in session.lanes.values() if lane.name == "decode")
+        spans = session.spans[session.spans["lane"] == decode]
+        tiles = [s.id for s in session.stages.values() if s.group == "decode"]
+        leaves = np.sort(spans[~np.isin(spans["stage"], tiles)], order="start_ns")
+        ends = leaves["start_ns"] + leaves["duration_ns"]
+        assert (leaves["start_ns"][1:] >= ends[:-1]).all()
+        lanes = {lane.name for lane in session.lanes.values()}
+        assert {f"{where} compute", f"{where} copy"} <= lanes
+
+
+def test_arithmetic_is_not_billed_to_the_copy(where: str) -> None:
+    import torch
+
+    if not hasattr(getattr(torch, where), "Stream"):
+        pytest.skip("this device has one queue, and shares the host's memory")
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    stage = recorder.stage("score.dense", "scoring")
+    work = DeviceWork(open_device(where), recorder, lane)
+    there = work.device
+    big = torch.full((4096, 4096), 0.001, device=there.where)
+    product = torch.empty_like(big)
+
+    def twenty() -> None:
+        for _ in range(20):
+            torch.mm(big, big, out=product)
+
+    small = there.host_tensor((64,), torch.float32, pinned=False)
+    torch.accelerator.synchronize()
+    for _ in range(3):  # the first rounds load kernels
+        lane.take()
+        start = time.perf_counter_ns()
+        work.work(stage, twenty, 0, 1)
+        work.then(COMPUTE, COPY)
+        work.download(small, product[0, :64], 0, 1)
+        work.end_block(0, 1)
+        wall = time.perf_counter_ns() - start
+    names = [found.name for found in recorder.stages]
+    spans = np.frombuffer(lane.take(), SPAN)
+    sums = {
+        names[number]: int(spans["duration_ns"][spans["stage"] == number].sum())
+        for number in np.unique(spans["stage"])
+    }
+    assert sums["score.dense.wait"] > 0.5 * wall
+    assert sums["transfer.to host.wait"] < 0.2 * wall

@@ -1,0 +1,247 @@
+"""ONNX files from anywhere: what a card and a graph say is read, what must not be is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.models import nets, onnx
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer
+from pipelines.models.protobuf import WireError, fields
+from tests.pipelines.net_files import card, net
+from tests.pipelines.onnx_files import (
+    attribute,
+    ends,
+    integer,
+    model,
+    node,
+    of_net,
+    part,
+    tensor,
+    varint,
+    write,
+)
+
+SHAPE = (Layer(16), Layer(8, relu=False))
+MADE = net(card(*SHAPE))
+INPUTS = MADE.card.inputs
+WEIGHT = np.ones((INPUTS, 50), np.float32)
+
+
+def one_product(
+    *more: bytes,
+    weight: bytes | None = None,
+    nodes: Sequence[bytes] | None = None,
+    inputs: Sequence[bytes] | None = None,
+    outputs: Sequence[bytes] | None = None,
+) -> bytes:
+    """A graph of one matrix product, or with some of its parts replaced."""
+    return model(
+        nodes or [node("MatMul", ["x", "w"], ["y"])],
+        [tensor("w", WEIGHT) if weight is None else weight],
+        inputs or [ends("x", ["n", INPUTS])],
+        outputs or [ends("y", ["n", 50])],
+        *more,
+    )
+
+
+def test_a_file_is_read_with_its_card_and_its_graph(tmp_path: Path) -> None:
+    path = write(tmp_path, MADE)
+    read = onnx.load(path, senones=50, dimension=39)
+    assert (read.card.left, read.card.right, read.card.mean) == (2, 3, MADE.card.mean)
+    assert "layers" not in {
+        k for k, v in json.loads(path.with_suffix(".json").read_text()).items() if v
+    }
+    assert [one.operator for one in read.nodes] == ["Gemm", "Relu", "Gemm", "Gemm"]
+    assert read.nodes[0].attributes == {"transB": 1.0}
+    assert read.nodes[0].inputs == ("frames", "layers.0.weight", "layers.0.bias")
+    assert (read.input, read.output, read.content) == ("frames", "scores", path.read_bytes())
+    assert read.constants == {
+        name: (values.shape, 4 * values.size) for name, values in MADE.tensors.items()
+    }
+    assert nets.find(str(path)) == path
+
+
+def listed(name: str, field: int, kind: int, shape: Sequence[int], *values: bytes) -> bytes:
+    head = [integer(1, size) for size in shape] + [integer(2, kind), part(8, name)]
+    return b"".join([*head, *(part(field, one) for one in values)])
+
+
+def test_every_way_to_write_a_tensor_is_read(tmp_path: Path) -> None:
+    flat = WEIGHT.ravel()
+    half = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7BFF))
+    packed_shape = (
+        part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
+    )
+    content = one_product(
+        part(5, half),
+        part(5, packed_shape),
+        part(5, listed("d", 10, 11, [], np.float64(3).tobytes())),
+        weight=listed("w", 4, 1, WEIGHT.shape, flat[:99].tobytes(), flat[99:].tobytes()),
+    )
+    read = onnx.load(write(tmp_path, MADE, content))
+    assert read.constants == {
+        "w": ((INPUTS, 50), 4 * INPUTS * 50),
+        "h": ((2,), 4),
+        "i": ((2,), 16),
+        "d": ((), 8),
+    }
+    infinite = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7C00))
+    with pytest.raises(ModelError, match="h holds a value that is not a finite number"):
+        onnx.load(write(tmp_path, MADE, one_product(part(5, infinite))))
+
+
+def test_weights_named_among_the_inputs_are_weights(tmp_path: Path) -> None:
+    content = one_product(inputs=[ends("x", ["n", INPUTS]), ends("w", [INPUTS, 50])])
+    assert onnx.load(write(tmp_path, MADE, content)).input == "x"
+
+
+def test_a_constant_is_a_weight(tmp_path: Path) -> None:
+    constant = node("Constant", [], ["k"], value=tensor("", np.array([2.0], np.float32)))
+    nodes = [constant, node("MatMul", ["x", "w"], ["z"]), node("Mul", ["z", "k"], ["y"])]
+    assert onnx.load(write(tmp_path, MADE, one_product(nodes=nodes))).constants["k"] == ((1,), 4)
+
+
+NAN = WEIGHT.copy()
+NAN[3, 4] = np.nan
+EXTERNAL = part(13, part(1, "location") + part(2, "../../etc/passwd"))
+LOOP = node("Loop", ["x"], ["y"], part(5, part(1, "body") + part(6, part(2, "inner"))))
+
+HOSTILE: list[tuple[bytes, str]] = [
+    (b"", "is not a whole ONNX file: it holds 0 graphs"),
+    (of_net(MADE)[:-9], "is not a whole ONNX file"),
+    (of_net(MADE) + b"\x3a", "is not a whole ONNX file"),
+    (b"\x80\x02]q", "is not a whole ONNX file"),
+    (of_net(MADE) * 2, "it holds 2 graphs"),
+    (one_product(weight=tensor("w", NAN)), "w holds a value that is not a finite number"),
+    (one_product(weight=tensor("w", WEIGHT, EXTERNAL)), "w lies in another file"),
+    (one_product(weight=tensor("w", WEIGHT, integer(14, 1))), "w lies in another file"),
+    (
+        one_product(nodes=[node("Constant", [], ["y"], value=tensor("", WEIGHT, EXTERNAL))]),
+        "y lies in another file",
+    ),
+    (
+        one_product(
+            nodes=[
+                # A second value is merged into the first by other readers.
+                node(
+                    "Constant",
+                    [],
+                    ["y"],
+                    part(5, attribute("value", tensor("", WEIGHT)) + part(5, EXTERNAL)),
+                )
+            ]
+        ),
+        "y lies in another file",
+    ),
+    (
+        one_product(weight=tensor("w", WEIGHT, shape=[10**9, 10**9])),
+        rf"w has the shape \[1000000000, 1000000000\], {10**18} numbers, and the file holds {WEIGHT.size}",
+    ),
+    (one_product(weight=tensor("w", WEIGHT, shape=[-1, 50])), r"impossible shape \[-1, 50\]"),
+    (one_product(weight=tensor("w", WEIGHT, shape=[1] * 99)), "impossible shape"),
+    (one_product(weight=integer(1, 2) + part(8, "w")), "w is of the ONNX data type 0"),
+    (one_product(weight=tensor("w", WEIGHT, part(4, WEIGHT.tobytes()))), "two lists of values"),
+    (one_product(part(15, b"")), "holds a sparse tensor"),
+    (one_product(nodes=[LOOP]), "the operator Loop 'y' holds a graph of its own"),
+    (
+        one_product(nodes=[node("ConstantOfShape", ["x"], ["y"])]),
+        "the operator ConstantOfShape 'y' makes a tensor of a size that only its values tell",
+    ),
+    (one_product() + part(20, b""), "holds training information"),
+    (one_product() + part(25, b""), "holds functions of its own"),
+    (one_product(inputs=[ends("x", ["n", 77])]), rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\]"),
+    (one_product(inputs=[ends("x", [16, INPUTS])]), rf"shape \[16, {INPUTS}\], a fixed number of frames"),
+    (one_product(inputs=[ends("x", ["n", 6, 39])]), r"has the shape \[n, 6, 39\]"),
+    (one_product(inputs=[ends("x", None)]), r"has the shape \[\]"),
+    (one_product(inputs=[ends("x", ["n", INPUTS], kind=7)]), "is no tensor of 32-bit floats"),
+    (
+        one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]),
+        r"has 2 inputs \(x, state\)",
+    ),
+    (one_product(outputs=[ends("y", ["n", 49])]), r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\]"),
+    (one_product(outputs=[ends("y", [1, 50])]), "a fixed number of frames"),
+    (one_product(outputs=[ends("y", ["n", 50]), ends("z", ["n", 50])]), r"has 2 outputs \(y, z\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "sentence"), HOSTILE)
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    path = write(tmp_path, MADE, content)
+    with pytest.raises(ModelError, match=sentence) as caught:
+        onnx.load(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_cards_say_what_they_lack(tmp_path: Path) -> None:
+    def spoiled(**changed: Any) -> Path:
+        path = write(tmp_path, MADE)
+        file = path.with_suffix(".json")
+        file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+        return path
+
+    spoils: list[tuple[Callable[[], Path], str]] = [
+        (lambda: spoiled(heads=2), "the card says 2 heads; an .onnx net can have one"),
+        (lambda: spoiled(left=3), r"has the shape \[n, 234\]; its card asks for \[n, 273\]"),
+        (lambda: spoiled(senones=49), r"has the shape \[n, 50\]; its card asks for \[n, 49\]"),
+        (lambda: spoiled(scale=[1.0]), "39 means and 1 scales"),
+    ]
+    for spoil, sentence in spoils:
+        with pytest.raises(ModelError, match=sentence):
+            onnx.load(spoil())
+    path = write(tmp_path, MADE)
+    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
+        onnx.load(path, senones=5126)
+    with pytest.raises(ModelError, match="39 features per frame and the front end makes 40"):
+        onnx.load(path, dimension=40)
+    path.unlink()
+    with pytest.raises(ModelError, match=r"made\.onnx does not exist"):
+        onnx.load(path)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(ModelError, match="a net needs one beside its weights"):
+        onnx.load(path)
+
+
+def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path: Path) -> None:
+    whole = bytearray(of_net(net(card(Layer(2), senones=3, left=0, right=0))))
+    path = write(tmp_path, net(card(senones=3, left=0, right=0)))
+    rng = np.random.default_rng(7)
+    refused = 0
+    for turn in range(600):
+        spoiled = whole.copy()
+        for at in rng.integers(0, len(whole), rng.integers(1, 5)):
+            spoiled[at] = rng.integers(256)
+        path.write_bytes(spoiled[: rng.integers(1, len(whole))] if turn % 3 == 0 else spoiled)
+        try:
+            onnx.load(path)
+        except ModelError:
+            refused += 1
+    assert 200 < refused < 600
+
+
+def test_the_wire_format_is_that_of_its_description() -> None:
+    # The examples of https://protobuf.dev/programming-guides/encoding.
+    message = bytes.fromhex("089601120774657374696e673a0403 8e02 01".replace(" ", ""))
+    number, text, packed = fields(memoryview(message))
+    assert (number.number, number.integer) == (1, 150)
+    assert (text.number, text.text) == (2, "testing")
+    assert packed.integers() == [3, 270, 1]
+    (minus,) = fields(memoryview(bytes.fromhex("08" + "fe" + "ff" * 8 + "01")))
+    assert minus.integer == -2
+    (half,) = fields(memoryview(bytes.fromhex("15" + "0000003f")))
+    assert math.isclose(half.float32, 0.5)
+    for broken in ("08", "0896", "1207", "0b", "08" + "ff" * 10 + "01", "1500"):
+        with pytest.raises(WireError):
+            list(fields(memoryview(bytes.fromhex(broken))))

@@ -1,0 +1,437 @@
+"""A net on a device, on the processor in its place: against float64, and what placement does to its spans."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from net_files import card, forward, net, write
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipelines import config as settings
+from pipelines import presets
+from pipelines.config import Config
+from pipelines.control import Control
+from pipelines.device import COMPUTE, DeviceWork, HostDevice
+from pipelines.models import sphinx
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer
+from pipelines.run import Request, execute
+from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.device_arithmetic import Placed
+from pipelines.scoring.device_dnn import Layers
+from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import transfers
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import SPAN, NullLane, Recorder
+
+LANE = NullLane()
+SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
+FULL = "CUDA out of memory. Tried to allocate 20.00 MiB."
+
+
+@pytest.fixture(scope="module")
+def model():
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def made(model):
+    return net(card(*SHAPES[0], senones=model.n_senones))
+
+
+@pytest.fixture(scope="module")
+def features():
+    return np.random.default_rng(5).normal(0, 3, (21, 39)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def expected(made, features):
+    return forward(made, features)
+
+
+@pytest.fixture(scope="module")
+def on_device(made, tmp_path_factory) -> Config:
+    path = write(tmp_path_factory.mktemp("net"), made, np.float32)
+    chosen = {"dnn.net": str(path), "dnn.senones": "all", "device": "torch-cpu", "block": 8}
+    return settings.check(settings.assign(presets.load("dnn").config, chosen))
+
+
+def placed(config: Config, **placement) -> Config:
+    return settings.assign(config, {f"placement.{name}": v for name, v in placement.items()})
+
+
+def on_processor(config: Config) -> Config:
+    return settings.replace(config, "device", "cpu")
+
+
+def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceScorer:
+    work = DeviceWork(HostDevice(), recorder or Recorder(), lane)
+    spare = on_processor(config)
+    scorer = DeviceScorer(config, model, work, lambda: build_scorer(spare, model), keep)
+    if recorder is not None:
+        scorer.stages(recorder)
+    return scorer
+
+
+def scored(scorer, features, block: int = 8, lane=LANE, ahead: bool = True):
+    """A whole utterance, each block announced while the one before is searched."""
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    blocks = [padded[at : at + block + beyond] for at in range(0, len(features), block)]
+    found = []
+    for i, part in enumerate(blocks):
+        scores = scorer.score(part, i * block, lane)
+        if ahead and i + 1 < len(blocks) and isinstance(scorer, DeviceScorer):
+            scorer.ahead(blocks[i + 1], (i + 1) * block, lane)
+        if isinstance(scores, torch.Tensor):
+            scorer._work.wait_for(scorer._work.mark(COMPUTE), COMPUTE)
+        found.append(np.array(scores.numpy() if isinstance(scores, torch.Tensor) else scores))
+    return np.concatenate(found)
+
+
+# Of the largest score: 24 bits of fraction, 11 and 8, through up to four products.
+@pytest.mark.parametrize(("dtype", "share"), [("fp32", 3e-6), ("fp16", 3e-3), ("bf16", 2.4e-2)])
+@pytest.mark.parametrize("layers", SHAPES)
+def test_scores_are_those_of_the_formula_in_each_number_type(
+    tmp_path, model, features, on_device, layers, dtype, share
+):
+    made = net(card(*layers, senones=model.n_senones))
+    path = str(write(tmp_path, made, np.float32))
+    config = placed(settings.assign(on_device, {"dnn.net": path}), dtype=dtype)
+    scores = scored(make(config, model), features)
+    assert scores.dtype == np.float32
+    expected = forward(made, features)
+    error = np.abs(scores - expected).max() / np.abs(expected).max()
+    assert error < share
+    assert dtype == "fp32" or error > share / 20
+
+
+@pytest.mark.parametrize("block", [1, 5, 8, 200])
+def test_any_block_gives_the_same_and_context_at_both_ends(model, on_device, block):
+    features = np.random.default_rng(6).normal(0, 3, (150, 39)).astype(np.float32)
+    found = scored(make(on_device, model), features, block)
+    theirs = scored(build_scorer(on_processor(on_device), model), features, 16)
+    np.testing.assert_allclose(found, theirs, atol=1e-4)
+
+
+def test_placement_changes_no_score(model, features, expected, on_device):
+    found = {
+        (weights, transfer, overlapped): scored(
+            make(
+                placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model
+            ),
+            features,
+        )
+        for weights, transfer, overlapped in itertools.product(
+            ("resident", "each-block"), ("block", "frame"), (False, True)
+        )
+    }
+    for (_, transfer, _), scores in found.items():
+        assert np.abs(scores - expected).max() < 1e-4
+        # The same products of the same numbers, bit for bit; of a frame alone others are used.
+        np.testing.assert_array_equal(scores, found["resident", transfer, False])
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("transfer", ["block", "frame"])
+@pytest.mark.parametrize("skip", [2, 3, 4])
+def test_skipped_frames_repeat_the_last_scored_one(
+    model, features, expected, on_device, skip, transfer, keep
+):
+    config = settings.assign(
+        placed(on_device, transfer=transfer, overlapped=True), {"frames.skip": skip}
+    )
+    scorer = make(config, model, keep=keep)
+    for _ in range(2):
+        found = scored(scorer, features, 5)
+        wanted = expected[np.arange(len(features)) // skip * skip]
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
+        scorer.reset()
+
+
+def test_scores_that_stay_on_the_device_are_the_same(model, features, expected, on_device):
+    for overlapped in (False, True):
+        kept = make(placed(on_device, overlapped=overlapped), model, keep=True)
+        assert np.abs(scored(kept, features) - expected).max() < 1e-4
+
+
+def test_a_frame_without_context_is_a_frame(tmp_path, model, features, on_device):
+    made = net(card(Layer(8), senones=model.n_senones, left=0, right=0))
+    config = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})
+    skipping = settings.assign(config, {"frames.skip": 3})
+    expected = forward(made, features)
+    assert np.abs(scored(make(config, model), features) - expected).max() < 1e-4
+    found = scored(make(skipping, model), features)
+    assert np.abs(found - expected[np.arange(21) // 3 * 3]).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["low-rank", "sparse"])
+def test_a_net_made_smaller_while_running(model, features, expected, on_device, kind):
+    recorder = Recorder()
+    scorer = make(on_device, model, recorder)
+    smaller = settings.assign(on_device, {"dnn.shrink": kind, "dnn.share": 0.5})
+    assert scorer.needs(on_device) is None
+    assert scorer.needs(smaller) is not None
+    ready = scorer.make_ready(smaller, lambda *_: None, lambda: False)
+    assert np.abs(scored(scorer, features) - expected).max() < 1e-4
+    scorer.configure(smaller, ready)
+    scorer.reset()
+    found = scored(scorer, features)
+    assert np.abs(found - expected).max() > 0.1
+    theirs = scored(build_scorer(on_processor(smaller), model), features)
+    np.testing.assert_allclose(found, theirs, atol=1e-4)
+    # Every stage that the smaller net has, more layers perhaps, is known to the recorder.
+    assert set(scorer.costs()) <= {stage.name for stage in recorder.stages}
+    scorer.configure(on_device)
+    scorer.reset()
+    assert np.abs(scored(scorer, features) - expected).max() < 1e-4
+
+
+def test_another_net_with_other_context(tmp_path, model, features, on_device):
+    made = net(card(Layer(12), senones=model.n_senones, left=6, right=1))
+    other = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})
+    scorer = make(on_device, model)
+    scored(scorer, features)
+    scorer.configure(other, scorer.make_ready(other, lambda *_: None, lambda: False))
+    scorer.reset()
+    assert scorer.context == (6, 1)
+    assert np.abs(scored(scorer, features) - forward(made, features)).max() < 1e-4
+
+
+def test_operations_are_those_that_torch_counts(made):
+    layers = Layers(made)
+    at_once = SimpleNamespace(
+        device=SimpleNamespace(where="cpu"), work=lambda stage, step, *_: step()
+    )
+    on = Placed(at_once, "fp32")
+    p = {name: torch.from_numpy(np.array(array)) for name, array in layers.arrays.items()}
+    ids = dict.fromkeys(layers.stages, 0)
+    with FlopCounterMode(display=False) as counter:
+        x, out = torch.zeros(9, made.card.inputs), torch.zeros(9, made.card.senones)
+        layers.score(p, x, out, ids, 0, on)
+    total = 0.0
+    for name, law in layers.costs(9, on).items():
+        products = law.operations.get(on.gemm)
+        if products is not None:
+            work = 9 * made.card.senones if name == OUTPUT_STAGE else 9
+            total += products.total(1, 9, (work, 0, 0))
+    assert total == counter.get_total_flops()
+
+
+# -- what is recorded ------------------------------------------------------------------------------
+
+
+def record(path: Path, config: Config, model, features) -> Path:
+    """A session of blocks of eight."""
+    recorder = Recorder()
+    with SessionWriter(path, recorder, {}):
+        lane = recorder.lane("decode", decode=True)
+        scorer = make(config, model, recorder, lane)
+        scorer.warm_up()
+        tile = recorder.stage("decode.block", "decode")
+        for name, cost in scorer.costs().items():
+            recorder.cost(recorder.stage_id(name), 0, cost)
+        padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+        for at in range(0, len(features), 8):
+            begin = recorder.clock()
+            scorer.score(padded[at : at + 8 + beyond], at, lane)
+            lane.put(tile, begin, recorder.clock(), at, 8)
+    return path
+
+
+def test_bytes_of_every_move(tmp_path, model, on_device):
+    parameters = sum(4 * array.size for array in make(on_device, model)._arithmetic.arrays.values())
+    features = np.zeros((16, 39), np.float32)
+    # Each block brings its context: two frames before, three after.
+    up, down = 2 * (8 + 5) * 39 * 4, 16 * 5126 * 4
+    skipping = settings.assign(on_device, {"frames.skip": 3})
+    for config, moved, copies in (
+        (on_device, (up, down), (2, 2)),
+        (placed(on_device, transfer="frame"), (up, down), (16, 16)),
+        (placed(on_device, weights="each-block"), (up + 2 * parameters, down), (None, 2)),
+        # Frames 0, 3, 6 and 9, 12, 15: what lies before the first one's context stays here.
+        (skipping, ((12 + 12) * 39 * 4, 6 * 5126 * 4), (2, 2)),
+        (placed(skipping, transfer="frame"), ((12 + 12) * 39 * 4, 6 * 5126 * 4), (6, 6)),
+    ):
+        path = tmp_path / "moves.asrs"
+        path.unlink(missing_ok=True)
+        with Session.open(record(path, config, model, features)) as session:
+            rows = {row.stage: row for row in transfers(session)}
+            # What lies before the first frame is the parameters' way up, once.
+            assert rows["transfer.to device"].bytes - parameters == moved[0]
+            assert rows["transfer.to host"].bytes == moved[1]
+            assert rows["transfer.to host"].copies == copies[1]
+
+
+def test_spans_carry_their_work_and_tile_the_wall_time(tmp_path, model, on_device, made):
+    features = np.zeros((64, 39), np.float32)
+    with Session.open(record(tmp_path / "a.asrs", on_device, model, features)) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        rows = {(row.lane, row.name): row for row in parts.stages}
+        output = rows["torch-cpu compute", OUTPUT_STAGE]
+        assert output.work["senones"] == 64 * 5126
+        assert output.flops == pytest.approx(2 * 8 * 64 * 5126)
+        assert rows["torch-cpu compute", SPLICE_STAGE].work["frames"] == 64
+        decode = {name for lane, name in rows if lane == "decode"}
+        assert "score.launch" in decode
+
+
+def test_every_stage_has_a_law_or_a_reason(model, on_device, features):
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    scorer = make(on_device, model, recorder, lane)
+    scored(scorer, features, lane=lane)
+    costs, seen = scorer.costs(), set()
+    for each in recorder.lanes:
+        spans = np.frombuffer(each.take(), SPAN)
+        seen |= {recorder.stages[int(number)].name for number in np.unique(spans["stage"])}
+    recorded = {recorder.stages[number].name: cost for number, _, cost in recorder.costs}
+    assert {SPLICE_STAGE, OUTPUT_STAGE, "score.layer 3"} <= seen
+    for name in seen - {"device.latency"}:
+        cost = costs.get(name) or recorded.get(name)
+        assert cost is not None, name
+        assert cost.unmodelled or not cost.is_empty, name
+
+
+# -- devices that are too small, and what cannot be ------------------------------------------------
+
+
+def test_full_memory_in_the_midst_goes_on_on_the_processor(
+    model, features, expected, on_device, monkeypatch
+):
+    scorer = make(placed(on_device, overlapped=True), model)
+    whole, calls = torch.nn.functional.linear, itertools.count()
+
+    def allocating(*parts):
+        if next(calls) >= 6:  # in the second block
+            raise torch.OutOfMemoryError(FULL + "\nmore")
+        return whole(*parts)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", allocating)
+    assert np.abs(scored(scorer, features) - expected).max() < 1e-4
+    assert scorer.take_notices() == [
+        "Scoring goes on on the processor: torch-cpu has too little memory "
+        "(CUDA out of memory. Tried to allocate 20.00 MiB)."
+    ]
+    assert scorer.take_notices() == []
+    # From here on the processor's scorer follows every setting.
+    smaller = settings.assign(on_device, {"dnn.shrink": "sparse", "dnn.share": 0.5})
+    assert scorer.needs(smaller) is not None
+    scorer.configure(smaller, scorer.make_ready(smaller, lambda *_: None, lambda: False))
+    scorer.reset()
+    theirs = scored(build_scorer(on_processor(smaller), model), features)
+    np.testing.assert_array_equal(scored(scorer, features), theirs)
+    assert {"score.layer 1", OUTPUT_STAGE} <= set(scorer.costs())
+
+
+def test_parameters_that_do_not_fit_go_to_the_processor(
+    tmp_path, model, features, on_device, monkeypatch
+):
+    scorer = make(on_device, model)
+    made = net(card(Layer(12), senones=model.n_senones, left=6, right=1))
+    larger = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})
+    ready = scorer.make_ready(larger, lambda *_: None, lambda: False)
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError(FULL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "empty", full)
+        scorer.configure(larger, ready)
+    assert scorer.context == (6, 1)
+    assert len(scorer.take_notices()) == 1
+    assert np.abs(scored(scorer, features) - forward(made, features)).max() < 1e-3
+
+
+def test_other_failures_are_not_taken_for_full_memory(model, features, on_device, monkeypatch):
+    scorer = make(on_device, model)
+
+    def wrong(*_):
+        raise RuntimeError("shapes do not match")
+
+    monkeypatch.setattr(torch.nn.functional, "linear", wrong)
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        scored(scorer, features)
+    assert scorer.take_notices() == []
+
+
+SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
+
+
+def run(config: Config, speech: Path, out: Path | None):
+    outcome = execute(
+        Request(settings.check(config), "test", (str(speech),), None, out),
+        Control(),
+        lambda *_: None,
+    )
+    assert outcome.state == "closed"
+    return outcome.result.utterances[0].hypothesis
+
+
+def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech):
+    speech = min(bundled_speech.glob("*.flac"))
+    base = settings.assign(presets.load("dnn").config, SMALL | {"dnn.senones": "all"})
+    heard = run(base, speech, None)
+    assert heard
+    chosen = {
+        "device": "torch-cpu",
+        "search.device": "torch-cpu",
+        "placement.overlapped": True,
+        "placement.dtype": "bf16",
+    }
+    path = tmp_path / "device.asrs"
+    assert run(settings.assign(base, chosen), speech, path) == heard
+    with Session.open(path) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        lanes = {lane.name for lane in session.lanes.values()}
+        assert {"torch-cpu compute", "torch-cpu copy"} <= lanes
+
+
+def test_full_memory_in_a_run_is_marked_and_the_run_goes_on(tmp_path, bundled_speech, monkeypatch):
+    whole, calls = torch.nn.functional.linear, itertools.count()
+
+    def allocating(*parts):
+        if next(calls) >= 60:
+            raise torch.OutOfMemoryError(FULL)
+        return whole(*parts)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", allocating)
+    config = settings.assign(
+        presets.load("dnn").config, SMALL | {"dnn.senones": "all", "device": "torch-cpu"}
+    )
+    path = tmp_path / "full.asrs"
+    assert run(config, min(bundled_speech.glob("*.flac")), path)
+    with Session.open(path) as session:
+        (marker,) = [m for m in session.markers if m.kind == "error"]
+        assert "goes on on the processor" in marker.text
+        assert marker.asked_frame > 0
+
+
+def test_what_a_device_cannot_do_is_refused_in_one_sentence(model, on_device):
+    for values, sentence in (
+        ({"dnn.senones": "asked"}, "dnn.senones = all"),
+        ({"dnn.dtype": "int8"}, "dnn.dtype = fp32"),
+        ({"dnn.product": "csr"}, "dnn.product = blas"),
+        ({"frames.rule": "heads"}, "frames.rule = copy"),
+    ):
+        with pytest.raises(
+            settings.ConfigError, match=f"device=torch-cpu acts only with.*{sentence}"
+        ):
+            settings.check(settings.assign(on_device, values))
+
+
+def test_a_graph_is_refused_in_one_sentence(on_device, model, monkeypatch):
+    from pipelines.scoring import dnn
+
+    monkeypatch.setattr(dnn, "read", lambda *_: object())
+    with pytest.raises(ModelError, match=r"computes a net layer by layer.*choose device = cpu"):
+        make(on_device, model)

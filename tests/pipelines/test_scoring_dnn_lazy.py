@@ -1,0 +1,335 @@
+"""Lazy evaluation of nets against brute force: kernels, bookkeeping over blocks and changes, words, work counts."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numba import njit
+
+from pipelines import presets
+from pipelines.config import Config, assign
+from pipelines.control import Control
+from pipelines.models import sphinx
+from pipelines.models.nets import Layer
+from pipelines.models.sphinx import AcousticModel
+from pipelines.run import Request, execute
+from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.dnn import rows
+from pipelines.scoring.dnn.dense import WANTED_STAGE
+from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.pipelines.net_files import card, forward, net, write
+
+Array = np.ndarray[Any, Any]
+SENONES = 60
+WIDTHS = (1, 15, 16, 17, 64, 65, 130)
+UNTOUCHED = np.float32(7)
+
+
+def some(count: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).permutation(SENONES)[:count].astype(np.int64)
+
+
+def around(values: Array) -> Array:
+    """The same in rows as the kernels want them; behind each lies what must not count."""
+    placed = room(*values.shape, values.dtype)
+    placed[:] = values
+    return placed
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_are_dot_products_and_nothing_else_is_written(width: int) -> None:
+    rng = np.random.default_rng(width)
+    weight = rng.standard_normal((SENONES, width + 1)).astype(np.float32)
+    hidden = around(np.column_stack([rng.standard_normal((9, width)), np.ones(9)]).astype("f"))
+    expected = hidden.astype(np.float64) @ weight.T.astype(np.float64)
+    made = FloatRows(weight)
+    for count in (0, 1, 3, 4, 5, 8, 13, SENONES):
+        for first, last in ((0, 1), (2, 4), (3, 6), (1, 5), (0, 9), (4, 4)):
+            senones, scores = some(count), np.full((9, SENONES), UNTOUCHED)
+            made.score(hidden, first, last, senones, scores)
+            cells = np.ix_(range(first, last), senones)
+            np.testing.assert_allclose(scores[cells], expected[cells], rtol=1e-5, atol=1e-5)
+            scores[cells] = UNTOUCHED
+            assert (scores == UNTOUCHED).all()
+
+
+def integers(width: int) -> tuple[Array, Array, Array]:
+    """Weights, activations and their exact products; among them the largest that there are."""
+    rng = np.random.default_rng(width)
+    weight, hidden = (rng.integers(-127, 128, (n, width), np.int8) for n in (SENONES, 9))
+    weight[0], weight[1], hidden[0], hidden[1] = 127, -127, 127, -127
+    return weight, hidden, hidden.astype(np.int64) @ weight.T.astype(np.int64)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_of_integers_are_exact(width: int) -> None:
+    weight, hidden, products = integers(width)
+    rng = np.random.default_rng(width)
+    scale, bias = (rng.random(SENONES).astype(np.float32) for _ in range(2))
+    scales = rng.random(9).astype(np.float32)
+    expected = products * scales[:, None].astype(np.float64) * scale + bias
+    made = ByteRows(weight, scale, bias)
+    for count in (0, 1, 5, SENONES):
+        for first, last in ((0, 1), (2, 4), (3, 6), (0, 9)):
+            senones, scores = some(count, 1), np.full((9, SENONES), UNTOUCHED)
+            made.score(around(hidden), scales, first, last, senones, scores)
+            cells = np.ix_(range(first, last), senones)
+            np.testing.assert_allclose(scores[cells], expected[cells], rtol=1e-6)
+            scores[cells] = UNTOUCHED
+            assert (scores == UNTOUCHED).all()
+
+
+def test_a_processor_without_the_byte_product_computes_the_same() -> None:
+    weight, hidden, products = integers(64)
+    tile = rows.make_tile(rows._Bytes(one_instruction=False), 2)
+
+    @njit
+    def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]
+        tile(
+            places.ctypes.data,
+            weights.ctypes.data,
+            weights.shape[1],
+            x.ctypes.data,
+            x.strides[0],
+            out.ctypes.data,
+            out.strides[0],
+            bias.ctypes.data,
+            scales.ctypes.data,
+            frames.ctypes.data,
+        )
+
+    places = np.arange(rows.LATER + rows.ROWS)
+    ones, frames = np.ones(SENONES, np.float32), np.ones((2, 2), np.float32)
+    frames.view(np.int32)[:, 1] = 128 * hidden[:2].sum(1, dtype=np.int32)
+    out = np.zeros((2, SENONES), np.float32)
+    two_frames(places, (weight + np.int16(128)).astype(np.uint8), hidden, out, ones, ones, frames)
+    np.testing.assert_array_equal(out[:, : rows.ROWS], products[:2, : rows.ROWS] + 1)
+    assert not out[:, rows.ROWS :].any()
+
+
+# -- in the scorer: blocks, ends of utterances, live changes -------------------------------------
+
+
+@cache
+def model() -> AcousticModel:
+    return sphinx.load(sphinx.default_directory())
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Any]:
+    """A net that is quick, and the configuration that names it."""
+    made = net(card(Layer(16), Layer(8, relu=False), senones=model().n_senones))
+    path = write(tmp_path_factory.mktemp("net"), made, np.float32)
+    return assign(presets.load("dnn").config, {"dnn.net": str(path)}), made
+
+
+def speech(frames: int, seed: int = 5) -> Array:
+    return np.random.default_rng(seed).normal(0, 3, (frames, 39)).astype(np.float32)
+
+
+def asking(frames: int, seed: int = 0) -> list[Array]:
+    """What a search might want: senones come and go, and some frames want none."""
+    rng = np.random.default_rng(seed)
+    wants = rng.random(model().n_senones) < 0.3
+    found = []
+    for t in range(frames):
+        wants ^= rng.random(len(wants)) < 0.1
+        found.append(np.flatnonzero(wants) if t % 13 != 5 else np.empty(0, np.int64))
+    return found
+
+
+Plan = list[tuple[int, dict[str, Any]]]
+"""Frames of a block, and the settings that act from it on."""
+
+
+def expected_rows(whole: Array, wanted: list[Array], plan: Plan) -> list[Array]:
+    """Scores of one utterance frame by frame, where they are asked for."""
+    row, known = np.zeros(whole.shape[1]), np.zeros(whole.shape[1], bool)
+    found, at, settings = [], 0, {"dnn.senones": "all", "frames.skip": 1}
+    for frames, changes in plan:
+        settings = settings | changes
+        lazy, skip = settings["dnn.senones"] != "all", settings["frames.skip"]
+        for t in range(at, at + frames):
+            enough = known.any() if lazy else known.all()
+            if skip == 1 or t % skip == 0 or (t == at and not enough):
+                known[:] = False
+            new = np.flatnonzero(~known)
+            if lazy:
+                new = wanted[t][~known[wanted[t]]]
+            row[new], known[new] = whole[t, new], True
+            found.append(row.copy())
+        at += frames
+    return found
+
+
+def seen_rows(scorer: Any, base: Config, features: Array, wanted: list[Array], plan: Plan) -> Any:
+    """The same from the scorer."""
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    found, at, config = [], 0, base
+    scorer.reset()
+    for frames, changes in plan:
+        if changes:
+            config = assign(config, changes)
+            scorer.configure(config)
+        state = scorer.prepare(padded[at : at + frames + beyond], at, NullLane())
+        for t in range(frames):
+            found.append(scorer.frame(state, t, wanted[at + t]).copy())
+        at += frames
+    return found
+
+
+def alike(seen: list[Array], expected: list[Array], wanted: list[Array], atol: float) -> None:
+    assert len(seen) == len(expected) == len(wanted)
+    for t, asked in enumerate(wanted):
+        np.testing.assert_allclose(seen[t][asked], expected[t][asked], atol=atol, err_msg=str(t))
+
+
+@pytest.mark.parametrize("rule", ["asked", "asked-ahead"])
+@pytest.mark.parametrize("block", [1, 3, 4, 16, 64])
+def test_what_is_asked_for_is_exact_to_the_end_of_every_utterance(
+    small: tuple[Config, Any], rule: str, block: int
+) -> None:
+    base, made = small
+    base = assign(base, {"dnn.senones": rule, "block": block})
+    scorer = build_scorer(base, model())
+    for seed, frames in enumerate((37, 5, 66)):  # one after the other, by the same scorer
+        features, wanted = speech(frames, seed), asking(frames, seed)
+        blocks = [min(block, frames - at) for at in range(0, frames, block)]
+        plan: Plan = [(n, {}) for n in blocks]
+        seen = seen_rows(scorer, base, features, wanted, plan)
+        alike(seen, list(forward(made, features)), wanted, 1e-3)
+
+
+RULES = ("all", "asked", "asked-ahead")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changes_between_blocks_leave_what_is_asked_for_right(
+    small: tuple[Config, Any], seed: int
+) -> None:
+    base, made = small
+    rng = np.random.default_rng(seed)
+    base = assign(base, {"dnn.senones": "all", "frames.skip": 1})
+    scorer = build_scorer(base, model())
+    for _ in range(3):
+        plan: Plan = []
+        for _ in range(9):
+            changes: dict[str, Any] = {}
+            if rng.random() < 0.6:
+                changes["dnn.senones"] = str(rng.choice(RULES))
+            if rng.random() < 0.4:
+                changes["frames.skip"] = int(rng.integers(1, 5))
+            plan.append((int(rng.integers(1, 12)), changes))
+        plan[0] = (plan[0][0], {"dnn.senones": str(rng.choice(RULES)), "frames.skip": 1})
+        frames = sum(n for n, _ in plan)
+        features, wanted = speech(frames, seed), asking(frames, seed)
+        expected = expected_rows(forward(made, features), wanted, plan)
+        alike(seen_rows(scorer, base, features, wanted, plan), expected, wanted, 1e-3)
+
+
+def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, Any]) -> None:
+    base, made = small
+    base = assign(base, {"dnn.senones": "asked-ahead"})
+    scorer = build_scorer(base, model())
+    features, wanted = speech(24), asking(24)
+    plan: Plan = [(8, {}), (8, {"dnn.dtype": "int8"}), (8, {"dnn.dtype": "fp32"})]
+    seen = seen_rows(scorer, base, features, wanted, plan)
+    exact = list(forward(made, features))
+    alike(seen[:8] + seen[16:], exact[:8] + exact[16:], wanted[:8] + wanted[16:], 1e-3)
+    integer = build_scorer(assign(base, {"dnn.dtype": "int8", "dnn.senones": "all"}), model())
+    scores = integer.score(with_context(features, integer.context), 0, NullLane())
+    alike(seen[8:16], list(scores[8:16]), wanted[8:16], 1e-3)
+    assert np.abs(scores - exact).max() > 0.01
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+@pytest.mark.parametrize("rule", ["asked", "asked-ahead"])
+@pytest.mark.parametrize("block", [1, 6, 16])
+def test_work_counts_say_what_was_computed_and_read(
+    small: tuple[Config, Any], rule: str, block: int, dtype: str
+) -> None:
+    base = assign(small[0], {"dnn.senones": rule, "dnn.dtype": dtype, "block": block})
+    scorer, wanted = build_scorer(base, model()), asking(32)
+    recorder = Recorder()
+    scorer.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    padded, beyond = with_context(speech(32), scorer.context), sum(scorer.context)
+    for at in range(0, 32, block):
+        n = min(block, 32 - at)
+        state = scorer.prepare(padded[at : at + n + beyond], at, lane)
+        for t in range(n):
+            scorer.frame(state, t, wanted[at + t])
+    spans = np.frombuffer(lane.take(), SPAN)
+    spans = spans[spans["stage"] == recorder.stage_id(WANTED_STAGE)]
+    ahead = AHEAD if rule == "asked-ahead" else 1
+    computed = read = 0
+    for at in range(0, 32, block):
+        end = min(at + block, 32)
+        until = np.zeros(model().n_senones)
+        for t in range(at, end):
+            for senone in wanted[t]:
+                if until[senone] <= t:
+                    until[senone] = min(t + ahead, end)
+                    computed += until[senone] - t
+                    read += 1
+    assert (spans["work0"].sum(), spans["work1"].sum()) == (computed, read)
+    law = scorer.costs()[WANTED_STAGE]
+    assert (law.bytes_min.of(spans) <= law.bytes_max.of(spans)).all()
+    size = {"fp32": 16 * 4, "int8": 64}[dtype]  # 8 inputs fill one vector
+    assert law.bytes_min.of(spans).sum() == pytest.approx(size * read + 4 * computed)
+    kind = {"fp32": "gemm", "int8": "gemm:int8"}[dtype]
+    assert law.operations[kind].of(spans).sum() == 2 * (16 if dtype == "fp32" else 64) * computed
+
+
+# -- in the decode loop ----------------------------------------------------------------------------
+
+
+def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
+    # The graph of the other quick tests, so that it is built once for all.
+    config = msgspec.structs.replace(
+        presets.load("dnn").config, graph=presets.load("gmm-quick").config.graph
+    )
+    config = assign(config, {key.replace("__", "."): value for key, value in changes.items()})
+    request = Request(config, "test", (str(folder / "goforward.flac"),), None, out)
+    outcome = execute(request, Control(), lambda *_: None)
+    assert outcome.state == "closed", outcome.problem
+    return [u.hypothesis for u in outcome.result.utterances]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "turns"),
+    [("fp32", [("asked", 16), ("asked-ahead", 32)]), ("int8", [("asked-ahead", 16)])],
+)
+def test_the_words_of_a_person_are_the_same(
+    shared_audio: Path, dtype: str, turns: list[tuple[str, int]]
+) -> None:
+    heard = decoded(shared_audio, None, dnn__dtype=dtype)
+    assert heard[0]
+    for rule, block in turns:
+        found = decoded(shared_audio, None, dnn__dtype=dtype, dnn__senones=rule, block=block)
+        assert found == heard
+
+
+def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: Path) -> None:
+    counts = {}
+    for rule in ("asked", "asked-ahead"):
+        path = tmp_path / f"{rule}.asrs"
+        decoded(shared_audio, path, dnn__senones=rule)
+        session = Session.open(path)
+        found = {row.name: row for row in breakdown(session).stages}
+        session.close()
+        work = found[WANTED_STAGE].work
+        counts[rule] = work["senones"], work["rows"], found["search.ask"].work["asked"]
+    computed, read, asked = counts["asked"]
+    assert computed == read == asked > 0
+    assert counts["asked-ahead"][2] == asked
+    assert asked < counts["asked-ahead"][0] < 1.5 * asked
+    assert counts["asked-ahead"][1] < 0.6 * asked

@@ -1,0 +1,346 @@
+"""Neural nets while decoding: settings that change between blocks, and which frame each score comes from."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import presets
+from pipelines.config import Config, assign, check
+from pipelines.control import Control
+from pipelines.models import shrink, sphinx
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer, Net
+from pipelines.models.sphinx import AcousticModel
+from pipelines.run import Request, execute
+from pipelines.scoring import build_scorer, dnn, with_context
+from profiler.errors import Cancelled
+from profiler.session.reader import Session
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.pipelines.net_files import card, forward, net, write
+
+Array = np.ndarray[Any, Any]
+LANE = NullLane()
+NAT = 2e-3
+TIMEOUT_S = 60.0
+LENGTHS = (1, 7, 23, 33)
+
+
+@cache
+def model() -> AcousticModel:
+    return sphinx.load(sphinx.default_directory())
+
+
+def small(seed: int = 0, heads: int = 4, left: int = 2, width: int = 21) -> Net:
+    layers = Layer(width), Layer(6, relu=False)
+    return net(card(*layers, senones=model().n_senones, heads=heads, left=left), seed)
+
+
+@pytest.fixture(scope="module")
+def made() -> Net:
+    return small()
+
+
+@pytest.fixture(scope="module")
+def base(made: Net, tmp_path_factory: pytest.TempPathFactory) -> Config:
+    path = write(tmp_path_factory.mktemp("nets"), made, np.float32)
+    return assign(Config(), {"model": "dnn", "dnn.net": str(path)})
+
+
+def features(frames: int, seed: int = 5) -> Array:
+    return np.random.default_rng(seed).normal(0, 3, (frames, 39)).astype(np.float32)
+
+
+def blocks(scorer: Any, given: Array, block: int) -> Iterator[tuple[int, int, Array]]:
+    """First frame, number of frames and the block with the context that the scorer wants by then."""
+    for at in range(0, len(given), block):
+        n = min(block, len(given) - at)
+        padded = with_context(given, scorer.context)
+        yield at, n, padded[at : at + n + sum(scorer.context)]
+
+
+# -- which frame a score comes from -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skip", [2, 3, 4])
+@pytest.mark.parametrize("block", [1, 5, 16])
+@pytest.mark.parametrize("rule", ["copy", "heads"])
+def test_skipped_frames_to_the_end_of_every_utterance(
+    base: Config, made: Net, rule: str, block: int, skip: int
+) -> None:
+    chosen = {"frames.skip": skip, "frames.rule": rule, "block": block}
+    scorer = build_scorer(check(assign(base, chosen)), model())
+    for number, length in enumerate(LENGTHS):
+        given = features(length, number)
+        scorer.reset()
+        found = [
+            scorer.score(part, at, LANE).copy() for at, _, part in blocks(scorer, given, block)
+        ]
+        heads = [forward(made, given, head) for head in range(skip if rule == "heads" else 1)]
+        for t, row in enumerate(np.concatenate(found)):
+            behind = t % skip
+            expected = heads[behind if rule == "heads" else 0][t - behind]
+            assert np.abs(row - expected).max() < NAT
+
+
+@pytest.fixture(scope="module")
+def truth(base: Config, made: Net) -> dict[str, list[Array]]:
+    """All scores of the utterances by arithmetic: of float64, and in integers of dense scoring frame by frame."""
+    given = [features(length, number) for number, length in enumerate(LENGTHS)]
+    plain = build_scorer(assign(base, {"dnn.dtype": "int8"}), model())
+    rounded = [
+        np.concatenate(
+            [plain.score(part, at, LANE).copy() for at, _, part in blocks(plain, one, 1)]
+        )
+        for one in given
+    ]
+    return {"fp32": [forward(made, one) for one in given], "int8": rounded}
+
+
+@pytest.mark.parametrize("skip", [1, 2, 3, 4])
+@pytest.mark.parametrize("block", [1, 5, 16])
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_a_score_that_is_asked_for_comes_from_the_last_frame_that_has_it(
+    base: Config, truth: dict[str, list[Array]], dtype: str, block: int, skip: int
+) -> None:
+    chosen = {"frames.skip": skip, "dnn.senones": "asked", "block": block, "dnn.dtype": dtype}
+    scorer = build_scorer(check(assign(base, chosen)), model())
+    assert scorer.lazy
+    rng = np.random.default_rng(7)
+    for number, length in enumerate(LENGTHS):
+        given = features(length, number)
+        exact = truth[dtype][number]
+        known: dict[int, float] = {}
+        scorer.reset()
+        for at, n, part in blocks(scorer, given, block):
+            state = scorer.prepare(part, at, LANE)
+            for t in range(n):
+                wanted = np.sort(rng.choice(40, rng.integers(1, 30), replace=False)) * 100
+                if (at + t) % skip == 0:
+                    known.clear()
+                for senone in wanted.tolist():
+                    known.setdefault(senone, exact[at + t, senone])
+                row = scorer.frame(state, t, wanted)
+                np.testing.assert_allclose(row[wanted], [known[s] for s in wanted], atol=NAT)
+
+
+# -- changes ------------------------------------------------------------------------------------------
+
+CHANGES: list[dict[str, Any]] = [
+    {"dnn.product": "simd"},
+    {"dnn.product": "scalar"},
+    {"dnn.dtype": "int8"},
+    {"dnn.shrink": "low-rank", "dnn.share": 0.5},
+    {"dnn.dtype": "fp32"},
+    {"dnn.product": "csr", "dnn.shrink": "sparse"},
+    {"dnn.product": "blocks", "dnn.shrink": "blocks"},
+    {"dnn.dtype": "bf16"},
+    {"block": 7},
+    {"dnn.dtype": "fp32", "dnn.shrink": "none", "dnn.product": "blas"},
+]
+
+
+def changed(scorer: Any, config: Config) -> None:
+    """What the decode loop and its preparing thread do, one after the other."""
+    ready = scorer.make_ready(config, lambda *_: None, lambda: False)
+    scorer.configure(config, ready)
+    assert scorer.needs(config) is None
+
+
+def test_every_setting_acts_from_the_next_block_on(base: Config) -> None:
+    given, config = features(60), base
+    scorer = build_scorer(config, model())
+    for at, change in zip(count(0, 6), CHANGES, strict=False):
+        config = check(assign(config, change))
+        assert (scorer.needs(config) is None) == (set(change) == {"block"})
+        changed(scorer, config)
+        alone = build_scorer(config, model())
+        part = with_context(given, scorer.context)[at : at + 6 + sum(scorer.context)]
+        found = scorer.score(part, at, LANE)
+        np.testing.assert_array_equal(found, alone.score(part, 0, LANE))
+
+
+def test_smaller_nets_are_those_that_the_settings_say(base: Config, made: Net) -> None:
+    given = features(9)
+    for way, make in (("low-rank", shrink.low_rank), ("sparse", shrink.sparse)):
+        config = assign(base, {"dnn.shrink": way, "dnn.share": 0.4})
+        scorer = build_scorer(config, model())
+        (((_, _, part)),) = blocks(scorer, given, 9)
+        expected = forward(make(made, 0.4), given)
+        assert np.abs(scorer.score(part, 0, LANE) - expected).max() < NAT
+        assert np.abs(expected - forward(made, given)).max() > 100 * NAT
+
+
+@pytest.mark.parametrize("rule", ["copy", "heads"])
+def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> None:
+    """In the middle of skipped frames: no score of another arithmetic is carried over."""
+    given = features(12)
+    config = assign(base, {"frames.skip": 4, "frames.rule": rule})
+    scorer = build_scorer(config, model())
+    padded, beyond = with_context(given, scorer.context), sum(scorer.context)
+    scorer.score(padded[: 6 + beyond], 0, LANE)
+    quick = assign(config, {"dnn.dtype": "int8"})
+    changed(scorer, quick)
+    found = scorer.score(padded[6 : 12 + beyond], 6, LANE).copy()
+    every = build_scorer(assign(quick, {"frames.skip": 1}), model())
+    fresh = every.score(padded[6 : 12 + beyond], 0, LANE)
+    np.testing.assert_allclose(found[0], fresh[0], atol=NAT)
+    if rule == "copy":
+        np.testing.assert_allclose(found[1], fresh[0], atol=NAT)
+        np.testing.assert_allclose(found[2], fresh[2], atol=NAT)  # frame 8
+
+
+def test_lazy_scores_of_another_arithmetic_are_forgotten(base: Config) -> None:
+    given, wanted = features(12), np.array([5, 700, 5125], np.int64)
+    config = assign(base, {"frames.skip": 4, "dnn.senones": "asked"})
+    scorer = build_scorer(config, model())
+    padded, beyond = with_context(given, scorer.context), sum(scorer.context)
+    state = scorer.prepare(padded[: 2 + beyond], 0, LANE)
+    for t in range(2):
+        scorer.frame(state, t, wanted)
+    smaller = assign(config, {"dnn.shrink": "low-rank", "dnn.share": 0.3})
+    changed(scorer, smaller)
+    row = scorer.frame(scorer.prepare(padded[2 : 3 + beyond], 2, LANE), 0, wanted)
+    plain = build_scorer(assign(smaller, {"frames.skip": 1, "dnn.senones": "all"}), model())
+    expected = plain.score(padded[2 : 3 + beyond], 2, LANE)[0]
+    np.testing.assert_allclose(row[wanted], expected[wanted], atol=NAT)
+
+
+def test_another_net_may_look_at_other_frames(base: Config, tmp_path: Path) -> None:
+    given = features(20)
+    other = small(seed=9, heads=1, left=5, width=13)
+    config = assign(base, {"dnn.net": str(write(tmp_path, other, np.float32))})
+    scorer = build_scorer(base, model())
+    scorer.score(with_context(given, scorer.context)[: 10 + sum(scorer.context)], 0, LANE)
+    changed(scorer, config)
+    assert scorer.context == (5, 3)
+    part = with_context(given, scorer.context)[10 : 20 + sum(scorer.context)]
+    assert np.abs(scorer.score(part, 10, LANE) - forward(other, given)[10:]).max() < NAT
+
+
+def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(
+    base: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    read = dnn.read
+
+    def counted(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return read(*arguments)
+
+    monkeypatch.setattr(dnn, "read", counted)
+    scorer: Any = build_scorer(base, model())
+    scorer.warm_up()
+    left = weakref.ref(scorer._net)
+    for change in ({"dnn.dtype": "int8"}, {"dnn.product": "simd"}, {"dnn.senones": "asked"}):
+        changed(scorer, assign(base, change))
+        gc.collect()
+        assert (left() is None) == ("dnn.senones" not in change)
+        left = weakref.ref(scorer._net)
+        if "dnn.product" in change:
+            changed(scorer, base)
+            left = weakref.ref(scorer._net)
+    assert len(reads) == 1
+    changed(scorer, assign(base, {"dnn.shrink": "sparse"}))
+    assert len(reads) == 2
+
+
+def test_preparing_can_be_cancelled_and_refused(base: Config, tmp_path: Path) -> None:
+    scorer = build_scorer(base, model())
+    with pytest.raises(Cancelled):
+        scorer.make_ready(assign(base, {"dnn.dtype": "int8"}), lambda *_: None, lambda: True)
+    one = {"dnn.net": str(write(tmp_path, small(seed=3, heads=1), np.float32))}
+    heads = assign(base, {"frames.skip": 3, "frames.rule": "heads"})
+    changed(scorer, heads)
+    before = scorer.costs()
+    with pytest.raises(ModelError, match=r"answers for 1 frame at once; .* needs 3"):
+        scorer.make_ready(assign(heads, one), lambda *_: None, lambda: False)
+    missing = assign(base, {"dnn.net": "nobody"})
+    with pytest.raises(ModelError, match="There is no net 'nobody'"):
+        scorer.make_ready(missing, lambda *_: None, lambda: False)
+    assert scorer.costs() == before
+
+
+def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base: Config) -> None:
+    scorer = build_scorer(base, model())
+    recorder = Recorder()
+    scorer.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    deeper = assign(base, {"dnn.shrink": "low-rank", "dnn.share": 0.5})
+    changed(scorer, deeper)
+    for at, _, part in blocks(scorer, features(16), 16):
+        scorer.score(part, at, lane)
+    used = set(np.frombuffer(lane.take(), SPAN)["stage"].tolist())
+    names = {stage.name for stage in recorder.stages if stage.id in used}
+    assert "score.layer 3" in names
+    assert names <= set(scorer.costs())
+
+
+# -- in a real run ------------------------------------------------------------------------------------
+
+
+class Person(Control):
+    """Asks for one change after the other, each when the one before has been made ready."""
+
+    def __init__(self, *asks: tuple[int, str, object]) -> None:
+        super().__init__()
+        self.asks = list(asks)
+
+    @property
+    def stopping(self) -> bool:
+        for thread in threading.enumerate():
+            if thread.name == "preparing":
+                thread.join(TIMEOUT_S)
+        while self.asks and self.frame >= self.asks[0][0]:
+            _, key, value = self.asks.pop(0)
+            self.ask(key, value)
+        return super().stopping
+
+
+def test_a_run_changes_nets_and_arithmetics(
+    base: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    quick = assign(presets.load("gmm-quick").config, {"model": "dnn"})
+    other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}
+    person = Person(
+        (40, "dnn.product", "simd"),
+        (80, "dnn.senones", "asked"),
+        (120, "dnn.dtype", "int8"),
+        (160, "dnn.net", other["dnn.net"]),
+        (200, "frames.skip", 2),
+        (240, "dnn.shrink", "low-rank"),
+        (280, "dnn.net", "base"),
+        (320, "dnn.net", "nobody"),
+    )
+    files = tuple(
+        str(bundled_speech / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac")
+    )
+    path = tmp_path / "nets.asrs"
+    transcripts = str(bundled_speech / "transcripts.tsv")
+    outcome = execute(Request(quick, "test", files, transcripts, path), person, lambda *_: None)
+    assert outcome.state == "closed"
+    with closing(Session.open(path)) as session:
+        markers = [m for m in session.markers if m.kind == "option"]
+        assert len(markers) == 8
+        for marker in markers[:-1]:
+            assert 0 <= marker.applied_frame - marker.asked_frame <= 2 * quick.block
+        assert markers[-1].applied_frame is None
+        (error,) = [m for m in session.markers if m.kind == "error"]
+        assert "There is no net 'nobody'" in error.text
+        laws = {(stage, epoch) for stage, epoch in session.costs}
+        groups = {number: stage.group for number, stage in session.stages.items()}
+        recorded = set(
+            zip(session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True)
+        )
+        assert {(s, e) for s, e in recorded if groups[s] == "scoring"} <= laws
+        assert session.utterances[0].errors is None

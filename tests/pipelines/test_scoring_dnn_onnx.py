@@ -1,0 +1,224 @@
+"""Scoring by a net from an ONNX file: against float64, what it says it costs, and what it refuses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipelines import presets
+from pipelines.config import assign
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer
+from pipelines.scoring.dnn.dense import SPLICE_STAGE
+from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check, law
+from pipelines.scoring.meter import Meter
+from profiler.spans import SPAN, Recorder
+from tests.pipelines.net_files import card, forward, net
+from tests.pipelines.onnx_files import ends, model, node, tensor, write
+
+NAT = 1e-3
+SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
+Array = np.ndarray[Any, Any]
+
+
+def utterance(frames: int = 23) -> Array:
+    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
+
+
+def padded(features: Array, made: OnnxNet) -> Array:
+    return np.pad(features, (made.context, (0, 0)), mode="edge")
+
+
+@pytest.mark.parametrize("layers", SHAPES)
+@pytest.mark.parametrize("block", [1, 5, 23])
+def test_scores_are_those_of_the_formula_for_any_block(
+    tmp_path: Path, layers: Any, block: int
+) -> None:
+    made, features = net(card(*layers)), utterance()
+    computed = OnnxNet(write(tmp_path, made), 1, 32)
+    around = padded(features, computed)
+    scores = np.empty((len(features), 50), np.float32)
+    for at in range(0, len(features), block):
+        n = min(block, len(features) - at)
+        spliced = computed.splice(around[at : at + n + 5], Meter())
+        computed.score(spliced, scores[at : at + n], Meter())
+    assert np.abs(scores - forward(made, features)).max() < NAT
+
+
+def test_chosen_frames_are_scored_into_any_rows(tmp_path: Path) -> None:
+    made, features = net(card(*SHAPES[0])), utterance()
+    computed = OnnxNet(write(tmp_path, made), 1, 32)
+    spliced = computed.splice(padded(features, computed), Meter())
+    scores = np.full((32, 50), 7.0, np.float32)
+    computed.score(spliced[::2], scores[3:15], Meter())
+    assert np.abs(scores[3:15] - forward(made, features)[::2]).max() < NAT
+    assert (scores[:3] == 7.0).all()
+    assert (scores[15:] == 7.0).all()
+    with pytest.raises(ValueError, match="do not lie one behind the other"):
+        computed.score(spliced[:2], np.empty((2, 60), np.float32)[:, :50], Meter())
+
+
+def test_stages_carry_their_frames_and_have_laws(tmp_path: Path) -> None:
+    made = net(card(*SHAPES[0]))
+    computed = OnnxNet(write(tmp_path, made), 1, 32)
+    recorder, meter = Recorder(), Meter()
+    lane = recorder.lane("decode", decode=True)
+    meter.register(recorder, dict(computed.stages))
+    meter.begin(0, 23, lane)
+    spliced = computed.splice(padded(utterance(), computed), meter)
+    computed.score(spliced, np.empty((23, 50), np.float32), meter)
+    names = {stage.id: stage.name for stage in recorder.stages}
+    spans = np.frombuffer(lane.take(), SPAN)
+    assert {names[s["stage"]]: s["work0"] for s in spans} == {SPLICE_STAGE: 23, NET_STAGE: 23}
+    laws = computed.costs(16)
+    assert set(laws) == set(computed.stages)
+    for one in laws.values():
+        assert not one.is_empty
+        for work in (1.0, 16.0, 800.0):
+            least, most = (b.total(1, 1, (work, 0, 0)) for b in (one.bytes_min, one.bytes_max))
+            assert 0 < least <= most
+
+
+def test_operations_are_those_that_torch_counts(tmp_path: Path) -> None:
+    made, frames = net(card(*SHAPES[0])), 9
+    with FlopCounterMode(display=False) as counter:
+        x = torch.zeros(frames, made.card.inputs)
+        for name in ("layers.0", "layers.1", "layers.2", "heads.0"):
+            x = x @ torch.from_numpy(made.tensors[f"{name}.weight"]).T
+    found = law(OnnxNet(write(tmp_path, made), 2, 32)._model, 2)
+    assert found.operations["gemm"].total(1, 1, (frames, 0, 0)) == counter.get_total_flops()
+    # An addition for each bias, a comparison for each ReLU.
+    values = frames * (24 + 16 + 8 + 50 + 24 + 16)
+    assert found.operations["fma"].total(1, 1, (frames, 0, 0)) == values
+    weights = sum(values.nbytes for values in made.tensors.values())
+    assert (found.bytes_min.fixed, found.working_set_bytes, found.threads) == (weights, weights, 2)
+
+
+def graph(*nodes: bytes, constants: tuple[bytes, ...] = ()) -> bytes:
+    """[n, 234] → [n, 50]."""
+    return model(nodes, constants, [ends("x", ["n", 234])], [ends("y", ["n", 50])])
+
+
+WEIGHT = tensor("w", np.full((234, 50), 0.01, np.float32))
+TURNED = tensor("t", np.full((50, 234), 0.01, np.float32))
+
+
+def test_what_stands_between_products_is_counted_and_weights_may_be_turned(tmp_path: Path) -> None:
+    made = net(card())
+    nodes = [
+        node("Sub", ["x", "m"], ["a"]),
+        node("Transpose", ["t"], ["w"]),
+        node("MatMul", ["a", "w"], ["b"]),
+        node("Add", ["b", "c"], ["d"]),
+        node("LogSoftmax", ["d"], ["y"]),
+    ]
+    mean = tensor("m", np.ones(234, np.float32))
+    bias = tensor("c", np.ones((1, 50), np.float32))
+    path = write(tmp_path, made, graph(*nodes, constants=(TURNED, mean, bias)))
+    computed = OnnxNet(path, 1, 32)
+    operations = computed.costs(1)[NET_STAGE].operations
+    assert operations["gemm"].per_work[0] == 2 * 234 * 50
+    assert operations["exp"].per_work[0] == 50
+    assert operations["fma"].per_work[0] == 234 + 50 + 4 * 50
+    assert computed.costs(1)[NET_STAGE].bytes_min.fixed == 4 * (234 * 50 + 234 + 50)
+    scores = np.empty((2, 50), np.float32)
+    computed.score(np.zeros((2, 234), np.float32), scores, Meter())
+    np.testing.assert_allclose(scores, np.log(1 / 50), rtol=1e-5)
+
+
+UNMODELLED: list[tuple[bytes, str]] = [
+    (graph(node("MatMul", ["x", "w"], ["a"]), node("Erf", ["a"], ["y"]), constants=(WEIGHT,)), "Erf 'y'"),
+    (graph(node("Neg", ["w"], ["v"]), node("MatMul", ["x", "v"], ["y"]), constants=(WEIGHT,)), "Neg 'v'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "name"), UNMODELLED)
+def test_an_operator_without_a_law_is_named(tmp_path: Path, content: bytes, name: str) -> None:
+    found = OnnxNet(write(tmp_path, net(card()), content), 1, 32).costs(16)[NET_STAGE]
+    assert found.is_empty
+    assert f"and not {name}." in found.unmodelled
+
+
+def test_the_session_has_the_threads_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, net(card(*SHAPES[0])))
+    for threads in (1, 2):
+        options = OnnxNet(path, threads, 32)._session.get_session_options()
+        assert (options.intra_op_num_threads, options.inter_op_num_threads) == (threads, 1)
+
+
+HUGE = tensor("h", np.full((234, 50), 3e38, np.float32))
+REFUSED: list[tuple[bytes, str]] = [
+    (graph(node("Teleport", ["x"], ["y"])), "cannot be computed: onnxruntime says: .*Teleport"),
+    (graph(node("MatMul", ["x", "v"], ["y"])), "cannot be computed: onnxruntime says: .*v"),
+    (
+        graph(node("MatMul", ["x", "w"], ["y"]), constants=(tensor("w", np.ones((7, 50), np.float32)),)),
+        "cannot be computed: onnxruntime says: ",
+    ),
+    (
+        model(
+            [node("MatMul", ["x", "w"], ["y"])],
+            [tensor("w", np.ones((234, 9), np.float32))],
+            [ends("x", ["n", 234])],
+            [ends("y", None)],
+        ),
+        r"gives the shape \[1, 9\] for 1 frame; its card asks for \[1, 50\]",
+    ),
+    (
+        graph(
+            node("Exp", ["x"], ["a"]),
+            node("MatMul", ["a", "h"], ["y"]),
+            constants=(HUGE,),
+        ),
+        "gives scores that are not finite numbers",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "sentence"), REFUSED)
+def test_what_cannot_be_computed_is_said_in_a_sentence(
+    tmp_path: Path, content: bytes, sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, net(card()), content)
+    with pytest.raises(ModelError, match=sentence) as caught:
+        OnnxNet(path, 1, 32)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert capfd.readouterr().err == ""
+
+
+def test_without_onnxruntime_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, net(card()))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(
+        ModelError, match=r"made\.onnx needs the package onnxruntime, .* `pip install"
+    ):
+        OnnxNet(path, 1, 32)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"dnn.senones": "asked"}, r"dnn\.senones=asked .* needs dnn\.senones=all"),
+        ({"dnn.dtype": "int8"}, r"dnn\.dtype=int8 .* needs dnn\.dtype=fp32"),
+        ({"dnn.product": "csr"}, r"dnn\.product=csr .* needs dnn\.product="),
+        ({"dnn.shrink": "sparse"}, r"dnn\.shrink=sparse .* needs dnn\.shrink=none"),
+        ({"frames.rule": "heads", "frames.skip": 2}, r"needs frames\.rule=copy"),
+        ({"device": "cuda"}, "needs device=cpu"),
+    ],
+)
+def test_settings_that_need_the_weights_are_refused(settings: Any, sentence: str) -> None:
+    config = assign(presets.load("dnn").config, {"dnn.net": "mine.onnx"})
+    check(config)
+    check(assign(config, {"frames.rule": "heads"}))  # without skipping there are no heads
+    with pytest.raises(ModelError, match=rf"mine\.onnx .* {sentence}"):
+        check(assign(config, settings))

@@ -1,0 +1,193 @@
+"""Products of weights and frames, and the nets made of them, against float64; what they count; what they compile to."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pipelines.models.nets import Layer, Net
+from pipelines.scoring import dnn
+from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
+from pipelines.scoring.dnn.products import scalar, simd
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.vector import WIDE_REGISTERS
+from tests.pipelines.net_files import card, forward, net
+
+Array = np.ndarray[Any, Any]
+ROUNDING = 2.0**-24
+DENSE = ("blas", "scalar", "simd")
+SHAPES = [(1, 2), (7, 14), (16, 17), (50, 5), (49, 197), (137, 141)]
+NETS = {
+    "odd widths": card(Layer(37), Layer(53), senones=101, heads=2),
+    "bottleneck": card(Layer(33), Layer(5, relu=False), Layer(19), senones=50, left=0, right=0),
+    "one layer": card(Layer(1), senones=17, heads=3),
+    "none": card(senones=49, heads=2),
+}
+KINDS = {
+    **{product: {"product": product} for product in products.names()},
+    "int8": {"dtype": "int8"},
+    "bf16": {"dtype": "bf16"},
+}
+
+
+class Settings:
+    """What `dnn.create` looks at of `pipelines.config.Dnn`."""
+
+    def __init__(self, dtype: str = "fp32", product: str = "blas") -> None:
+        self.dtype, self.product = dtype, product
+
+
+def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
+    return dnn.create(Settings(**KINDS[kind]), of, threads, max_frames)
+
+
+@pytest.mark.parametrize("name", products.names())
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_product_is_exact_but_for_the_rounding_of_its_sums(
+    name: str, shape: tuple[int, int]
+) -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal(shape).astype(np.float32)
+    product = products.create(name, weight, 1, 32)
+    assert product.shape == shape
+    assert product.nbytes > 0
+    for n in (*range(1, 18), 23, 32):
+        x = rng.standard_normal((shape[1], n)).astype(np.float32)
+        x[-1] = 1.0
+        exact = weight.astype(np.float64) @ x
+        # Of a sum of k products in any order (Higham 2002, 3.5).
+        bound = 1.01 * shape[1] * ROUNDING * (np.abs(weight).astype(np.float64) @ np.abs(x))
+        for order in "CF":
+            out = np.full((shape[0], n), np.nan, np.float32, order if product.into_rows else "C")
+            product.multiply(np.asarray(x, order=order), out)
+            assert (np.abs(out - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("name", products.names())
+def test_threads_share_the_rows_and_change_nothing(name: str) -> None:
+    rng = np.random.default_rng(4)
+    weight = rng.standard_normal((149, 61)).astype(np.float32)
+    x = rng.standard_normal((61, 9)).astype(np.float32)
+    alone, shared = (np.empty((149, 9), np.float32) for _ in range(2))
+    products.create(name, weight, 1, 16).multiply(x, alone)
+    product = products.create(name, weight, 3, 16)
+    product.multiply(x, shared)
+    np.testing.assert_allclose(shared, alone, rtol=1e-5, atol=1e-5)
+    assert products.create(name, weight[:1], 3, 16).cost(1.0, 1.0).threads <= 3
+
+
+def test_an_unknown_product_is_named() -> None:
+    with pytest.raises(ValueError, match=r"dnn\.product is 'magic', expected one of blas"):
+        products.create("magic", np.zeros((1, 2), np.float32), 1, 1)
+
+
+def assembly(kernel: Any, *arguments: Any) -> str:
+    """What the kernel is compiled to for these arguments; a kernel from the cache does not say."""
+    fresh = numba.njit(nogil=True, fastmath=kernel.targetoptions.get("fastmath", False))(
+        kernel.py_func
+    )
+    fresh(*arguments)
+    (text,) = fresh.inspect_asm().values()
+    return str(text)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 instructions")
+def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
+    weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)
+    out = np.empty((8, 3), np.float32)
+    plain = assembly(scalar._multiply, weight, frames, out, 0, 8)
+    assert re.search(r"\bv?(fmadd\d*|mul)ss\b", plain)
+    assert not re.search(r"\bv?(fmadd\d*|mul|add)p[sd]\b", plain)
+    product = simd.Weights(weight, 1, 8)
+    x = np.ascontiguousarray(frames.T)
+    tile = assembly(
+        simd._multiply, product._panels, x.ctypes.data, 4, 12, out, product._sums[0], 0, 1
+    )
+    wide = "zmm" if WIDE_REGISTERS else "[yx]mm"
+    assert re.search(rf"\bv?(fmadd\d*|mul)ps\b.*{wide}", tile)
+    assert not re.search(r"\bv?(fmadd\d*|mul)ss\b", tile)
+
+
+@pytest.mark.parametrize("shape", NETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:
+    of = net(NETS[shape])
+    features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
+    arithmetic = made(kind, of)
+    left, right = arithmetic.context
+    exact = forward(of, features)
+    padded = np.pad(features, ((left, right), (0, 0)), mode="edge")
+    for n in (1, 2, 17):
+        spliced = arithmetic.splice(padded[: n + left + right], Meter())
+        scores = np.full((n, of.card.senones), np.nan, np.float32)
+        arithmetic.score(spliced, scores, Meter())
+        close(scores, exact[:n], kind)
+    if not hasattr(arithmetic, "begin_some"):
+        return
+    wanted = np.array([16, 0, 3], np.int64)
+    arithmetic.begin_some(arithmetic.splice(padded, Meter()), Meter())
+    scores = np.full(exact.shape, np.nan, np.float32)
+    arithmetic.score_some(5, 12, wanted, scores, Meter())
+    close(scores[5:12, wanted], exact[5:12, wanted], kind, np.abs(exact).max())
+    assert np.isfinite(scores).sum() == 7 * 3
+    since = np.arange(17) % of.card.heads
+    source = np.arange(17) - since
+    scores = np.full(exact.shape, np.nan, np.float32)
+    arithmetic.score_by_heads(source, since, scores, Meter())
+    heads = [forward(of, features, head) for head in range(of.card.heads)]
+    expected = np.array([heads[h][s] for h, s in zip(since, source, strict=True)])
+    close(scores, expected, kind)
+
+
+def close(found: Array, exact: Array, kind: str, size: float | None = None) -> None:
+    """float32 to 1e-5 of the largest score; 8 bits to 5 % of it and 1.5 % on average, bf16 to 3 % and 1 %."""
+    size = size or float(np.abs(exact).max())
+    largest, mean = {"int8": (0.05, 0.015), "bf16": (0.03, 0.01)}.get(kind, (1e-5, 1e-5))
+    error = np.abs(found - exact)
+    assert error.max() <= largest * size
+    assert error.mean() <= mean * size
+
+
+@pytest.mark.parametrize("kind", [*DENSE, "int8"])
+def test_each_stage_counts_the_operations_that_torch_counts(kind: str) -> None:
+    of, frames = net(NETS["odd widths"]), 9
+    arithmetic: Splicer = made(kind, of)
+    laws = arithmetic.costs(frames)  # type: ignore[attr-defined]
+    matrices = [*(weight for weight, _, _ in of.matrices()), of.head(0)[0]]
+    stages = [*(layer_stage(i + 1) for i in range(len(matrices) - 1)), OUTPUT_STAGE]
+    names = {"scalar": "scalar", "int8": "gemm:int8"}
+    for stage, weight in zip(stages, matrices, strict=True):
+        with FlopCounterMode(display=False) as counter:
+            torch.zeros(frames, weight.shape[1]) @ torch.from_numpy(weight).T
+        work = frames * (len(weight) if stage == OUTPUT_STAGE else 1)
+        counted = laws[stage].operations[names.get(kind, "gemm")].total(1, frames, (work, 0, 0))
+        # The column of biases is one more input; in integers the bias is added to the restored sums.
+        biases = 0 if kind == "int8" else 2 * frames * len(weight)
+        assert counted - biases == pytest.approx(counter.get_total_flops(), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_stage_has_a_law_with_its_bounds_in_order(kind: str) -> None:
+    arithmetic = made(kind, net(NETS["odd widths"]), threads=2)
+    laws = arithmetic.costs(16)
+    if hasattr(arithmetic, "costs_of_some"):
+        laws |= arithmetic.costs_of_some(16)
+    assert set(laws) == set(arithmetic.stages)
+    for law in laws.values():
+        if law.unmodelled:
+            continue
+        assert not law.is_empty
+        assert law.working_set_bytes > 0
+        for work in (1.0, 16.0, 1616.0):
+            least, most = (
+                bound.total(1, 1, (work, work, 0)) for bound in (law.bytes_min, law.bytes_max)
+            )
+            assert 0 < least <= most

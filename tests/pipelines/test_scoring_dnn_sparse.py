@@ -1,0 +1,153 @@
+"""Products of the weights that are not zero against float64; what they store and what they say they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.config import assign
+from pipelines.models.nets import Layer
+from pipelines.scoring.dnn import DenseNet, products
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.meter import Meter
+from profiler.errors import BadInput
+from tests.pipelines.net_files import card, forward, net
+
+SPARSE = ("blocks", "csr")
+MOST = 48
+COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48)
+Array = np.ndarray[Any, Any]
+
+
+def made(name: str, weight: Array, threads: int = 1) -> Product:
+    return products.create(name, weight, threads, MOST)
+
+
+def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:
+    """Weights of which about `kept` are left; the biases in the last column stay."""
+    rng = np.random.default_rng(seed)
+    weight = rng.standard_normal((outputs, inputs + 1)).astype(np.float32)
+    weight[:, :-1][rng.random((outputs, inputs)) >= kept] = 0
+    return weight
+
+
+def found(product: Product, x: Array, turned: bool) -> Array:
+    """What it makes of x f32 [inputs + 1, n], laid out as the first layer's frames are or as those of the others."""
+    x = np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
+    out = np.full((product.shape[0], x.shape[1]), np.nan, np.float32)
+    product.multiply(x, out)
+    return out
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize(
+    ("outputs", "inputs", "kept"), [(37, 29, 0.3), (64, 48, 1.0), (16, 100, 0.05), (3, 1, 0.5)]
+)
+def test_the_product_is_that_of_the_dense_weights_at_any_count(
+    name: str, outputs: int, inputs: int, kept: float
+) -> None:
+    weight = cut(outputs, inputs, kept)
+    product = made(name, weight)
+    assert product.shape == weight.shape
+    for n in COUNTS:
+        x = np.random.default_rng(n).standard_normal((inputs + 1, n)).astype(np.float32)
+        expected = weight.astype(np.float64) @ x.astype(np.float64)
+        for turned in (False, True):
+            np.testing.assert_allclose(found(product, x, turned), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("n", [1, 6, 20])
+def test_rows_without_a_weight_and_nothing_at_all_are_zero(name: str, n: int) -> None:
+    weight = cut(40, 20, 0.5)
+    weight[[0, 7, 39]] = 0
+    weight[16:32] = 0  # a whole panel
+    x = np.random.default_rng(1).standard_normal((21, n)).astype(np.float32)
+    out = found(made(name, weight), x, False)
+    assert not out[[0, 7, 39]].any()
+    assert not out[16:32].any()
+    np.testing.assert_allclose(out, weight @ x, rtol=1e-4, atol=1e-5)
+    assert not found(made(name, np.zeros_like(weight)), x, True).any()
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_frames_of_a_call_before_leave_nothing_behind(name: str) -> None:
+    weight = cut(20, 30, 0.4)
+    product = made(name, weight)
+    rng = np.random.default_rng(2)
+    for n in (40, 9, 48, 17):
+        x = rng.standard_normal((31, n)).astype(np.float32) * 100
+        expected = weight.astype(np.float64) @ x
+        np.testing.assert_allclose(found(product, x, False), expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("n", [1, 24])
+def test_threads_share_the_rows(name: str, n: int) -> None:
+    weight = cut(70, 33, 0.4)
+    x = np.random.default_rng(3).standard_normal((34, n)).astype(np.float32)
+    one, three = (found(made(name, weight, threads), x, False) for threads in (1, 3))
+    np.testing.assert_array_equal(one, three)
+
+
+def test_the_weights_are_left_as_they_are() -> None:
+    weight = cut(20, 20, 0.5)
+    before = weight.copy()
+    weight.setflags(write=False)
+    for name in SPARSE:
+        found(made(name, weight), np.ones((21, 3), np.float32), False)
+    np.testing.assert_array_equal(weight, before)
+
+
+def test_only_what_is_there_is_stored_and_counted() -> None:
+    weight = cut(40, 50, 0.2)
+    weights = np.count_nonzero(weight)
+    csr = made("csr", weight)
+    assert csr.nbytes == weights * (4 + 2) + 41 * 8
+    padded = np.concatenate([weight, np.zeros((8, 51), np.float32)])
+    taken = int(padded.reshape(3, 16, 51).any(1).sum())
+    blocks = made("blocks", weight)
+    assert blocks.nbytes == taken * (16 * 4 + 2) + 4 * 8
+    assert 0 < taken < 3 * 51
+    for product, multiplied in ((csr, weights), (blocks, 16 * taken)):
+        law = product.cost(1.0, 1.0)
+        assert law.operations["gemm"].total(1, 0, (7, 0, 0)) == 2 * multiplied * 7
+        for times in (1.0, 3.0):
+            law = product.cost(1.0, times)
+            for n in (1.0, 16.0, 64.0):
+                least, most = (b.total(1, n, (n, 0, 0)) for b in (law.bytes_min, law.bytes_max))
+                assert times * product.nbytes < least <= most
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=rf"65536 inputs; dnn\.product={name} takes at most 65535"):
+        made(name, np.zeros((1, 65_537), np.float32))
+    last = np.zeros((1, 65_536), np.float32)
+    last[0, 65_535] = 2.0
+    x = np.zeros((65_536, 2), np.float32)
+    x[65_535] = 3.0
+    assert found(made(name, last), x, False).tolist() == [[6.0, 6.0]]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("frames", [1, 5, 23])
+def test_a_net_scores_by_them_as_by_the_formula(name: str, frames: int) -> None:
+    small = net(card(Layer(24), Layer(16), Layer(8, relu=False)))
+    features = np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
+    dense = DenseNet(small, 1, MOST, name)
+    spliced = dense.splice(np.pad(features, (dense.context, (0, 0)), mode="edge"), Meter())
+    scores = np.empty((frames, 50), np.float32)
+    dense.score(spliced, scores, Meter())
+    assert np.abs(scores - forward(small, features)).max() < 1e-3
+
+
+def test_they_are_choices_of_the_configuration() -> None:
+    from pipelines import presets
+
+    config = presets.load("dnn").config
+    for name in SPARSE:
+        assert name in products.names()
+        assert assign(config, {"dnn.product": name}).dnn.product == name

@@ -1,0 +1,51 @@
+"""Word errors of nets: settings are the nets' alone, and a card remembers what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipelines import playlist
+from pipelines.config import Config
+from pipelines.models import nets
+from pipelines.models.nets import Layer
+from pipelines.playlist import Item
+from pipelines.training import __main__ as command
+from pipelines.training import evaluate
+from pipelines.training.data import Progress
+from pipelines.wer import Count, count
+from tests.pipelines.net_files import card, net, write
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
+    """Every configuration that is asked for; the mixtures hear all words and nets all but one."""
+    seen: list[Config] = []
+
+    def hears(config: Config, items: Sequence[Item], name: str, progress: Progress) -> Count:
+        seen.append(config)
+        return count("one two three", "one two three" if config.model == "ptm" else "one two")
+
+    monkeypatch.setattr(evaluate, "_decoded", hears)
+    monkeypatch.setattr(playlist, "build", lambda audio, transcripts: [])
+    return seen
+
+
+def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
+    decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, net(card(Layer(8), about={"date": "today"})))
+    arguments = ["evaluate", str(path), "--audio", "somewhere", "--note"]
+    assert command.main([*arguments, "plain"]) == 0
+    assert command.main([*arguments, "skipping", "--set", "frames.skip=2"]) == 0
+    assert [config.model for config in decoded] == ["ptm", "dnn"] * 2
+    assert [config.frames.skip for config in decoded] == [1, 1, 1, 2]
+    assert decoded[1].dnn.net == str(path)
+    assert f"{path}: 1 errors in 3 words (0.333)" in capsys.readouterr().out
+    about = nets.load(path).card.about
+    both = {"mixtures": [0, 3], str(path): [1, 3]}
+    assert about == {"date": "today", "word_errors": {"plain": both, "skipping": both}}
+    assert command.main([*arguments, "x", "--set", "frames.skip"]) == 2
+    assert "wants key=value" in capsys.readouterr().err
