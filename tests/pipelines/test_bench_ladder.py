@@ -97,7 +97,9 @@ def test_rungs_are_held_against_each_other(
     chosen.append(replace(small("dnn-small"), config=absent))
     made = ladder.Ladder(chosen, items, [], quietly)
     rows = {row["preset"]: row for row in made.measure(1)}
-    assert "nobody-trained-it" in rows["dnn-small"]["missing"]
+    missing = {name: row["missing"] for name, row in rows.items() if row["missing"]}
+    assert list(missing) == ["dnn-small"], missing
+    assert "nobody-trained-it" in missing["dnn-small"]
     assert "ms" not in rows["dnn-small"]
 
     # The same numbers by another product, in another block, or only where they are asked for.

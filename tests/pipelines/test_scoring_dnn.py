@@ -1,4 +1,4 @@
-"""Scoring by a net against float64, block by block, all senones and wanted ones; and what it says it costs."""
+"""Scoring by a net against float64, block by block, all senones and wanted ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import audio, presets
 from pipelines.config import Config, ConfigError, assign, check
@@ -22,7 +20,6 @@ from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import DenseNet, QuantisedNet
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
-    SPLICE_STAGE,
     WANTED_STAGE,
     Splicer,
     layer_stage,
@@ -88,41 +85,6 @@ def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:
         count, work = found.get(names[int(span["stage"])], (0, 0))
         found[names[int(span["stage"])]] = count + 1, work + int(span["work0"])
     return found
-
-
-def test_operations_are_those_that_torch_counts() -> None:
-    made, frames = net(card(*SHAPES[0])), 9
-    dense = DenseNet(made, 1, 32)
-    with FlopCounterMode(display=False) as counter:
-        x = torch.zeros(frames, made.card.inputs)
-        for i in range(3):
-            x = x @ torch.from_numpy(made.tensors[f"layers.{i}.weight"]).T
-        x @ torch.from_numpy(made.tensors["heads.0.weight"]).T
-    laws = dense.costs(frames)
-    total = sum(
-        law.operations["gemm"].total(1, frames, (work, 0, 0))
-        for name, law in laws.items()
-        if name != SPLICE_STAGE
-        for work in [frames * 50 if name == OUTPUT_STAGE else frames]
-    )
-    # Beyond torch's: the column of biases, one multiply and one add per output.
-    biases = 2 * frames * (24 + 16 + 8 + 50)
-    assert total == pytest.approx(counter.get_total_flops() + biases)
-
-
-@pytest.mark.parametrize("kind", [DenseNet, QuantisedNet])
-def test_every_stage_has_a_law_and_bounds_in_order(kind: Any) -> None:
-    made = net(card(*SHAPES[0]))
-    dense = kind(made, 2, 32)
-    laws = dense.costs(16) | dense.costs_of_some(16)
-    assert set(laws) == set(dense.stages)
-    for law in laws.values():
-        assert not law.is_empty
-        assert law.working_set_bytes > 0
-        for work in (1.0, 16.0, 800.0):
-            assert law.bytes_min.total(1, 1, (work, 0, 0)) <= law.bytes_max.total(
-                1, 1, (work, 0, 0)
-            )
 
 
 def test_stages_carry_their_work() -> None:
