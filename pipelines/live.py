@@ -137,12 +137,12 @@ class LiveChanges:
         return Due(config, prepared, changes) if changes else None
 
     def _give_up(self, config: Config, error: Exception, scorer: Preparing) -> None:
-        lost = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
-        lost = lost or list(self._waiting)
-        for one in lost:
-            what = f"{one.change.key}={one.change.value}"
-            self._failures.append(f"{what} could not be made ready: {error}")
-        self._waiting = [one for one in self._waiting if one not in lost]
+        needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
+        # The newest: what was being made before it is made again without it.
+        lost = (needing or self._waiting)[-1]
+        what = f"{lost.change.key}={lost.change.value}"
+        self._failures.append(f"{what} could not be made ready: {error}")
+        self._waiting = [one for one in self._waiting if one is not lost]
 
 
 def _acts_at_once(config: Config, scorer: Preparing) -> bool:

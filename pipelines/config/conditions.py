@@ -33,7 +33,7 @@ DENSE = (
         "frames.rule": ("copy",),
         "dnn.senones": ("all",),
         "dnn.dtype": ("fp32",),
-        "dnn.product": ("blas",),
+        "dnn.product": ("simd", "blas"),
     },
 )
 """What a device scores: everything, by its own library and in the number type of `placement.dtype`."""

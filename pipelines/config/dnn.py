@@ -88,15 +88,16 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "fp32"
     product: Annotated[
-        Literal["blas", "scalar", "simd", "csr", "blocks", "compiled"],
+        Literal["simd", "blas", "scalar", "csr", "blocks", "compiled"],
         setting(
             "Products by",
-            "blas: the library's matrix product. scalar: a plain loop, one multiplication at a time. simd: a loop of "
-            "vectors. csr, blocks: only the weights, or blocks of weights, that are not zero. compiled: the whole net "
-            "through torch.compile, which takes some seconds and needs a C++ compiler.",
+            "simd: our own loops over vectors, with weights laid out for them when loaded. blas: the library's matrix "
+            "product. scalar: a plain loop, one multiplication at a time. csr, blocks: only the weights, or blocks of "
+            "weights, that are not zero. compiled: the whole net through torch.compile, which takes some seconds and "
+            "needs a C++ compiler.",
             layer="Neural net",
             live=True,
             when={**NET, "dnn.dtype": ("fp32",)},
             choices_when={"compiled": {"dnn.senones": ("all",), "frames.rule": ("copy",)}},
         ),
-    ] = "blas"
+    ] = "simd"

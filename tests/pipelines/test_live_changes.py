@@ -36,6 +36,8 @@ class Slow:
     cancelled: list[int] = field(default_factory=list)
     go: threading.Event = field(default_factory=threading.Event)
     error: Exception | None = None
+    bad: int = 0
+    """The size that cannot be made."""
 
     def needs(self, config: Config) -> Any:
         size = config.frames.codewords
@@ -51,8 +53,8 @@ class Slow:
                 self.cancelled.append(size)
                 raise Cancelled
             time.sleep(0.001)
-        if self.error:
-            raise self.error
+        if self.error or size == self.bad:
+            raise self.error or OSError(f"{size} is bad")
         return f"codebook of {size}"
 
     def until_cancelled(self, size: int) -> None:
@@ -148,6 +150,18 @@ def test_an_error_gives_up_the_change_and_nothing_else(slow: Slow) -> None:
     slow.error = None
     assert changes.due(config, [asked("frames.codewords", 32, 2)], slow) is None
     assert wait(changes, config, slow).config.frames.codewords == 32
+
+
+def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) -> None:
+    changes, config = LiveChanges(), Config()
+    slow.bad = 128
+    for size in (64, 128):
+        assert changes.due(config, [asked("frames.codewords", size, size)], slow) is None
+    slow.go.set()
+    due = wait(changes, config, slow)
+    assert due.config.frames.codewords == 64
+    assert [one.marker for one in due.changes] == [64]
+    assert changes.take_failures() == ["frames.codewords=128 could not be made ready: 128 is bad"]
 
 
 def test_a_stop_ends_the_thread(slow: Slow) -> None:

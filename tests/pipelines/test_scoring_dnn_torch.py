@@ -215,7 +215,7 @@ def test_a_compiler_that_fails_is_told_in_one_sentence(monkeypatch: Any) -> None
         return forward
 
     monkeypatch.setattr(torch, "compile", failing)
-    with pytest.raises(CompileError, match=r"fails \(C\+\+ compile error\); choose blas\.$"):
+    with pytest.raises(CompileError, match=r"fails \(C\+\+ compile error\); choose simd\.$"):
         CompiledNet(net(card(Layer(4))), 1, 8)
 
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from pipelines.availability import compiler_obstacle
 from pipelines.models.nets import Net
-from pipelines.scoring.dnn.dense import SPLICE_STAGE, Splicer
+from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
 from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.errors import BadInput
 from profiler.paths import cache_dir
 from profiler.spans import Cost, Linear
 
-NET_STAGE = "score.net"
 MADE_FOR = 16
 """Frames that the general graph is made with; what oneDNN chooses for it suits 2 to 64 alike."""
 MOVED = 3.0
@@ -48,22 +47,21 @@ class CompileError(BadInput):
     """The net cannot be compiled here, in one sentence."""
 
 
-class CompiledNet(Splicer):
+class CompiledNet(TorchSplicer):
     """One compiled function of a net in float32, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
         """Takes two seconds on an idle core, the first time on a machine ten. Raises CompileError.
 
-        Torch computes on `threads` threads from here on, in the whole process.
+        The function is made for `threads` threads, and compiled again for another number.
         """
         if obstacle := compiler_obstacle():
-            raise CompileError(f"dnn.product = compiled cannot be used: {obstacle}; choose blas.")
+            raise CompileError(f"dnn.product = compiled cannot be used: {obstacle}; choose simd.")
         import torch
 
         torch.set_num_threads(threads)
-        super().__init__(net.card, max_frames)
+        super().__init__(net.card, threads, max_frames)
         self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
-        self._torch, self._threads = torch, threads
         matrices = [*net.matrices(), (*net.head(0), False)]
         self._shapes = [weight.shape for weight, _, _ in matrices]
         self._relus = [relu for _, _, relu in matrices]
@@ -71,9 +69,6 @@ class CompiledNet(Splicer):
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
-        if self._torch.get_num_threads() != self._threads:
-            # Of this thread; the function was made for so many and would be compiled again.
-            self._torch.set_num_threads(self._threads)
         with self._torch.no_grad():
             found = self._forward(self._torch.from_numpy(spliced))
         self._torch.from_numpy(scores).copy_(found)
@@ -131,7 +126,7 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
     except RuntimeError as problem:
         said = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         raise CompileError(
-            f"dnn.product = compiled cannot be used: torch.compile fails ({said}); choose blas."
+            f"dnn.product = compiled cannot be used: torch.compile fails ({said}); choose simd."
         ) from problem
     return forward
 

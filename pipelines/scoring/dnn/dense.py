@@ -29,6 +29,8 @@ MADE_WITH = "1b12b8ad041b"  # see tests/kernel_sources.py
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 WANTED_STAGE = "score.wanted outputs"
+NET_STAGE = "score.net"
+"""Of a net that a library computes as a whole."""
 
 Array = np.ndarray[Any, Any]
 
@@ -105,7 +107,7 @@ class TorchSplicer(Splicer):
 class DenseNet(Splicer):
     """Weights and workspace of one net in float32, for at most `max_frames` at a time."""
 
-    def __init__(self, net: Net, threads: int, max_frames: int, product: str = "blas") -> None:
+    def __init__(self, net: Net, threads: int, max_frames: int, product: str = "simd") -> None:
         """`product`: who multiplies, a name of `scoring.dnn.products`."""
         super().__init__(net.card, max_frames)
         card = net.card

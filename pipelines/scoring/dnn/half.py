@@ -18,7 +18,7 @@ from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
     SPLICE_STAGE,
     WANTED_STAGE,
-    Splicer,
+    TorchSplicer,
     layer_stage,
 )
 from pipelines.scoring.dnn.products import FLOAT
@@ -75,17 +75,14 @@ class _Product:
         return self._torch.nn.functional.linear(x, self.weight[chosen], self.bias[chosen])
 
 
-class HalfNet(Splicer):
+class HalfNet(TorchSplicer):
     """Weights and workspace of one net in bfloat16, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
-        """Torch computes on `threads` threads from here on, in the whole process."""
         import torch
 
-        torch.set_num_threads(threads)
-        super().__init__(net.card, max_frames)
+        super().__init__(net.card, threads, max_frames)
         card, tensors = net.card, net.tensors
-        self._threads, self._torch = threads, torch
         frames = card.left + 1 + card.right
         self._mean = torch.tensor(card.mean, dtype=torch.float32).repeat(frames)
         self._scale = torch.tensor(card.scale, dtype=torch.float32).repeat(frames)

@@ -19,12 +19,10 @@ from pipelines.config.dnn import Dnn
 from pipelines.models import onnx
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import Node, OnnxModel
-from pipelines.scoring.dnn.dense import SPLICE_STAGE, Splicer
+from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
 from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
-
-NET_STAGE = "score.net"
 
 NEEDED = {"senones": "all", "dtype": "fp32", "product": Dnn().product, "shrink": "none"}
 """The settings of `dnn` that leave a net as it is; all others need its weights layer by layer."""
