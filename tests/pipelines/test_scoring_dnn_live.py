@@ -137,7 +137,7 @@ def test_a_score_that_is_asked_for_comes_from_the_last_frame_that_has_it(
 # -- changes ------------------------------------------------------------------------------------------
 
 CHANGES: list[dict[str, Any]] = [
-    {"dnn.product": "simd"},
+    {"dnn.product": "blas"},
     {"dnn.product": "scalar"},
     {"dnn.dtype": "int8"},
     {"dnn.shrink": "low-rank", "dnn.share": 0.5},
@@ -146,7 +146,7 @@ CHANGES: list[dict[str, Any]] = [
     {"dnn.product": "blocks", "dnn.shrink": "blocks"},
     {"dnn.dtype": "bf16"},
     {"block": 7},
-    {"dnn.dtype": "fp32", "dnn.shrink": "none", "dnn.product": "blas"},
+    {"dnn.dtype": "fp32", "dnn.shrink": "none", "dnn.product": "simd"},
 ]
 
 

@@ -109,8 +109,9 @@ def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     product = simd.Weights(weight, 1, 8)
     x = np.ascontiguousarray(frames.T)
     tile = assembly(
-        simd._multiply, product._panels, x.ctypes.data, 4, 12, out, product._sums[0], 0, 1
-    )
+        simd._multiply, product._panels, x.ctypes.data, 4, 12, 3, out.ctypes.data, 4, 12, 8,
+        product._sums[0], 0, 1,
+    )  # fmt: skip
     wide = "zmm" if WIDE_REGISTERS else "[yx]mm"
     assert re.search(rf"\bv?(fmadd\d*|mul)ps\b.*{wide}", tile)
     assert not re.search(r"\bv?(fmadd\d*|mul)ss\b", tile)

@@ -2,9 +2,8 @@
 
 After Vanhoucke, Senior & Mao (2011), who found no loss; there activations were unsigned, here they are signed,
 which costs one of eight bits and lets bottlenecks without ReLU be treated alike. A product of integers is exact,
-so the error is that of the two roundings. `torch._int_mm` multiplies (oneDNN, VNNI where the processor has it):
-at blocks of 16 four to five times as fast as float32. Frames are rows here, so that a frame's scale and its
-scores lie together.
+so the error is that of the two roundings. `integers` multiplies. Frames are rows here, so that a frame's scale and
+its scores lie together.
 """
 
 from __future__ import annotations
@@ -15,73 +14,62 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
+from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
     SPLICE_STAGE,
     WANTED_STAGE,
-    TorchSplicer,
+    Splicer,
     layer_stage,
 )
+from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.products import FLOAT
-from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "7453df0e062c"  # see tests/kernel_sources.py
+MADE_WITH = "78917e730022"  # see tests/kernel_sources.py
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
-GROUP = 4
-"""Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
 
 Array = np.ndarray[Any, Any]
 
 
 class _Product:
-    """One layer: its weights i8 [outputs, inputs], a scale for each row, and room for the sums."""
+    """One layer: its weights i8 [outputs, inputs] and a scale for each row."""
 
-    def __init__(self, weight: Array, bias: Array, relu: bool, max_frames: int) -> None:
-        import torch
-
+    def __init__(
+        self, weight: Array, bias: Array, relu: bool, threads: int, max_frames: int
+    ) -> None:
         largest = np.abs(weight).max(1) if weight.size else np.zeros(len(weight), np.float32)
         self.scale = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
-        filled = np.zeros((len(weight), _filled(weight.shape[1])), np.int8)
-        self.weight = filled[:, : weight.shape[1]]
-        self.weight[:] = np.rint(weight / self.scale[:, None])
+        self.weight = np.rint(weight / self.scale[:, None]).astype(np.int8)
         self.bias, self.relu = np.ascontiguousarray(bias, np.float32), relu
         self.shape = weight.shape
-        self._multiply = torch._int_mm
-        self._columns = torch.from_numpy(filled).t()
-        self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
-        self._tensor = torch.from_numpy
-
-    def sums(self, x: Array) -> Array:
-        """Exact products i32 [n, outputs] of frames i8 [n, inputs and what fills them up]."""
-        sums = self._sums[: len(x)]
-        self._multiply(self._tensor(x), self._columns, out=sums)
-        result: Array = sums.numpy()
-        return result
+        made = integers.create(self.weight, threads, max_frames)
+        self.sums, self.nbytes, self.moved = made.sums, made.nbytes, made.moved
 
 
-class QuantisedNet(TorchSplicer):
+class QuantisedNet(Splicer):
     """Weights and workspace of one net in 8 bits, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
-        super().__init__(net.card, threads, max_frames)
-        self._layers = [_Product(*matrix, max_frames) for matrix in net.matrices()]
+        super().__init__(net.card, max_frames)
+        self._threads = threads
+        self._layers = [_Product(*matrix, threads, max_frames) for matrix in net.matrices()]
         self._heads = [
-            _Product(*net.head(i), relu=False, max_frames=max_frames) for i in range(net.card.heads)
+            _Product(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)
         ]
         self._head = self._heads[0]
         self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
         widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
         self._widths = widths
-        self._inputs = [room(max_frames, _filled(width), np.int8) for width in widths]
+        self._inputs = [room(max_frames, filled(width), np.int8) for width in widths]
         self._scales = np.empty(max_frames, np.float32)
         # The last frame of the block before the one begun.
-        self._before = np.zeros((1, _filled(widths[-1])), np.int8), np.zeros(1, np.float32)
+        self._before = np.zeros((1, filled(widths[-1])), np.int8), np.zeros(1, np.float32)
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
@@ -136,7 +124,7 @@ class QuantisedNet(TorchSplicer):
 
     @property
     def _net_bytes(self) -> float:
-        return float(sum(layer.weight.nbytes for layer in (*self._layers, *self._heads)))
+        return float(sum(layer.nbytes for layer in (*self._layers, *self._heads)))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
@@ -162,21 +150,18 @@ class QuantisedNet(TorchSplicer):
         """
         outputs, inputs = layer.shape
         least = (inputs + (FLOAT if touched == 2 else 1) * outputs) * frame
-        most = (PACKED * inputs + FLOAT * (1 + touched) * outputs) * frame
+        fixed, each = layer.moved
+        most = (each + FLOAT * (1 + touched) * outputs) * frame
         return Cost(
             operations={
                 OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0)),
                 "fma": Linear(per_work=(touched * outputs * frame, 0.0, 0.0)),
             },
-            bytes_min=Linear(fixed=times * layer.weight.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=PACKED * times * layer.weight.nbytes, per_work=(most, 0.0, 0.0)),
+            bytes_min=Linear(fixed=times * layer.nbytes, per_work=(least, 0.0, 0.0)),
+            bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
             working_set_bytes=self._net_bytes,
             threads=self._threads,
         )
-
-
-def _filled(inputs: int) -> int:
-    return -(-inputs // GROUP) * GROUP
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})

@@ -79,10 +79,11 @@ class _Floats:
         return builder.fadd(x, y)
 
 
-class _Bytes:
+class Bytes:
     """The same of 64 8-bit integers, unsigned weights and signed activations, as sums of four neighbours: exact."""
 
     vector = _INTS
+    bytes = _FOUR_BYTES
     zero = ir.Constant(_INTS, [0] * LANES)
     scaled = True
 
@@ -90,11 +91,13 @@ class _Bytes:
         self._one_instruction = one_instruction
 
     def load(self, builder: Any, address: Any) -> Any:
+        """64 integers, wherever they begin."""
         value = builder.load(_at(builder, address, _FOUR_BYTES))
         value.align = 1
         return value
 
     def multiply(self, builder: Any, weights: Any, x: Any, total: Any) -> Any:
+        """`total` and the products, four to a sum."""
         if self._one_instruction:
             kind = ir.FunctionType(_INTS, [_INTS] * 3)
             function = cgutils.get_or_insert_function(
@@ -110,6 +113,7 @@ class _Bytes:
         return total
 
     def add(self, builder: Any, x: Any, y: Any) -> Any:
+        """Sum by sum."""
         return builder.add(x, y)
 
 
@@ -222,7 +226,7 @@ def make_tile(kind: Any, frames: int) -> Callable[..., None]:
 
 
 _float_1, _float_2, _float_4 = (make_tile(_Floats(), frames) for frames in (1, 2, 4))
-_byte_1, _byte_2, _byte_4 = (make_tile(_Bytes(BYTE_PRODUCTS), frames) for frames in (1, 2, 4))
+_byte_1, _byte_2, _byte_4 = (make_tile(Bytes(BYTE_PRODUCTS), frames) for frames in (1, 2, 4))
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,48 @@
+"""Products of 8-bit integers: every sum exact, whatever the shape, the way and the number of threads."""
+
+import numpy as np
+import pytest
+
+from pipelines.scoring.dnn import integers
+from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
+
+MOST = 2 * FRAMES + 5
+
+
+def frames_of(rng, n, inputs):
+    """Frames as a net keeps them: rows filled up with zeros, in wider ones."""
+    room = np.zeros((n, filled(inputs) + 3 * GROUP), np.int8)
+    x = room[:, : filled(inputs)]
+    x[:, :inputs] = rng.integers(-127, 128, (n, inputs))
+    return x
+
+
+@pytest.mark.parametrize("kind", [Panels, Library])
+@pytest.mark.parametrize(
+    ("outputs", "inputs"), [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_are_exact(kind, outputs, inputs, threads):
+    rng = np.random.default_rng(outputs)
+    weight = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
+    made = kind(weight, threads, MOST)
+    for n in (*range(1, FRAMES + 2), MOST):
+        x = frames_of(rng, n, inputs)
+        wanted = x[:, :inputs].astype(np.int64) @ weight.T.astype(np.int64)
+        assert np.array_equal(made.sums(x), wanted)
+
+
+@pytest.mark.parametrize("kind", [Panels, Library])
+@pytest.mark.parametrize("sign", [-127, 127])
+def test_the_largest_values_overflow_nothing(kind, sign):
+    inputs = 4096
+    made = kind(np.full((3, inputs), sign, np.int8), 1, 2)
+    x = np.full((2, inputs), 127, np.int8)
+    assert np.array_equal(made.sums(x), np.full((2, 3), 127 * sign * inputs))
+
+
+def test_the_way_is_the_better_one_of_the_processor(monkeypatch):
+    weight = np.ones((5, 4), np.int8)
+    for has, kind in ((True, Panels), (False, Library)):
+        monkeypatch.setattr(integers, "BYTE_PRODUCTS", has)
+        assert isinstance(integers.create(weight, 1, 8), kind)
