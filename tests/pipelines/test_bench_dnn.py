@@ -55,16 +55,20 @@ def test_the_files_given_are_decoded(bundled_speech: Path) -> None:
 
 
 def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
-    arms = {name: runs.Arm(name, None) for name in (runs.NET, *runs.LAZY)}
-    arms[runs.NET].recogniser = type("R", (), {"scorer": type("S", (), {"n_senones": 100})})
-    whole, (asked, ahead) = arms[runs.NET], (arms[name] for name in runs.LAZY)
+    arms = {name: runs.Arm(name, None) for name in (runs.NET, runs.SINGLE, *runs.LAZY)}
+    whole, single = arms[runs.NET], arms[runs.SINGLE]
+    asked, ahead, alone = (arms[name] for name in runs.LAZY)
     whole.work["score.output", "senones"] = 100 * 50
     asked.work["score.wanted outputs", "senones"] = 25 * 50
     ahead.work["score.wanted outputs", "senones"] = 40 * 50
+    alone.work["score.wanted outputs", "senones"] = 25 * 50
     for ns in (800, 1600):
         whole.rounds.append({"score.output": ns})
         asked.rounds.append({"score.wanted outputs": ns // 2})
         ahead.rounds.append({"score.wanted outputs": ns // 4})
-    lazy, batched = runs.lazy_rows(arms)
+        single.rounds.append({"score.output": 4 * ns})
+        alone.rounds.append({"score.wanted outputs": ns})
+    lazy, batched, frame_by_frame = runs.lazy_rows(arms)
     assert (lazy["share computed"], lazy["efficiency"]) == pytest.approx((0.25, 0.5))
     assert (batched["share computed"], batched["efficiency"]) == pytest.approx((0.4, 1.0))
+    assert (frame_by_frame["share computed"], frame_by_frame["efficiency"]) == (0.25, 1.0)
