@@ -23,6 +23,8 @@ from app.cli import _output, _tiers
 from app.cli._display import has_display
 from app.cli._tiers import Tier
 
+ONNX = "onnxruntime"
+
 
 @dataclass(frozen=True)
 class Check:
@@ -147,6 +149,15 @@ def _compiler() -> list[Check]:
     return [Check("torch.compile", missing is None, detail, needed=False)]
 
 
+def _onnx() -> list[Check]:
+    try:
+        detail = f"{importlib.metadata.version(ONNX)}: nets from .onnx files can be opened"
+    except importlib.metadata.PackageNotFoundError:
+        detail = f"not installed; nets from .onnx files need it: pip install {ONNX}"
+        return [Check(ONNX, False, detail, needed=False)]
+    return [Check(ONNX, True, detail, needed=False)]
+
+
 def _folders() -> list[Check]:
     from profiler import paths
 
@@ -165,12 +176,13 @@ def _folders() -> list[Check]:
     ]
 
 
-PROBES = (_packages, _window, _model, _compiler, _folders)
+PROBES = (_packages, _window, _model, _compiler, _onnx, _folders)
 TIERS = (
     "Qt",
     "display",
     "acoustic model",
     "torch.compile",
+    ONNX,
     "cache folder",
     "sessions folder",
 )

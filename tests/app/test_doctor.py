@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 
 import pytest
@@ -97,3 +98,16 @@ def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> No
     found = by_name(_tiers.counters())
     assert not any(tier.available for tier in found.values())
     assert "no counter can be read" in found["counters per stage"].reason
+
+
+def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    (check,) = doctor._onnx()
+    assert not check.works
+    assert not check.needed
+    assert "pip install onnxruntime" in check.detail
