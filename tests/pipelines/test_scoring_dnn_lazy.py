@@ -89,7 +89,7 @@ def test_rows_of_integers_are_exact(width: int) -> None:
 
 def test_a_processor_without_the_byte_product_computes_the_same() -> None:
     weight, hidden, products = integers(64)
-    tile = rows.make_tile(rows._Bytes(one_instruction=False), 2)
+    tile = rows.make_tile(rows.Bytes(one_instruction=False), 2)
 
     @njit
     def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]
