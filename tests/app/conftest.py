@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +20,12 @@ from frame_recording import Recording
 from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStandardPaths, QTimer
 from PySide6.QtCore import QThread as QtThread
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
+from app.main_window import MainWindow
 from app.theme import set_theme
+
+WORKER = Path(__file__).with_name("frame_worker.py")
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +38,25 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
     set_theme("dark")
     return folder
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
+    """Windows whose worker follows a script (`frame_worker`), in the modes given."""
+    made: list[MainWindow] = []
+
+    def make(*modes: str) -> MainWindow:
+        window = MainWindow((sys.executable, str(WORKER), *modes))
+        made.append(window)
+        qtbot.addWidget(window)
+        with qtbot.waitActive(window):
+            window.show()
+            window.activateWindow()
+        return window
+
+    yield make
+    for one in made:
+        one.close()
 
 
 def _alive(kind: type) -> list[object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from app.preset_button import PresetButton
 from pipelines import config as settings
 from pipelines import presets
 
-WORKER = Path(__file__).with_name("frame_worker.py")
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
 LONG = 20_000
 
@@ -25,24 +23,6 @@ LONG = 20_000
 @pytest.fixture
 def pipeline() -> Pipeline:
     return Pipeline()
-
-
-@pytest.fixture
-def window(qtbot):
-    made: list[MainWindow] = []
-
-    def make(*modes: str) -> MainWindow:
-        window = MainWindow((sys.executable, str(WORKER), *modes))
-        made.append(window)
-        qtbot.addWidget(window)
-        with qtbot.waitActive(window):
-            window.show()
-            window.activateWindow()
-        return window
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def errors(window: MainWindow) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from app.main_window import MainWindow
 from app.recent import Memory
 from profiler.session.reader import Session
 
-WORKER = Path(__file__).with_name("frame_worker.py")
 LONG = 20_000
 
 
@@ -30,24 +28,6 @@ def audio(tmp_path: Path) -> list[Path]:
     for file in files:
         file.write_bytes(b"not read by the scripted worker")
     return files
-
-
-@pytest.fixture
-def window(qtbot):
-    made: list[MainWindow] = []
-
-    def make(*modes: str) -> MainWindow:
-        window = MainWindow((sys.executable, str(WORKER), *modes))
-        made.append(window)
-        qtbot.addWidget(window)
-        with qtbot.waitActive(window):
-            window.show()
-            window.activateWindow()
-        return window
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:

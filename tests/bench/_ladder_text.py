@@ -51,8 +51,8 @@ processor step by step from a plain loop to several times its speed:
    loop and 4 times their best floating point.
 6. **Lazy outputs.** The search asks for a part of the senones only, and only these rows of the last layer are
    computed. They reckon with 30 % asked for.
-7. **Lazy outputs in batches.** A senone asked for is computed for the frames of the block that follow as well,
-   which mostly ask for it too.
+7. **Lazy outputs in batches.** A senone asked for is computed for up to three frames of the block that follow as
+   well, which mostly ask for it too.
 
 The other rungs change the net instead: **low rank** (Xue, Li & Gong 2013: factors by SVD, then training), **sparse**
 (Yu, Seide, Li & Deng 2012: the smallest weights cut, then training), **small** (Li et al. 2014: a small net taught

@@ -13,6 +13,19 @@ from pipelines.models.nets import FORMAT, Card, Layer, Net
 
 Array = np.ndarray[Any, Any]
 
+SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
+"""Hidden layers: some with a bottleneck, one, none."""
+
+
+def utterance(frames: int = 23) -> Array:
+    """Features f32 [frames, 39]."""
+    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
+
+
+def padded(features: Array, arithmetic: Any) -> Array:
+    """With the context that `arithmetic` wants around an utterance: its outermost frames repeated."""
+    return np.pad(features, (arithmetic.context, (0, 0)), mode="edge")
+
 
 def card(*layers: Layer, senones: int = 50, left: int = 2, right: int = 3, **more: Any) -> Card:
     rng = np.random.default_rng(1)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from net_files import card, forward, net, write
+from net_files import SHAPES, card, forward, net, write
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import config as settings
@@ -33,7 +33,6 @@ from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
-SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
 FULL = "CUDA out of memory. Tried to allocate 20.00 MiB."
 
 

@@ -21,24 +21,14 @@ from pipelines.scoring.dnn import DenseNet, QuantisedNet
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
     WANTED_STAGE,
-    Splicer,
     layer_stage,
 )
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import card, forward, net, write
+from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
 
 NAT = 1e-3
-SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
 Array = np.ndarray[Any, Any]
-
-
-def utterance(frames: int = 23) -> Array:
-    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
-
-
-def padded(features: Array, dense: Splicer) -> Array:
-    return np.pad(features, (dense.context, (0, 0)), mode="edge")
 
 
 @pytest.mark.parametrize("layers", SHAPES)

@@ -14,25 +14,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipelines import presets
 from pipelines.config import assign
 from pipelines.models.errors import ModelError
-from pipelines.models.nets import Layer
 from pipelines.scoring.dnn.dense import SPLICE_STAGE
 from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check, law
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
-from tests.pipelines.net_files import card, forward, net
+from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance
 from tests.pipelines.onnx_files import ends, model, node, tensor, write
 
 NAT = 1e-3
-SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
 Array = np.ndarray[Any, Any]
-
-
-def utterance(frames: int = 23) -> Array:
-    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
-
-
-def padded(features: Array, made: OnnxNet) -> Array:
-    return np.pad(features, (made.context, (0, 0)), mode="edge")
 
 
 @pytest.mark.parametrize("layers", SHAPES)

@@ -25,9 +25,8 @@ from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, WANTED_STAGE
 from pipelines.scoring.dnn.half import HalfNet
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import card, forward, net
+from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
 
-SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
 HEADS = 3
 ROUNDED = 2.4e-2
 """Of the largest score: eight bits of fraction, through up to four products."""
@@ -44,10 +43,6 @@ def same_threads() -> Any:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-def utterance(frames: int = 23) -> Array:
-    return np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
 
 
 def in_blocks(made: Any, features: Array, block: int) -> Array:

@@ -29,6 +29,7 @@ from numba import njit, types
 from numba.core import cgutils
 
 from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products._columns import numbers
 from pipelines.scoring.dnn.products._frames import by_sixteen
 from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.vector import (
@@ -47,7 +48,6 @@ from pipelines.scoring.vector import (
     copy_floats,
     intrinsic,
 )
-from profiler.errors import BadInput
 from profiler.spans import Cost, Linear
 
 MADE_WITH = "f71a272e49f2"  # see tests/kernel_sources.py
@@ -56,7 +56,6 @@ FEW = 8
 """Frames up to which the outputs lie in the lanes."""
 SUMS = 4
 """Independent sums at one frame, so that a multiplier need not wait for its own result."""
-MOST_INPUTS = 1 << 16  # that 16 bits tell apart
 
 Array = np.ndarray[Any, Any]
 _I16, _I64 = ir.IntType(16), ir.IntType(64)
@@ -196,19 +195,15 @@ class Weights:
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
         outputs, inputs = self.shape = weight.shape
-        if inputs > MOST_INPUTS:
-            raise BadInput(
-                f"A layer has {inputs - 1} inputs; dnn.product=blocks takes at most {MOST_INPUTS - 1}."
-            )
         count = -(-outputs // LANES)
         panels = np.zeros((count * LANES, inputs), np.float32)
         panels[:outputs] = weight
         panels = panels.reshape(count, LANES, inputs).transpose(0, 2, 1)
-        numbers, columns = np.nonzero(panels.any(2))
-        self._columns = columns.astype(np.uint16)
+        owners, columns = np.nonzero(panels.any(2))
+        self._columns = numbers(columns, inputs, "blocks")
         self._blocks = aligned((len(columns), LANES))
-        self._blocks[:] = panels[numbers, columns]
-        self._starts = np.searchsorted(numbers, np.arange(count + 1))
+        self._blocks[:] = panels[owners, columns]
+        self._starts = np.searchsorted(owners, np.arange(count + 1))
         self.nbytes = self._columns.nbytes + self._blocks.nbytes + self._starts.nbytes
         self._threads, self._panels = min(threads, count), count
         self._frames = aligned((-(-max_frames // LANES), inputs, LANES))

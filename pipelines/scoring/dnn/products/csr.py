@@ -29,6 +29,7 @@ from numba import njit, types
 from numba.core import cgutils
 
 from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products._columns import numbers
 from pipelines.scoring.dnn.products._frames import by_sixteen
 from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.vector import (
@@ -47,7 +48,6 @@ from pipelines.scoring.vector import (
     copy_floats,
     intrinsic,
 )
-from profiler.errors import BadInput
 from profiler.spans import Cost, Linear
 
 MADE_WITH = "f71a272e49f2"  # see tests/kernel_sources.py
@@ -56,7 +56,6 @@ VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
 SUMS = 4
 """Independent sums of a row, so that a multiplier need not wait for its own result."""
-MOST_INPUTS = 1 << 16  # that 16 bits tell apart
 
 Array = np.ndarray[Any, Any]
 _I16, _I64 = ir.IntType(16), ir.IntType(64)
@@ -173,12 +172,9 @@ class Weights:
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
         outputs, inputs = self.shape = weight.shape
-        if inputs > MOST_INPUTS:
-            raise BadInput(
-                f"A layer has {inputs - 1} inputs; dnn.product=csr takes at most {MOST_INPUTS - 1}."
-            )
         rows, columns = np.nonzero(weight)
-        self._columns, self._values = columns.astype(np.uint16), weight[rows, columns]
+        self._columns = numbers(columns, inputs, "csr")
+        self._values = weight[rows, columns]
         self._starts = np.searchsorted(rows, np.arange(outputs + 1))
         self.nbytes = self._columns.nbytes + self._values.nbytes + self._starts.nbytes
         self._threads = min(threads, outputs)
