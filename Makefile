@@ -1,7 +1,7 @@
 # make run · make test · make lint · make bench · make shots · make env · make clean
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env run test lint bench shots speech clean
+.PHONY: help env system run test lint bench shots speech clean
 
 # The first of the supported Pythons that is installed; override with `make PYTHON=…`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
@@ -14,25 +14,31 @@ help:
 	@echo "make test   run the tests        make lint   ruff, mypy, import-linter"
 	@echo "make bench  side-by-side benches make shots  pictures of every view"
 
-env: $(VENV)/.installed
-	@.ci/system-libraries $(BIN)/python
+env: system $(VENV)/.installed
 
-# Reinstalled when the dependencies change; otherwise costs nothing.
-$(VENV)/.installed: pyproject.toml constraints.txt
+# First, since what is missing there is one line to the person and not the end of a long installation.
+system:
 	@test -n "$(PYTHON)" || { echo "make: no python3 found; install Python 3.11, 3.12 or 3.13." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	  { echo "make: $(PYTHON) is $$($(PYTHON) --version), and asrscope wants 3.11, 3.12 or 3.13 (make PYTHON=…)." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || .ci/system-libraries --venv $(PYTHON)
+	@.ci/system-libraries $(PYTHON)
+
+# Reinstalled when the dependencies change; otherwise costs nothing.
+$(VENV)/.installed: | system
+$(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test,bench]'
+	@$(BIN)/python -P -c 'import PySide6.QtWidgets, PySide6.QtSvg, pyqtgraph' # else it says what Qt lacks
 	@touch $@
 
 run: env
 	$(BIN)/asrscope demo --folder $(BUILD)/demo
 
+# SEED=7: other random examples, and the tests in another order.
+SEED ?=
 test: env
-	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(if $(SEED),--hypothesis-seed=$(SEED))
 
 lint: env
 	$(BIN)/ruff check .

@@ -13,6 +13,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
+from app.plain_text import new_action, set_tip
+
 
 def always() -> bool:
     """Nothing stands in the way of this action, ever."""
@@ -54,13 +56,12 @@ class Registry(QObject):
         for key in action.keys:
             if key in taken:
                 raise ValueError(f"key {key} of {action.id!r} belongs to {taken[key]!r}")
-        made = QAction(action.text, self._window)
+        made = new_action(action.text, self._window)
         made.setObjectName(f"action-{action.id}")
         made.setShortcuts([QKeySequence(key) for key in action.keys])
         made.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
         if action.help:
-            made.setToolTip(action.help)
-            made.setStatusTip(action.help)
+            set_tip(made, action.help)
         made.setCheckable(action.checked is not None)
         made.triggered.connect(lambda _=False, run=action.handler: run())
         self._window.addAction(made)
@@ -108,7 +109,7 @@ class Registry(QObject):
             if action.checked is not None and made.isChecked() != action.checked():
                 made.setChecked(action.checked())
             if action.obstacle is not None:
-                made.setToolTip(action.obstacle() or action.help)
+                set_tip(made, action.obstacle() or action.help)
 
 
 def key_text(key: str) -> str:

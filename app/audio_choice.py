@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import assets
 from app.recent import is_audio
+from profiler.inputs import regular
 
 TRANSCRIPTS_SUFFIX = ".tsv"
 
@@ -20,16 +23,16 @@ class AudioChoice:
     transcripts: str | None
     bundled: bool = False
 
-    @property
+    @cached_property
     def files(self) -> int:
-        """How many audio files there are, folders counted one level deep."""
-        return sum(len(audio_in(Path(p))) if Path(p).is_dir() else 1 for p in self.paths)
+        """How many audio files there were when it was chosen, folders counted one level deep."""
+        return sum(len(audio_in(Path(p))) if os.path.isdir(p) else 1 for p in self.paths)
 
 
 def audio_in(folder: Path) -> list[Path]:
     """Return the audio files directly in ``folder``; an unreadable folder holds none."""
     try:
-        return sorted(path for path in folder.iterdir() if path.is_file() and is_audio(path))
+        return sorted(path for path in folder.iterdir() if is_audio(path) and regular(path))
     except OSError:
         return []
 
@@ -51,21 +54,23 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
     table: str | None = None
     for given in paths:
         path = Path(given)
-        if path.suffix.lower() == TRANSCRIPTS_SUFFIX and path.is_file():
+        if path.suffix.lower() == TRANSCRIPTS_SUFFIX and regular(path):
             table = str(path)
-        elif path.is_dir():
+        elif os.path.isdir(path):
             if not audio_in(path):
                 raise ValueError(f"There is no audio file directly in the folder {path}.")
             audio.append(path)
-        elif not path.exists():
+        elif not os.path.exists(path):
             raise ValueError(f"{path} does not exist.")
-        elif is_audio(path):
-            audio.append(path)
-        else:
+        elif not is_audio(path):
             raise ValueError(f"{path.name} is no audio file; WAV, FLAC, OGG and MP3 can be read.")
+        elif not regular(path):
+            raise ValueError(f"{path} is a pipe or a device; choose an audio file.")
+        else:
+            audio.append(path)
     if not audio:
         raise ValueError("A transcripts table alone cannot be decoded; add the audio files.")
-    folder = audio[0] if audio[0].is_dir() else audio[0].parent
+    folder = audio[0] if os.path.isdir(audio[0]) else audio[0].parent
     return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder))
 
 

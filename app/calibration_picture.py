@@ -69,20 +69,19 @@ class CalibrationPicture(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw both halves."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        whole = QRectF(self.rect()).adjusted(16, 16, -16, -16)
-        left = QRectF(whole)
-        left.setWidth(whole.width() * 0.6)
-        right = QRectF(whole)
-        right.setLeft(left.right() + 16)
-        for card in (left, right):
-            painter.setPen(QPen(theme().color("border"), 1))
-            painter.setBrush(theme().color("card"))
-            painter.drawRoundedRect(card, 8, 8)
-        self._paint_ladder(painter, left.adjusted(16, 14, -16, -14))
-        self._paint_rates(painter, right.adjusted(16, 14, -16, -14))
-        painter.end()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            whole = QRectF(self.rect()).adjusted(16, 16, -16, -16)
+            left = QRectF(whole)
+            left.setWidth(whole.width() * 0.6)
+            right = QRectF(whole)
+            right.setLeft(left.right() + 16)
+            for card in (left, right):
+                painter.setPen(QPen(theme().color("border"), 1))
+                painter.setBrush(theme().color("card"))
+                painter.drawRoundedRect(card, 8, 8)
+            self._paint_ladder(painter, left.adjusted(16, 14, -16, -14))
+            self._paint_rates(painter, right.adjusted(16, 14, -16, -14))
 
     # ---- the ladder -------------------------------------------------------------------------------
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
-PROBE = (sys.executable, "-m", "pipelines.availability", "--json")
+from app.child_process import child_process
+from profiler import children
+
+PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))
 
 
 class DeviceProbe(QObject):
@@ -32,7 +34,7 @@ class DeviceProbe(QObject):
         if self._asked:
             return
         self._asked = True
-        self._process = QProcess(self)
+        self._process = child_process(self)
         self._process.finished.connect(self._answered)
         self._process.errorOccurred.connect(self._failed)
         self._process.start(self._command[0], list(self._command[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
+from app.plain_text import write
 from app.theme import font, theme
 
 _FLAGS = {
@@ -37,4 +38,4 @@ def draw_text(
         ground.setAlpha(215)
         painter.fillRect(painter.boundingRect(area, flags, text).adjusted(-2, 0, 2, 0), ground)
     painter.setPen(theme().color(token))
-    painter.drawText(area, flags, text)
+    write(painter, area, flags, text)

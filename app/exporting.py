@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
 from app.theme import theme
+from profiler.session.files import own_files
 
 if TYPE_CHECKING:
     from app.files import Files
@@ -46,7 +47,8 @@ def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
     session = playhead.session
     if session is not None:
         size = (widget.width(), widget.height())
-        export(widget, target, size, PICTURE_SCALE, provenance_of(session), theme().name)
+        own = own_files(session.path)
+        export(widget, target, size, PICTURE_SCALE, provenance_of(session), theme().name, own)
 
 
 def ask_data(files: Files, playhead: Playhead, kind: str) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QStandardItemModel
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.path_box import PathBox
+from app.plain_text import Label, describe, set_tip, set_titled_tip
 from app.theme import font, theme
 from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
 from pipelines.config import Option, Value
@@ -33,18 +34,17 @@ class Dot(QWidget):
         self._live = live
         self.setFixedSize(QSize(8, 12))
         if live:
-            self.setToolTip(self.tr("changes while it runs"))
+            set_tip(self, self.tr("changes while it runs"))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the dot, or nothing."""
         if not self._live:
             return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme().color("accent" if self.isEnabled() else "muted"))
-        painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
-        painter.end()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme().color("accent" if self.isEnabled() else "muted"))
+            painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
 
 
 class Field(QWidget):
@@ -56,14 +56,14 @@ class Field(QWidget):
         super().__init__(parent)
         self.option = option
         self.obstacle: str | None = None
-        self.title = QLabel(self.tr(option.title))
+        self.title = Label(self.tr(option.title))
         self.title.setWordWrap(True)
         self.waiting = self._note(self.tr("on next run"))
         self.reason = self._note("")
         self.note = self._note("")
         self.editor = self._make_editor()
         self.editor.setObjectName(f"option-{option.key}")
-        self.editor.setAccessibleName(self.tr(option.title))
+        describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
         words = QVBoxLayout()
         words.setSpacing(0)
@@ -84,8 +84,8 @@ class Field(QWidget):
         below.addWidget(self.note)
         self._show_tip()
 
-    def _note(self, text: str) -> QLabel:
-        label = QLabel(text)
+    def _note(self, text: str) -> Label:
+        label = Label(text)
         label.setObjectName("muted")
         label.setFont(font(0.85))
         label.setWordWrap(True)
@@ -94,7 +94,7 @@ class Field(QWidget):
 
     def _show_tip(self) -> None:
         option = self.option
-        parts = [f"<b>{option.title}</b><br>{option.help}"]
+        parts = [option.help]
         if self.obstacle:
             parts.append(self.obstacle)
         if option.minimum is not None and option.maximum is not None:
@@ -104,9 +104,8 @@ class Field(QWidget):
             parts.append(self.tr("Unit: {0}").format(option.unit))
         live = self.tr("changes while it runs")
         parts.append(live if option.live else self.tr("is taken at the next run"))
-        parts.append(f"<code>--set {option.key}={option.default}</code>")
-        self.setToolTip("<br>".join(parts))
-        self.editor.setAccessibleDescription(f"{option.help} {self.obstacle or ''}".strip())
+        set_titled_tip(self, option.title, parts, f"--set {option.key}={option.default}")
+        describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
 
     def _make_editor(self) -> QWidget:
         option = self.option
@@ -201,5 +200,5 @@ class Field(QWidget):
         for row, value in enumerate(self.option.choices):
             item, why = model.item(row), obstacles.get(value, "")
             item.setEnabled(not why)
-            item.setToolTip(why)
+            set_tip(item, why)
             item.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)

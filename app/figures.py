@@ -6,17 +6,17 @@ Pure functions over the snapshot; a figure that cannot be known is None and is s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.time_axis import FRAME_S
 
 if TYPE_CHECKING:
     from app.playhead import Snapshot
+    from profiler.analysis.own_cost import RecorderCost
+    from profiler.analysis.utterances import ErrorCount
 
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
-
-FRAME_NS = FRAME_S * 1e9
 
 
 @dataclass(frozen=True)
@@ -26,37 +26,23 @@ class Figures:
     rtf: float | None
     scope: str
     rtf_whole: float | None
-    errors: int | None
-    words: int | None
-
-    @property
-    def wer(self) -> float | None:
-        """Word error rate, 0…; None without reference words."""
-        if self.errors is None or not self.words:
-            return None
-        return self.errors / self.words
-
-
-@dataclass(frozen=True)
-class RecorderCost:
-    """What measuring cost: per span, in all, and as a share of the run's wall time."""
-
-    ns_per_span: float | None
-    spans: int
-    dropped: int
-    share: float | None
+    errors: ErrorCount
 
 
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
+    from profiler.analysis.utterances import audio_seconds, real_time_factor
+
     first, last = max(0, first), min(last, snapshot.cursor_frame)
     if last <= first:
         return None
     wall = float(snapshot.track.wall_ns[first:last].sum())
-    return wall / ((last - first) * FRAME_NS)
+    return real_time_factor(wall, audio_seconds(snapshot.session.utterances, first, last))
 
 
 def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
+    from profiler.analysis.utterances import word_errors
+
     end = snapshot.cursor_frame
     whole = _rtf(snapshot, 0, end)
     selected = snapshot.axis.selected_frames
@@ -66,34 +52,16 @@ def figures(snapshot: Snapshot) -> Figures:
         rtf, scope = _rtf(snapshot, end - round(NOW_S / FRAME_S), end), "last 3 s"
     else:
         rtf, scope = whole, "whole run"
-    errors = words = None
-    for utterance in snapshot.session.utterances:
-        done = utterance.first_frame + utterance.n_frames <= end
-        if not done or utterance.errors is None or not utterance.reference_words:
-            continue
-        if len(set(utterance.epochs)) > 1:
-            continue  # decoded under more than one configuration: belongs to none of them
-        errors = (errors or 0) + utterance.errors
-        words = (words or 0) + utterance.reference_words
-    return Figures(rtf, scope, whole, errors, words)
+    done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    return Figures(rtf, scope, whole, word_errors(done))
 
 
 def recorder_cost(snapshot: Snapshot) -> RecorderCost:
-    """Return the recorder's own cost as the session tells it."""
-    told: dict[str, Any] = dict(snapshot.session.meta.get("recorder") or {})
-    spans = len(snapshot.session.spans)
-    per_span = told.get("ns_per_span")
-    wall = float(snapshot.track.wall_ns[: snapshot.track.n_frames].sum())
-    share = told.get("perturbation")
-    if share is None and per_span is not None and wall > 0:
-        share = float(per_span) * spans / wall
-    lanes = snapshot.session.lanes.values()
-    return RecorderCost(
-        ns_per_span=None if per_span is None else float(per_span),
-        spans=spans,
-        dropped=sum(lane.dropped for lane in lanes),
-        share=None if share is None else float(share),
-    )
+    """Return the recorder's own cost, of the whole session as far as it has come."""
+    from profiler.analysis import own_cost
+
+    track = snapshot.track
+    return own_cost.recorder_cost(snapshot.session, float(track.wall_ns.sum()), track.misplaced)
 
 
 def clock_text(seconds: float, *, tenths: bool = False) -> str:

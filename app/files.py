@@ -15,7 +15,9 @@ from app.audio_choice import AudioChoice
 from app.notices import Notices
 from app.playhead import Playhead
 from app.recent import AUDIO_SUFFIXES, SESSION_SUFFIX, Memory
+from profiler.outputs import OutputError, writing
 from profiler.paths import sessions_dir
+from profiler.session.files import own_files
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -123,14 +125,11 @@ class Files(QObject):
     def copy_to(self, source: Path, target: Path) -> None:
         """Copy a finished session."""
         target = target if target.suffix else target.with_suffix(SESSION_SUFFIX)
-        if target.resolve() == source.resolve():
-            self._notices.error(self.tr("The copy must have another name than the session itself."))
-            return
         try:
-            shutil.copyfile(source, target)
-        except OSError as error:
-            text = self.tr("{0} cannot be written: {1}.")
-            self._notices.error(text.format(target, error.strerror or error))
+            with writing(target, self.tr("the copy"), own_files(source)) as draft:
+                shutil.copyfile(source, draft)
+        except OutputError as error:
+            self._notices.error(str(error))
             return
         self._notices.info(self.tr("Copied to {0}").format(target))
 

@@ -15,8 +15,6 @@ from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
-    QPushButton,
     QScrollArea,
     QToolButton,
     QVBoxLayout,
@@ -26,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.audio_choice import AudioChoice
 from app.fields import FIELD_WIDTH, Dot, Field
 from app.pipeline import Pipeline
+from app.plain_text import Button, Label, describe, set_tip
 from app.theme import font
 from app.widgets import Elided
 from pipelines.config import Value
@@ -37,7 +36,7 @@ class Layer(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.fields: list[Field] = []
-        label = QLabel(self.tr(name).upper())
+        label = Label(self.tr(name).upper())
         label.setObjectName("form-layer")
         label.setFont(font(0.82, strong=True))
         label.setIndent(0)
@@ -72,8 +71,8 @@ class Layer(QWidget):
         self.more.setText(self.tr("{0} idle {1}").format(len(idle), "▴" if shown else "▾"))
         tip = self.tr("Cannot act beside the other settings: {0}")
         names = ", ".join(field.title.text() for field in idle)
-        self.more.setToolTip(tip.format(names))
-        self.more.setAccessibleName(tip.format(names))
+        set_tip(self.more, tip.format(names))
+        describe(self.more, tip.format(names))
 
 
 class PipelineForm(QFrame):
@@ -90,7 +89,7 @@ class PipelineForm(QFrame):
         self.pipeline = pipeline
         self.fields: dict[str, Field] = {}
 
-        title = QLabel(self.tr("Pipeline"))
+        title = Label(self.tr("Pipeline"))
         title.setFont(font(1.06, strong=True))
         self._preset = Elided()
         self._preset.setObjectName("card-note")
@@ -100,9 +99,9 @@ class PipelineForm(QFrame):
         header.addWidget(title)
         header.addWidget(self._preset, 1)
 
-        self.speech = QPushButton(self.tr("choose…"))
+        self.speech = Button(self.tr("choose…"))
         self.speech.setFixedWidth(FIELD_WIDTH)
-        self.speech.setAccessibleName(self.tr("Speech to decode"))
+        describe(self.speech, self.tr("Speech to decode"))
         self.speech.clicked.connect(lambda _=False: self.choose_audio.emit())
 
         rows = QWidget()
@@ -133,7 +132,7 @@ class PipelineForm(QFrame):
         legend = QHBoxLayout()
         legend.setSpacing(6)
         legend.addWidget(Dot(True))
-        changes = QLabel(self.tr("changes while it runs"))
+        changes = Label(self.tr("changes while it runs"))
         changes.setObjectName("muted")
         legend.addWidget(changes, 1)
         layout = QVBoxLayout(self)
@@ -157,7 +156,7 @@ class PipelineForm(QFrame):
         row = QHBoxLayout()
         row.setSpacing(6)
         row.addWidget(Dot(False))
-        row.addWidget(QLabel(self.tr("Speech")), 1)
+        row.addWidget(Label(self.tr("Speech")), 1)
         row.addWidget(self.speech)
         return row
 
@@ -175,7 +174,7 @@ class PipelineForm(QFrame):
         room = FIELD_WIDTH - 24
         elide = self.speech.fontMetrics().elidedText
         self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))
-        self.speech.setToolTip(tip)
+        set_tip(self.speech, tip)
 
     def refresh(self) -> None:
         """Show every value anew."""

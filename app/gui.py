@@ -6,8 +6,11 @@ the worker process.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
+import signal
+import socket
 import sys
 import threading
 import traceback
@@ -15,17 +18,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Any
 
-from PySide6.QtCore import QObject, QStandardPaths, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
+from app import crash_report
 from app.main_window import MainWindow
 from app.recent import APPLICATION, ORGANISATION
 from app.run_control import WORKER
-from app.theme import set_theme
+from app.theme import SYSTEM, THEMES, set_theme
+from profiler.inputs import regular
+from profiler.plain import one_line, printable
 
 CRASH_LOG = "crash.log"
+
+MOST_LOG_BYTES = 1 << 20
+"""A log longer than this begins anew."""
+
+MOST_FAULTS = 50
+"""Places in the program whose faults are told; beyond that nobody reads on."""
 
 
 def application() -> QApplication:
@@ -47,35 +59,95 @@ def log_folder() -> Path:
 
 
 class _Faults(QObject):
-    """Carries an exception from any thread to the window."""
+    """Carries what no code caught, from any thread, to the window; each place in the program once."""
 
     happened = Signal(str, str)
 
+    def __init__(self, log: IO[str] | None) -> None:
+        super().__init__()
+        self._log = log
+        self._told: set[tuple[str, str]] = set()
+
+    def tell(
+        self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
+    ) -> None:
+        """Write the trace to standard error and the log, and hand a sentence to the window."""
+        last = traceback.extract_tb(trace)[-1:]
+        place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
+        if place in self._told or len(self._told) >= MOST_FAULTS:
+            return
+        # Noted first: should telling fail in its turn, that is told once too.
+        self._told.add(place)
+        details = "".join(traceback.format_exception(kind, value, trace))
+        for stream in (sys.stderr, self._log):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or not there
+                stream.write(printable(details, keep="\n"))  # type: ignore[union-attr]
+                stream.flush()  # type: ignore[union-attr]
+        if issubclass(kind, KeyboardInterrupt):
+            return
+        text = self.tr("A fault of the program: {0}. The session file is not affected.")
+        sentence = text.format(one_line(f"{kind.__name__}: {value}"))
+        if self._log is not None:
+            sentence += " " + self.tr("Details: {0}").format(self._log.name)
+        self.happened.emit(sentence, crash_report.compose(sentence, details=details))
+
 
 @contextmanager
-def caught(window: MainWindow) -> Iterator[None]:
-    """While the window is open, show what no code caught as a notice with a report to copy."""
-    faults = _Faults()
+def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
+    """While the window is open, show what no code caught as a notice with a report to copy; the window goes on.
+
+    `log`: an open file that gets the traces.
+    """
+    faults = _Faults(log)
     queued = Qt.ConnectionType.QueuedConnection
     faults.happened.connect(window.notices.error, queued)
 
-    def tell(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-        report = "".join(traceback.format_exception(kind, value, trace))
-        sys.stderr.write(report)
-        if not issubclass(kind, KeyboardInterrupt):
-            text = window.tr("A fault of the program: {0}. The session file is not affected.")
-            faults.happened.emit(text.format(f"{kind.__name__}: {value}"), report)
-
     def tell_of_thread(fault: threading.ExceptHookArgs) -> None:
         if fault.exc_value is not None:
-            tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
+            faults.tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
 
     before, before_thread = sys.excepthook, threading.excepthook
-    sys.excepthook, threading.excepthook = tell, tell_of_thread
+    sys.excepthook, threading.excepthook = faults.tell, tell_of_thread
     try:
         yield
     finally:
         sys.excepthook, threading.excepthook = before, before_thread
+
+
+@contextmanager
+def closed_by_signals(window: MainWindow) -> Iterator[None]:
+    """While the window is open, a signal to end closes it as its cross does: the worker ends, its session is whole.
+
+    Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
+    the signal writes into a socket wakes Qt.
+    """
+    reading, writing = socket.socketpair()
+    handled: dict[int, Any] = {}
+    notifier = QSocketNotifier(reading.fileno(), QSocketNotifier.Type.Read, window)
+
+    def close() -> None:
+        notifier.setEnabled(False)
+        window.close()
+        QApplication.quit()
+
+    notifier.activated.connect(close)
+    writing.setblocking(False)
+    woken = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    try:
+        for name in ("SIGTERM", "SIGHUP", "SIGINT"):
+            number = getattr(signal, name, None)
+            # Ignored from the start (nohup), it goes on being ignored.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                handled[number] = signal.signal(number, lambda *_: None)
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
+        notifier.setEnabled(False)
+        notifier.deleteLater()
+        reading.close()
+        writing.close()
 
 
 @contextmanager
@@ -84,7 +156,9 @@ def crash_log() -> Iterator[IO[str] | None]:
     try:
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        log = (folder / CRASH_LOG).open("a", encoding="utf-8")
+        place = folder / CRASH_LOG
+        grown = regular(place) and place.stat().st_size > MOST_LOG_BYTES
+        log = place.open("w" if grown else "a", encoding="utf-8")
     except OSError:
         yield None
         return
@@ -105,8 +179,8 @@ def open_window(
     """Show the window until it is closed: on a session, on the demo, or where one left off."""
     app = application()
     window = MainWindow(worker)
-    set_theme(window.memory.text("theme", "system"))
-    with crash_log(), caught(window):
+    set_theme(window.memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))
+    with crash_log() as log, caught(window, log), closed_by_signals(window):
         window.show()
         # After the first paint: reading a long session must not keep the window from appearing.
         QTimer.singleShot(0, window, lambda: _first_page(window, session_path, demo))

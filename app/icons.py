@@ -44,9 +44,8 @@ def icon(name: str, color: QColor, dimmed: QColor) -> QIcon:
     for mode, ink in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, dimmed)):
         pixmap = QPixmap(_SIZE, _SIZE)
         pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillPath(shape, ink)
-        painter.end()
+        with QPainter(pixmap) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.fillPath(shape, ink)
         result.addPixmap(pixmap, mode)
     return result

@@ -7,7 +7,6 @@ and the search.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 import assets
 from pipelines import config as settings
 from pipelines.config import Config
+from profiler import inputs
+from profiler.errors import BadInput
+from profiler.session.model import ConfigEpoch, setting
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
 FRAME_S: Final = 0.01
 BLOCK_KEY: Final = "block"
 """The setting beside which it is shown."""
+
+MOST_FRAMES: Final = 1 << 16
+"""No block and no context is as long as eleven minutes; whatever says so is not believed."""
 
 NET_KEY: Final = "dnn.net"
 SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "placement")
@@ -100,8 +104,8 @@ def of_session(
 
     end = track.n_frames if end is None else min(end, track.n_frames)
     config = settings_before(session, end)
-    block = config.tree.get(BLOCK_KEY) if config is not None else None
-    if config is None or not isinstance(block, int):
+    block = setting(config.tree, BLOCK_KEY) if config is not None else None
+    if config is None or not isinstance(block, int) or not 0 < block < MOST_FRAMES:
         return None
     score_s = None
     first = max(config.first_frame, 0 if most is None else end - most)
@@ -109,11 +113,12 @@ def of_session(
         sums = track.total_ns(first, end)
         scoring = sum(float(sums[CATEGORIES.index(name)]) for name in SCORING)
         score_s = scoring * 1e-9 / (end - first) * block
-    nets = [(c.tree.get("dnn") or {}).get("net") for c in (session.configs[0], config)]
-    if nets[0] == nets[1]:
-        return Latency(block, _after(session.meta.get("scoring")), score_s)
-    # What the session tells is of the net that it began with.
-    return Latency(block, _context_of_net(str(nets[1])), score_s)
+    nets = [setting(c.tree, NET_KEY) for c in (session.configs[0], config)]
+    about = session.meta.get("scoring")
+    if nets[0] != nets[1]:
+        # That is told of the net that the session began with; of each other one by its name.
+        about = (session.meta.get("nets") or {}).get(nets[1])
+    return Latency(block, _after(about), score_s)
 
 
 def settings_before(session: Session, end: int) -> ConfigEpoch | None:
@@ -121,32 +126,41 @@ def settings_before(session: Session, end: int) -> ConfigEpoch | None:
     return next((c for c in reversed(session.configs) if c.first_frame < max(end, 1)), None)
 
 
-def _after(about: object) -> int | None:
+def _after(about: Mapping[str, Any] | None) -> int | None:
     """Frames of context after a block, as the session tells."""
-    context = about.get("context") if isinstance(about, dict) else None
-    after = context[1] if isinstance(context, list) and len(context) == 2 else None
-    return after if isinstance(after, int) else None
+    context = (about or {}).get("context")
+    return None if context is None else int(context[1])
 
 
 def of_settings(
-    config: Config, measured: Latency | None = None, tree: Mapping[str, Any] | None = None
+    config: Config,
+    measured: Latency | None = None,
+    tree: Mapping[str, Any] | None = None,
+    chosen: bool = True,
 ) -> Latency:
-    """The latency of settings; `measured` is of a session with settings `tree` and counts where they agree."""
+    """The latency of settings; `measured` is of a session with settings `tree` and counts where they agree.
+
+    `chosen`: whether a person chose the net. One that a session names is not looked for: no path from a
+    session is opened before somebody runs it.
+    """
     now = settings.to_dict(config)
     same = tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY)
     if measured is not None and same:
         return measured
     if settings.obstacle(config, NET_KEY):
         return Latency(config.block, 0, None)  # mixtures look at one frame
-    return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY))), None)
+    return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
 
 
-def _context_of_net(net: str) -> int | None:
+def _context_of_net(net: str, chosen: bool) -> int | None:
     """Frames after the one scored that a net looks at, as its card says; None without a card that says it."""
     shipped = net in settings.option(NET_KEY).shipped()
+    if not (shipped or chosen):
+        return None
     card = assets.path("nets", f"{net}.json") if shipped else Path(net).with_suffix(".json")
     try:
-        after = json.loads(card.read_bytes())["right"]
-    except (OSError, ValueError, KeyError, TypeError):
+        about = inputs.read_json(card, "the card of a net")
+    except (BadInput, ValueError):
         return None
-    return after if isinstance(after, int) else None
+    after = about.get("right") if isinstance(about, dict) else None
+    return after if isinstance(after, int) and 0 <= after < MOST_FRAMES else None

@@ -31,6 +31,7 @@ from app.files import Files
 from app.notices import Notices
 from app.palette import KeySheet, Palette
 from app.pipeline import Pipeline
+from app.plain_text import add_entry, new_menu, set_title
 from app.playhead import SPEEDS, Playhead, Snapshot
 from app.recent import Memory
 from app.run_control import WORKER
@@ -62,7 +63,7 @@ class MainWindow(QMainWindow):
     def __init__(self, worker: Sequence[str] = WORKER, memory: Memory | None = None) -> None:
         super().__init__()
         self.setObjectName("main-window")
-        self.setWindowTitle("asrscope")
+        set_title(self, "asrscope")
         self.setMinimumSize(MINIMUM)
         self.resize(FIRST_SIZE)
         self.setAcceptDrops(True)
@@ -113,8 +114,8 @@ class MainWindow(QMainWindow):
         column.addWidget(self.pages, 1)
         column.addWidget(self.status)
         self.setCentralWidget(page)
-        self.export_menu = QMenu(self.tr("Export"), self)
-        self._recent_menu = QMenu(self.tr("Recent sessions"), self)
+        self.export_menu = new_menu(self.tr("Export"), self)
+        self._recent_menu = new_menu(self.tr("Recent sessions"), self)
         self._recent_menu.aboutToShow.connect(self._fill_recent)
         self._fill_menus()
         self._late_figures = QTimer(self)
@@ -147,7 +148,8 @@ class MainWindow(QMainWindow):
         last = self.tr("Help")
         for group in sorted(groups, key=lambda name: name == last):
             members = groups[group]
-            menu = self.menuBar().addMenu(group)
+            menu = new_menu(group, self)
+            self.menuBar().addMenu(menu)
             menu.setToolTipsVisible(any(action.obstacle for action in members))
             menu.aboutToShow.connect(self.actions_.refresh)
             for action in members:
@@ -169,12 +171,12 @@ class MainWindow(QMainWindow):
         menu.clear()
         sessions = self.memory.sessions()
         for path in sessions:
-            menu.addAction(path.name, partial(self.open_session, path))
+            add_entry(menu, path.name, partial(self.open_session, path))
         if sessions:
             menu.addSeparator()
-            menu.addAction(self.tr("Forget these"), self._forget_recent)
+            add_entry(menu, self.tr("Forget these"), self._forget_recent)
         else:
-            menu.addAction(self.tr("none yet")).setEnabled(False)
+            add_entry(menu, self.tr("none yet"))
 
     def _forget_recent(self) -> None:
         self.memory.forget_sessions()
@@ -218,8 +220,8 @@ class MainWindow(QMainWindow):
 
     def _ask_audio(self) -> None:
         menu = QMenu(self)
-        menu.addAction(self.tr("Audio files…"), self.files.ask_audio)
-        menu.addAction(self.tr("A folder…"), self.files.ask_folder)
+        add_entry(menu, self.tr("Audio files…"), self.files.ask_audio)
+        add_entry(menu, self.tr("A folder…"), self.files.ask_folder)
         menu.addAction(self.actions_["file.bundled"])
         button = self.desk.form.speech
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
@@ -326,7 +328,7 @@ class MainWindow(QMainWindow):
         if self._desk is not None:
             self._desk.form.show_speech(self.runs.audio)
         path = self.playhead.path
-        self.setWindowTitle("asrscope" if path is None else f"{path.stem} – asrscope")
+        set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
     def _show_recording(self) -> None:
         if not self.when.is_running():
@@ -356,10 +358,13 @@ class MainWindow(QMainWindow):
         measured, tree, shown = None, None, self._snapshot
         if shown is not None and shown.session.configs:
             end = shown.cursor_frame
-            measured = latency.of_session(shown.session, shown.track, end, LATENCY_FRAMES)
+            # At the end of a finished session it is that of the report.
+            most = LATENCY_FRAMES if shown.live or end < shown.track.n_frames else None
+            measured = latency.of_session(shown.session, shown.track, end, most)
             force = latency.settings_before(shown.session, end)
             tree = None if force is None else force.tree
-        parts = latency.of_settings(self.pipeline.next, measured, tree)
+        chosen = self.pipeline.chosen(latency.NET_KEY)
+        parts = latency.of_settings(self.pipeline.next, measured, tree, chosen)
         self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:

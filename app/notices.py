@@ -14,13 +14,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.plain_text import Button, Label, describe, shown
 from app.theme import font
 
 Kind = Literal["info", "error", "progress"]
@@ -42,11 +41,11 @@ class Banner(QFrame):
         self.kind = kind
         self.setObjectName("banner")
         self.setProperty("kind", kind)
-        self.setAccessibleName(text)
-        self._text = QLabel(text)
+        describe(self, text)
+        self._text = Label(text)
         self._text.setWordWrap(True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._sign = QLabel({"error": "!", "info": "i", "progress": "…"}[kind])
+        self._sign = Label({"error": "!", "info": "i", "progress": "…"}[kind])
         self._sign.setFont(font(1.1, strong=True))
         if kind == "error":
             self._sign.setObjectName("danger-text")
@@ -62,7 +61,7 @@ class Banner(QFrame):
             self.bar.setRange(0, 0)
             self.bar.setTextVisible(False)
             self.bar.setFixedSize(220, 8)
-            self.bar.setAccessibleName(self.tr("Progress"))
+            describe(self.bar, self.tr("Progress"))
             self._row.addWidget(self.bar)
         else:
             self.add_button(self.tr("Dismiss"), self.dismiss)
@@ -72,9 +71,9 @@ class Banner(QFrame):
         """The sentence shown."""
         return self._text.text()
 
-    def add_button(self, text: str, handler: Callable[[], object]) -> QPushButton:
+    def add_button(self, text: str, handler: Callable[[], object]) -> Button:
         """Add a button before those already there."""
-        button = QPushButton(text)
+        button = Button(text)
         button.clicked.connect(lambda _=False: handler())
         first = self._row.indexOf(self._text) + (2 if self.bar is not None else 1)
         self._row.insertWidget(first, button)
@@ -83,7 +82,7 @@ class Banner(QFrame):
     def set_progress(self, text: str, fraction: float | None) -> None:
         """Show how far long work is; ``None`` when that is not known."""
         self._text.setText(text)
-        self.setAccessibleName(text)
+        describe(self, text)
         if self.bar is None:
             return
         if fraction is None:
@@ -125,7 +124,7 @@ class Notices(QWidget):
     def error(self, text: str, report: str = "") -> Banner:
         """Show what went wrong in one sentence; ``report`` can be copied by a button."""
         for banner in self._banners:
-            if banner.kind == "error" and banner.text == text:
+            if banner.kind == "error" and banner.text == shown(text):
                 return banner
         banner = Banner("error", text, self)
         if report:

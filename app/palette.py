@@ -9,11 +9,9 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QPushButton,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -22,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.actions import Action, Registry, key_text
+from app.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.theme import font, theme
 
 WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 30
@@ -77,7 +76,7 @@ class Row(QStyledItemDelegate):
         quiet = tokens.color("on_accent" if chosen else "muted")
         painter.setFont(font())
         painter.setPen(loud)
-        painter.drawText(text, middle | Qt.AlignmentFlag.AlignLeft, name)
+        write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, name)
         beside = painter.fontMetrics().horizontalAdvance(name) + 10
         painter.setPen(quiet)
         group = str(index.data(GROUP_ROLE))
@@ -86,8 +85,8 @@ class Row(QStyledItemDelegate):
         keys = str(index.data(KEYS_ROLE))
         room = text.adjusted(beside, 0, -painter.fontMetrics().horizontalAdvance(keys) - 10, 0)
         group = painter.fontMetrics().elidedText(group, Qt.TextElideMode.ElideRight, room.width())
-        painter.drawText(room, middle | Qt.AlignmentFlag.AlignLeft, group)
-        painter.drawText(text, middle | Qt.AlignmentFlag.AlignRight, keys)
+        write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
+        write(painter, text, middle | Qt.AlignmentFlag.AlignRight, keys)
         painter.restore()
 
 
@@ -102,11 +101,11 @@ class Palette(QDialog):
         frame.setObjectName("palette")
         self.line = QLineEdit()
         self.line.setPlaceholderText(self.tr("Type a command"))
-        self.line.setAccessibleName(self.tr("Command"))
+        describe(self.line, self.tr("Command"))
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
         self.list = QListWidget()
-        self.list.setAccessibleName(self.tr("Commands"))
+        describe(self.list, self.tr("Commands"))
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setUniformItemSizes(True)
         self.list.setItemDelegate(Row(self.list))
@@ -151,7 +150,7 @@ class Palette(QDialog):
             item.setData(USABLE_ROLE, action.enabled())
             why = self._registry.obstacle(action.id)
             item.setData(WHY_ROLE, why)
-            item.setToolTip(why or "")
+            set_tip(item, why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
 
@@ -185,7 +184,7 @@ class KeySheet(QDialog):
         self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Keys"))
+        set_title(self, self.tr("Keys"))
         columns = QHBoxLayout()
         columns.setSpacing(34)
         blocks = [
@@ -206,7 +205,7 @@ class KeySheet(QDialog):
             used += len(rows) + 2
         column.addStretch(1)
         columns.addLayout(column)
-        close = QPushButton(self.tr("Close"))
+        close = Button(self.tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(24, 20, 24, 16)
@@ -218,16 +217,16 @@ class KeySheet(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(5)
-        head = QLabel(group.upper())
+        head = Label(group.upper())
         head.setObjectName("form-layer")
         head.setFont(font(0.82, strong=True))
         head.setIndent(0)
         grid.addWidget(head, 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
-            pressed = QLabel(keys)
+            pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))
             pressed.setMinimumWidth(92)
             grid.addWidget(pressed, number, 0)
-            grid.addWidget(QLabel(text), number, 1)
+            grid.addWidget(Label(text), number, 1)
         grid.setColumnStretch(1, 1)
         return grid

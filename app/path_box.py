@@ -6,6 +6,7 @@ program that may be named by their names alone, "…" offers these first.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,9 @@ from pathlib import Path
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QToolButton, QWidget
+
+from app.plain_text import add_entry, describe, set_tip
+from profiler.inputs import regular
 
 BUTTON = QSize(20, 19)
 
@@ -43,7 +47,6 @@ class PathBox(QLineEdit):
         self._title = title
         self._names, self._suffixes = tuple(names), tuple(suffixes)
         self._path = ""
-        self._tip = ""
         self.setAcceptDrops(True)
         self.setPlaceholderText(self.tr("not set"))
         self.button = QToolButton(self)
@@ -52,8 +55,8 @@ class PathBox(QLineEdit):
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         what = self.tr("Choose a folder…") if folder else self.tr("Choose a file…")
-        self.button.setToolTip(what)
-        self.button.setAccessibleName(f"{title}: {what}")
+        set_tip(self.button, what)
+        describe(self.button, f"{title}: {what}")
         self.button.clicked.connect(self._offer if names else self.choose)
         self.setTextMargins(0, 0, BUTTON.width() - 4, 0)
         self.editingFinished.connect(self._typed)
@@ -68,11 +71,6 @@ class PathBox(QLineEdit):
         self._path = path
         self._show()
 
-    def setToolTip(self, tip: str) -> None:
-        """Keep what the tool tip says beside the path."""
-        self._tip = tip
-        self._show()
-
     def _offer(self) -> None:
         """Show what can be named, and the way to a file."""
         menu = self.offered()
@@ -83,11 +81,11 @@ class PathBox(QLineEdit):
         """The menu of the button."""
         menu = QMenu(self)
         for name in self._names:
-            entry = menu.addAction(name, partial(self._take, name))
+            entry = add_entry(menu, name, partial(self._take, name))
             entry.setCheckable(True)
             entry.setChecked(name == self._path)
         menu.addSeparator()
-        menu.addAction(self.tr("A file…"), self.choose)
+        add_entry(menu, self.tr("A file…"), self.choose)
         return menu
 
     def choose(self) -> None:
@@ -122,8 +120,7 @@ class PathBox(QLineEdit):
         if text != self.text():
             self.setText(text)
         self.setCursorPosition(0)
-        parts = [part for part in (self._path, self._tip) if part]
-        super().setToolTip("<br>".join(parts))
+        set_tip(self, self._path)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show all of the path for editing."""
@@ -163,5 +160,5 @@ class PathBox(QLineEdit):
     def _dropped(self, event: QDropEvent) -> str | None:
         urls = event.mimeData().urls()
         path = urls[0].toLocalFile() if len(urls) == 1 else ""
-        fits = Path(path).is_dir() if self._folder else Path(path).is_file()
+        fits = os.path.isdir(path) if self._folder else regular(Path(path))
         return path if path and fits else None

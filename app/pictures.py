@@ -3,7 +3,7 @@
 Everything goes through `QWidget.render`, so a picture shows what the window shows. The origin
 (session, configuration, machine, versions, command) is printed in a caption line under the picture
 and embedded in the file: PNG text chunks, SVG title and description, a JSON file inside the PDF.
-Files are written beside their place and moved there when whole. pyqtgraph's exporters are not used.
+pyqtgraph's exporters are not used.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from PySide6.QtCore import (
+    QBuffer,
     QByteArray,
+    QIODevice,
     QMarginsF,
     QMessageLogContext,
     QPoint,
@@ -42,9 +44,12 @@ from PySide6.QtGui import (
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.plain_text import write
 from app.provenance import caption, provenance_of
 from app.theme import THEMES, font, set_theme, theme
 from profiler.errors import BadInput
+from profiler.outputs import writing
+from profiler.session.files import own_files
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -74,6 +79,7 @@ def export(
     scale: float = 2.0,
     provenance: Mapping[str, str] | None = None,
     theme: str | None = None,
+    sources: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
     """Write a picture of `widget`; the suffix of `path` decides the kind.
 
@@ -84,9 +90,11 @@ def export(
         scale: pixels per point of a PNG.
         provenance: origin of the picture, in order of importance; none leaves out the caption.
         theme: "dark" or "light"; the one in use if None.
+        sources: files that the picture is made from, and that it must not take the place of.
 
     Raises:
-        PictureError: unknown suffix, impossible size, a place that cannot be written.
+        PictureError: unknown suffix, impossible size.
+        OutputError: a place that cannot be written.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
@@ -97,9 +105,17 @@ def export(
     width, height = size if size is not None else (widget.width(), widget.height())
     _check_size(target, width, height, scale)
     origin = dict(provenance or {})
-    with _themed(theme), _prepared(widget, QSize(width, height)):
-        draw = {".png": _draw_png, ".svg": _draw_svg, ".pdf": _draw_pdf}[target.suffix.lower()]
-        _write_whole(target, lambda beside: draw(widget, beside, scale, origin))
+    draw = {".png": _draw_png, ".svg": _draw_svg, ".pdf": _draw_pdf}[target.suffix.lower()]
+    with (
+        writing(target, "the picture", sources) as draft,
+        _themed(theme),
+        _prepared(widget, QSize(width, height)),
+    ):
+        # In memory: Qt opens no file whose name is no UTF-8.
+        drawn = QBuffer()
+        drawn.open(QIODevice.OpenModeFlag.WriteOnly)
+        draw(widget, drawn, scale, origin)
+        draft.write_bytes(drawn.data().data())
 
 
 def drawing(
@@ -111,7 +127,7 @@ def drawing(
     theme: str,
 ) -> None:
     """Write a picture of a widget that `make` makes for it, without a display; see `export`."""
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    _need_no_display()
     from app.gui import application
 
     # Kept in a name of its own: without one, Qt's application would be collected at once.
@@ -143,7 +159,8 @@ def desk_picture(
         scale: pixels per point of a PNG.
 
     Raises:
-        PictureError: unknown view, theme or suffix, impossible size, unwritable place.
+        PictureError: unknown view, theme or suffix, impossible size.
+        OutputError: a place that cannot be written.
         SessionError: the session cannot be read.
     """
     from app.views import VIEWS
@@ -152,7 +169,7 @@ def desk_picture(
         raise PictureError(f"no view is called {view!r}; there are {', '.join(VIEWS)}.")
     if theme not in THEMES:
         raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    _need_no_display()
     from app.gui import application
 
     # Kept in a name of its own: without one, Qt's application would be collected at once.
@@ -163,6 +180,12 @@ def desk_picture(
         else:
             _one_view(session_path, out, view, size, scale)
         qt.processEvents()
+
+
+def _need_no_display() -> None:
+    """Before there is an application: a display that is not there, or a wrong name of one, would end the process."""
+    if QApplication.instance() is None:
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
 
 def _check_size(target: Path, width: int, height: int, scale: float) -> None:
@@ -262,30 +285,6 @@ def _settle() -> None:
         QApplication.processEvents()
 
 
-def _write_whole(target: Path, write: Callable[[Path], None]) -> None:
-    """Write to a file beside `target` and move it there once it is whole."""
-    try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent
-        )
-        os.close(handle)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise PictureError(f"{target}: the picture cannot be written here: {reason}.") from error
-    beside = Path(name)
-    try:
-        write(beside)
-        mask = os.umask(0)
-        os.umask(mask)
-        beside.chmod(0o666 & ~mask)
-        os.replace(beside, target)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise PictureError(f"{target}: the picture cannot be written: {reason}.") from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def _paint(painter: QPainter, widget: QWidget, origin: Mapping[str, str]) -> None:
     """Background, widget, caption, in points."""
     whole = QRect(QPoint(0, 0), _whole_size(widget, origin))
@@ -300,37 +299,36 @@ def _paint(painter: QPainter, widget: QWidget, origin: Mapping[str, str]) -> Non
     text = QFontMetricsF(face).elidedText(
         caption(origin), Qt.TextElideMode.ElideRight, line.width()
     )
-    painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+    write(painter, line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
 
 def _whole_size(widget: QWidget, origin: Mapping[str, str]) -> QSize:
     return widget.size() + QSize(0, CAPTION if origin else 0)
 
 
-def _draw_png(widget: QWidget, path: Path, scale: float, origin: Mapping[str, str]) -> None:
+def _draw_png(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
     size = _whole_size(widget, origin)
     pixels = QSize(round(size.width() * scale), round(size.height() * scale))
     image = QImage(pixels, QImage.Format.Format_RGB32)
     if image.isNull():
-        raise PictureError(f"{path.name}: no memory for {pixels.width()}×{pixels.height()} pixels.")
+        raise PictureError(f"There is no memory for {pixels.width()}×{pixels.height()} pixels.")
     image.setDevicePixelRatio(scale)
-    painter = QPainter(image)
-    _paint(painter, widget, origin)
-    painter.end()
+    with QPainter(image) as painter:
+        _paint(painter, widget, origin)
     per_metre = round(DOTS_PER_INCH * scale / 0.0254)
     image.setDotsPerMeterX(per_metre)
     image.setDotsPerMeterY(per_metre)
     image.setText("Software", "asrscope")
     image.setText("asrscope", json.dumps(dict(origin)))
-    writer = QImageWriter(str(path), QByteArray(b"png"))
+    writer = QImageWriter(out, QByteArray(b"png"))
     if not writer.write(image):
-        raise OSError(0, writer.errorString())
+        raise PictureError(f"The picture cannot be written: {writer.errorString()}.")
 
 
-def _draw_svg(widget: QWidget, path: Path, scale: float, origin: Mapping[str, str]) -> None:
+def _draw_svg(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
     size = _whole_size(widget, origin)
     generator = QSvgGenerator()
-    generator.setFileName(str(path))
+    generator.setOutputDevice(out)
     generator.setSize(size)
     generator.setViewBox(QRect(QPoint(0, 0), size))
     generator.setResolution(DOTS_PER_INCH)
@@ -338,14 +336,14 @@ def _draw_svg(widget: QWidget, path: Path, scale: float, origin: Mapping[str, st
     generator.setDescription(json.dumps(dict(origin)))
     painter = QPainter()
     if not painter.begin(generator):
-        raise OSError(0, "the SVG could not be begun")
+        raise PictureError("The SVG could not be begun.")
     _paint(painter, widget, origin)
     painter.end()
 
 
-def _draw_pdf(widget: QWidget, path: Path, scale: float, origin: Mapping[str, str]) -> None:
+def _draw_pdf(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
     size = _whole_size(widget, origin)
-    writer = QPdfWriter(str(path))
+    writer = QPdfWriter(out)
     writer.setCreator("asrscope")
     writer.setTitle(caption(origin) or "asrscope")
     writer.setResolution(DOTS_PER_INCH)
@@ -358,7 +356,7 @@ def _draw_pdf(widget: QWidget, path: Path, scale: float, origin: Mapping[str, st
     )
     painter = QPainter()
     if not painter.begin(writer):
-        raise OSError(0, "the PDF could not be begun")
+        raise PictureError("The PDF could not be begun.")
     _paint(painter, widget, origin)
     painter.end()
 
@@ -382,7 +380,8 @@ def _one_view(
         playhead.open(Path(session_path))
         playhead.pause()
         assert playhead.session is not None
-        export(view, out, size, scale, provenance_of(playhead.session))
+        origin = provenance_of(playhead.session)
+        export(view, out, size, scale, origin, sources=own_files(session_path))
     finally:
         playhead.close()
         view.deleteLater()
@@ -396,18 +395,11 @@ def _whole_desk(
     scale: float,
 ) -> None:
     """The main window's inside, on settings of its own that nobody remembers."""
-    from PySide6.QtCore import QSettings
-
     from app.main_window import MainWindow
     from app.recent import Memory
 
-    class Forgetful(Memory):
-        def __init__(self, folder: str) -> None:
-            file = str(Path(folder) / "settings.ini")
-            self._settings = QSettings(file, QSettings.Format.IniFormat)
-
     with tempfile.TemporaryDirectory() as folder:
-        window = MainWindow(memory=Forgetful(folder))
+        window = MainWindow(memory=Memory(Path(folder) / "settings.ini"))
         try:
             window.playhead.open(Path(session_path))
             window.playhead.pause()
@@ -417,7 +409,7 @@ def _whole_desk(
             origin = provenance_of(window.playhead.session)
             inside = window.takeCentralWidget()
             assert inside is not None
-            export(inside, out, size, scale, origin)
+            export(inside, out, size, scale, origin, sources=own_files(session_path))
             window.setCentralWidget(inside)
         finally:
             window.close()

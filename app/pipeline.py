@@ -53,6 +53,7 @@ class Pipeline(QObject):
         self._running: Config | None = None
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
+        self._adopted: Config | None = None
         self.preset = presets.load(preset)
         self._next: Config = self.preset.config
         self.toggles = toggles_of(self)
@@ -175,9 +176,15 @@ class Pipeline(QObject):
             return
         if preset in presets.names():
             self.preset = presets.load(preset)
-        self._next = wanted
+        self._next = self._adopted = wanted
         self._note_used()
         self.replaced.emit()
+
+    def chosen(self, key: str) -> bool:
+        """Whether a person chose what a setting of the next run is, and not a session that was opened."""
+        if self._adopted is None or self.value(key) in self._by_key[key].shipped():
+            return True
+        return settings.get(self._adopted, key) != self.value(key)
 
     def run_started(self, config: Config) -> None:
         """A run began with ``config``."""

@@ -134,12 +134,16 @@ class Playhead(QObject):
         Raises ``SessionError`` (one sentence) when it cannot be read; what was shown before stays.
         """
         from profiler.analysis.track import CostTrack
+        from profiler.session.errors import SessionError
         from profiler.session.reader import Session
 
         session = Session.open(Path(path))
         track = CostTrack()
         try:
             track.update(session)
+        except MemoryError as error:
+            session.close()
+            raise SessionError(f"{path}: there is not enough memory for this session") from error
         except Exception:
             session.close()
             raise

@@ -6,9 +6,10 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.pipeline import missing_file
+from app.plain_text import Button, add_entry, describe, new_menu, set_tip
 from app.widgets import draw_arrow
 from pipelines import presets
 
@@ -16,13 +17,13 @@ ARROW_ROOM = 34
 """Pixels of the button that its text leaves to border, padding and arrow."""
 
 
-class PresetButton(QPushButton):
+class PresetButton(Button):
     """Emits `chosen` with the name of a preset."""
 
     chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent=parent)
         self.setProperty("drop", True)
         self._title = ""
         self.choices = QMenu(self)
@@ -32,7 +33,8 @@ class PresetButton(QPushButton):
         for group in presets.groups():
             members = presets.names(group)
             title = self.tr("{0} ({1})").format(self.tr(group), len(members))
-            submenu = self.choices.addMenu(title)
+            submenu = new_menu(title, self.choices)
+            self.choices.addMenu(submenu)
             submenu.setToolTipsVisible(True)
             for name in members:
                 self._offer(submenu, name)
@@ -40,10 +42,10 @@ class PresetButton(QPushButton):
 
     def _offer(self, menu: QMenu, name: str) -> None:
         preset = presets.load(name)
-        action = menu.addAction(self.tr(preset.title), partial(self.chosen.emit, name))
+        action = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
         why = missing_file(preset.config)
         action.setEnabled(why is None)
-        action.setToolTip(why or self.tr(preset.description))
+        set_tip(action, why or self.tr(preset.description))
 
     def _open(self) -> None:
         self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
@@ -51,8 +53,8 @@ class PresetButton(QPushButton):
     def show_preset(self, preset: presets.Preset) -> None:
         """Show which one is chosen."""
         self._title = self.tr(preset.title)
-        self.setToolTip(f"{self._title}: {self.tr(preset.description)}")
-        self.setAccessibleName(self.tr("Preset: {0}").format(self._title))
+        set_tip(self, f"{self._title}: {self.tr(preset.description)}")
+        describe(self, self.tr("Preset: {0}").format(self._title))
         self._shorten()
 
     def _shorten(self) -> None:

@@ -10,8 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from profiler.plain import one_line
+
 if TYPE_CHECKING:
     from profiler.session.reader import Session
+
+
+MOST_CHARACTERS = 2000
+"""Of each part: a command line has some hundred."""
 
 
 def provenance_of(session: Session) -> dict[str, str]:
@@ -35,7 +41,7 @@ def provenance_of(session: Session) -> dict[str, str]:
         "command": _command_text(meta.get("argv")),
         "drawn by": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: one_line(value, MOST_CHARACTERS) for key, value in found.items() if value}
 
 
 def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[str, str]:

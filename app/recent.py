@@ -6,9 +6,13 @@ guessed at. Sessions go to the user's data folder unless ``ASRSCOPE_SESSIONS`` n
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings
+
+from profiler.inputs import regular
 
 ORGANISATION = "asrscope"
 APPLICATION = "asrscope"
@@ -22,9 +26,13 @@ AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".a
 class Memory:
     """Typed access to the settings; every value read back is checked."""
 
-    def __init__(self) -> None:
-        kind, scope = QSettings.defaultFormat(), QSettings.Scope.UserScope
-        self._settings = QSettings(kind, scope, ORGANISATION, APPLICATION)
+    def __init__(self, file: Path | None = None) -> None:
+        """Take the user's own settings, or those in `file` (INI)."""
+        if file is not None:
+            self._settings = QSettings(str(file), QSettings.Format.IniFormat)
+        else:
+            kind, scope = QSettings.defaultFormat(), QSettings.Scope.UserScope
+            self._settings = QSettings(kind, scope, ORGANISATION, APPLICATION)
         if self._integer("schema", SCHEMA) != SCHEMA:
             self._settings.clear()
         self._settings.setValue("schema", SCHEMA)
@@ -41,10 +49,12 @@ class Memory:
             return [value] if value else []
         return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
-    def text(self, key: str, default: str = "") -> str:
-        """Return a remembered text."""
+    def text(self, key: str, default: str = "", known: Collection[str] | None = None) -> str:
+        """Return a remembered text, if it is one of those `known` where these are named."""
         value = self._settings.value(key, default)
-        return value if isinstance(value, str) else default
+        if not isinstance(value, str) or (known is not None and value not in known):
+            return default
+        return value
 
     def remember(self, key: str, value: str | list[str] | QByteArray) -> None:
         """Remember a value under ``key``."""
@@ -57,7 +67,8 @@ class Memory:
 
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
-        return [path for text in self._texts("recent") if (path := Path(text)).is_file()]
+        known = [Path(text) for text in self._texts("recent")[:MOST_RECENT]]
+        return [path for path in known if regular(path)]
 
     def add_session(self, path: Path) -> None:
         """Put ``path`` at the top of the recent sessions."""
@@ -71,7 +82,7 @@ class Memory:
 
     def audio(self) -> list[str]:
         """Audio files or folders of the last run that still exist."""
-        return [text for text in self._texts("audio") if Path(text).exists()]
+        return [text for text in self._texts("audio") if os.path.exists(text)]
 
     def sync(self) -> None:
         """Write to disk now."""

@@ -9,22 +9,21 @@ abandoned one is dropped.
 from __future__ import annotations
 
 import json
-import sys
-from collections import deque
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
+from PySide6.QtCore import QObject, QProcess, Signal
 
-WORKER = (sys.executable, "-m", "pipelines.worker")
+from app.child_process import child_process
+from app.crash_report import LastWords
+from profiler import children
+
+WORKER = tuple(children.python("-m", "pipelines.worker"))
 
 STOP_TIMEOUT_MS = 5000
 """How long the closing window waits for the worker to finish its session file."""
-
-REPORT_LINES = 40
-"""Lines of the worker's standard error that are kept for a report."""
 
 LONGEST_LINE = 1 << 20
 """A line longer than this is no event of ours; it is dropped, and memory stays bounded."""
@@ -71,7 +70,7 @@ class RunControl(QObject):
         self._ready = False
         self._state: State = "idle"
         self._buffer = b""
-        self._errors: deque[str] = deque(maxlen=REPORT_LINES)
+        self._errors = LastWords()
         self._request: RunRequest | None = None
         self._session: str | None = None
         self._over = True
@@ -104,7 +103,7 @@ class RunControl(QObject):
     @property
     def report(self) -> str:
         """Return the last lines of the worker's standard error."""
-        return "\n".join(self._errors)
+        return self._errors.text
 
     # -- commands --------------------------------------------------------------------------
 
@@ -163,17 +162,15 @@ class RunControl(QObject):
         if process.state() != QProcess.ProcessState.NotRunning:
             process.kill()
             process.waitForFinished(STOP_TIMEOUT_MS)
+        # Deleting it lets go of what listens to it, this object perhaps, which must not delete it once more.
+        process.setParent(None)
         process.deleteLater()
         self._state = "idle"
 
     # -- the process -----------------------------------------------------------------------
 
     def _launch(self) -> None:
-        process = QProcess(self)
-        environment = QProcessEnvironment.systemEnvironment()
-        environment.insert("PYTHONUNBUFFERED", "1")
-        process.setProcessEnvironment(environment)
-        process.setWorkingDirectory(str(Path.cwd()))
+        process = child_process(self, PYTHONUNBUFFERED="1")
         process.readyReadStandardOutput.connect(lambda: self._read(process))
         process.readyReadStandardError.connect(lambda: self._read_errors(process))
         process.finished.connect(lambda code, status: self._ended(process, code, status))
@@ -193,8 +190,9 @@ class RunControl(QObject):
 
     def _send(self, command: Mapping[str, Any]) -> None:
         if self._process is not None:
-            line = json.dumps(command, ensure_ascii=False, allow_nan=False)
-            self._process.write(line.encode("utf-8") + b"\n")
+            # Escaped, a file name that is no UTF-8 arrives as it is.
+            line = json.dumps(command, allow_nan=False)
+            self._process.write(line.encode("ascii") + b"\n")
 
     def _set_state(self, state: State) -> None:
         if state != self._state:
@@ -202,9 +200,9 @@ class RunControl(QObject):
             self.state_changed.emit(state)
 
     def _read_errors(self, process: QProcess) -> None:
-        text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace")
+        data = bytes(process.readAllStandardError().data())
         if process is self._process:
-            self._errors.extend(line for line in text.splitlines() if line.strip())
+            self._errors.add(data)
 
     def _read(self, process: QProcess) -> None:
         data = bytes(process.readAllStandardOutput().data())
@@ -225,7 +223,7 @@ class RunControl(QObject):
             event = None
         if not isinstance(event, dict) or "event" not in event:
             # A library may print to standard output; that is no event, but part of a report.
-            self._errors.append(line.decode("utf-8", "replace"))
+            self._errors.add_line(line)
             return
         kind = event["event"]
         if kind == "ready":
@@ -280,8 +278,16 @@ class RunControl(QObject):
         if not self.busy:
             return
         if status == QProcess.ExitStatus.CrashExit:
-            reason = self.tr("killed by signal {0}").format(code)
+            reason = self.tr("killed by signal {0}").format(_signal_text(code))
         else:
             reason = self.tr("exit code {0}").format(code)
         self._set_state("idle")
         self.died.emit(reason, self._session)
+
+
+def _signal_text(code: int) -> str:
+    """The number of a signal with its name, where it has one here."""
+    try:
+        return f"{code}, {signal.Signals(code).name}"
+    except ValueError:
+        return str(code)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app import audio_choice
+from app import audio_choice, crash_report
 from app.audio_choice import AudioChoice
 from app.figures import clock_text
 from app.notices import Banner, Notices
@@ -255,4 +255,4 @@ class Runs(QObject):
         self.restart()
 
     def _report(self, message: str) -> str:
-        return "\n".join(part for part in (message, self.control.report) if part)
+        return crash_report.compose(message, self.control.session, self.control.report)

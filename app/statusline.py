@@ -58,13 +58,14 @@ class StatusLine(QFrame):
     def _cost_text(self, snapshot: Snapshot) -> str:
         cost = recorder_cost(snapshot)
         parts = []
-        if cost.share is not None:
-            parts.append(self.tr("recorder {0} % of the run").format(f"{100 * cost.share:.2g}"))
+        if cost.perturbation is not None:
+            share = f"{100 * cost.perturbation:.2g}"
+            parts.append(self.tr("recorder {0} % of the run").format(share))
         if cost.ns_per_span is not None:
             parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
         count = f"{cost.spans:,}".replace(",", THIN_SPACE)
         parts.append(self.tr("{0} spans").format(count))
-        parts.append(self.tr("{0} dropped").format(cost.dropped))
+        parts += cost.losses
         return " · ".join(parts)
 
     def _machine_text(self, snapshot: Snapshot) -> str:

@@ -118,8 +118,11 @@ class Tokens:
         return QColor(value if value is not None else getattr(self, token))
 
     def hatch_brush(self, category: str) -> QBrush:
-        """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid)."""
-        style = _HATCH_STYLES[self.hatch[category]]
+        """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid).
+
+        A curve may take the colour of a token that is no category's (scoring time that of text): none has a hatch.
+        """
+        style = _HATCH_STYLES[self.hatch.get(category, "solid")]
         if style == Qt.BrushStyle.SolidPattern:
             return QBrush(Qt.BrushStyle.NoBrush)
         ink = QColor(self.card)
@@ -159,6 +162,10 @@ _current = DARK
 _fonts_loaded = False
 
 
+SYSTEM = "system"
+"""In place of a theme's name: the one of the desktop."""
+
+
 def theme() -> Tokens:
     """Return the tokens in use now."""
     return _current
@@ -167,7 +174,7 @@ def theme() -> Tokens:
 def set_theme(name: str) -> Tokens:
     """Switch the application to ``"dark"``, ``"light"`` or ``"system"`` and tell every view."""
     global _current
-    if name == "system":
+    if name == SYSTEM:
         scheme = QGuiApplication.styleHints().colorScheme()
         name = "light" if scheme == Qt.ColorScheme.Light else "dark"
     if name not in THEMES:

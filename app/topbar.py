@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
-    QPushButton,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -21,6 +19,7 @@ from app.actions import Registry, key_text
 from app.figures import Figures, clock_text, rtf_text
 from app.icons import icon
 from app.pipeline import Pipeline
+from app.plain_text import Button, Label, describe, set_tip
 from app.preset_button import PresetButton
 from app.theme import Tokens, font, theme, theme_changed
 from app.toggles import Toggle
@@ -42,7 +41,7 @@ class LiveToggle(QWidget):
         self._toggle: Toggle | None = None
         self.switch = Switch()
         self.switch.toggled.connect(self._switched)
-        self.title = QLabel()
+        self.title = Label()
         self.title.setFont(font(1.0, strong=True))
         self.title.setBuddy(self.switch)
         self.subtitle = Elided()
@@ -77,16 +76,35 @@ class LiveToggle(QWidget):
         tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
         for other in sharing[1:]:
             tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
-        self.setToolTip("\n".join(tips))
+        set_tip(self, "\n".join(tips))
         self.title.setText(title)
         self.switch.setEnabled(obstacle is None)
         blocked = self.switch.blockSignals(True)
         self.switch.setChecked(shown.on)
         self.switch.blockSignals(blocked)
         self.switch.update()
-        self.switch.setAccessibleName(title)
-        self.switch.setAccessibleDescription(obstacle or text)
+        describe(self.switch, title)
+        describe(self.switch, description=obstacle or text)
         self.subtitle.set_full(text)
+
+
+class Recording(Label):
+    """How long is recorded, behind a red dot; without a text there is no dot."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent=parent)
+        self.setFixedWidth(84)
+        self.setIndent(14)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw text and dot."""
+        super().paintEvent(event)
+        if self.text():
+            with QPainter(self) as painter:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(theme().color("danger"))
+                painter.drawEllipse(QPointF(5.0, self.height() / 2), 4.0, 4.0)
 
 
 class Figure(QWidget):
@@ -94,13 +112,13 @@ class Figure(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._name = QLabel(name)
+        self._name = Label(name)
         self._name.setObjectName("muted")
         self._name.setFont(font(0.85))
-        self._value = QLabel("–")
+        self._value = Label("–")
         self._value.setObjectName("big-figure")
         self._value.setFont(font(1.95, strong=True))
-        self._beside = QLabel()
+        self._beside = Label()
         self._beside.setObjectName("muted")
         self._beside.setFont(font(0.85))
         grid = QGridLayout(self)
@@ -120,8 +138,8 @@ class Figure(QWidget):
         """Show a figure."""
         self._value.setText(value)
         self._beside.setText(beside)
-        self.setToolTip(tip)
-        self.setAccessibleName(f"{self._name.text()} {value} {beside}")
+        set_tip(self, tip)
+        describe(self, f"{self._name.text()} {value} {beside}")
 
 
 class TopBar(QFrame):
@@ -134,16 +152,14 @@ class TopBar(QFrame):
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
         self._pipeline = pipeline
-        self._buttons: dict[str, tuple[QPushButton, QAction]] = {}
+        self._buttons: dict[str, tuple[Button, QAction]] = {}
 
         self.run = self._button(actions, "run.start", "play")
         self.run.setProperty("go", True)
         self.pause = self._button(actions, "view.hold", "pause")
         self.pause.setCheckable(True)
         self.stop = self._button(actions, "run.stop", "stop")
-        self.recording = QLabel()
-        self.recording.setFixedWidth(84)
-        self.recording.setTextFormat(Qt.TextFormat.RichText)
+        self.recording = Recording()
 
         self.toggles = [LiveToggle() for _ in pipeline.places()]
 
@@ -184,9 +200,9 @@ class TopBar(QFrame):
         self.show_figures(None)
         self.show_recording(None)
 
-    def _button(self, actions: Registry, action_id: str, shape: str) -> QPushButton:
+    def _button(self, actions: Registry, action_id: str, shape: str) -> Button:
         action = actions[action_id]
-        button = QPushButton()
+        button = Button()
         button.setFixedSize(BUTTON)
         button.setIconSize(QSize(16, 16))
         button.setProperty("shape", shape)
@@ -195,9 +211,9 @@ class TopBar(QFrame):
 
         def follow() -> None:
             button.setEnabled(action.isEnabled())
-            button.setAccessibleName(action.text())
+            describe(button, action.text())
             keys = action.shortcut().toString()
-            button.setToolTip(f"{action.text()} ({keys})" if keys else action.text())
+            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
 
         action.changed.connect(follow)
         follow()
@@ -235,12 +251,11 @@ class TopBar(QFrame):
         self.recording.setVisible(seconds is not None or self.width() >= NARROW)
         if seconds is None:
             self.recording.setText("")
-            self.recording.setAccessibleName(self.tr("not recording"))
+            describe(self.recording, self.tr("not recording"))
             return
         clock = clock_text(seconds)
-        red = theme().danger
-        self.recording.setText(f'<span style="color:{red}">●</span> REC {clock}')
-        self.recording.setAccessibleName(self.tr("recording, {0}").format(clock))
+        self.recording.setText(f"REC {clock}")
+        describe(self.recording, self.tr("recording, {0}").format(clock))
 
     def show_figures(self, shown: Figures | None) -> None:
         """Show RTF and WER, or that there is nothing to show."""
@@ -253,15 +268,16 @@ class TopBar(QFrame):
         self.rtf.show_value(
             rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole)
         )
-        if shown.wer is None:
+        rate = shown.errors.rate
+        if rate is None:
             reason = self.tr("No utterance with a transcript is finished yet")
             self.wer.show_value("–", "", reason)
             return
         counts = self.tr("{0} errors in {1} words of the utterances finished by then")
         self.wer.show_value(
-            f"{100 * shown.wer:.1f} %",
-            self.tr("{0} words").format(shown.words),
-            counts.format(shown.errors, shown.words),
+            f"{100 * rate:.1f} %",
+            self.tr("{0} words").format(shown.errors.words),
+            counts.format(shown.errors.errors, shown.errors.words),
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:

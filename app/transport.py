@@ -11,11 +11,8 @@ from PySide6.QtGui import QAction, QHelpEvent, QMouseEvent, QPainter, QPaintEven
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
-    QPushButton,
     QSizePolicy,
     QSlider,
-    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -23,10 +20,13 @@ from PySide6.QtWidgets import (
 from app.actions import Registry
 from app.figures import clock_text
 from app.icons import icon
+from app.plain_text import Button, Label, describe, set_tip, show_tip
 from app.playhead import SPEEDS, Playhead
 from app.theme import Tokens, font, theme, theme_changed
 from app.time_axis import FRAME_S
+from app.views.events import MOST_MARKS
 from app.widgets import ChoiceBox, Elided
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.playhead import Snapshot
@@ -62,7 +62,7 @@ class ScrubBar(QSlider):
         self.setSingleStep(SECOND)
         self.setPageStep(10 * SECOND)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(self.tr("Position in the session, in frames"))
+        describe(self, self.tr("Position in the session, in frames"))
         self.valueChanged.connect(self.sought)
 
     def show_position(self, frame: int, last: int) -> None:
@@ -113,7 +113,7 @@ class ScrubBar(QSlider):
             text = "\n".join(
                 f"{clock_text(m.frame * FRAME_S, tenths=True)}  {m.text}" for m in near
             )
-            QToolTip.showText(event.globalPos(), text, self)
+            show_tip(event.globalPos(), text, self)
             return True
         return bool(super().event(event))
 
@@ -124,34 +124,33 @@ class ScrubBar(QSlider):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw track, what is behind the cursor, utterances, markers, knob."""
         tokens = theme()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        middle = self.height() / 2
-        track = QRectF(MARGIN, middle - 3, self.width() - 2 * MARGIN, 6)
-        painter.setPen(QPen(tokens.color("border"), 1))
-        painter.setBrush(tokens.color("field"))
-        painter.drawRoundedRect(track, 3, 3)
-        if self.maximum() > 0:
-            here = self.x_of(self.value())
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(tokens.color("accent"))
-            painter.drawRoundedRect(QRectF(MARGIN, middle - 3, here - MARGIN, 6), 3, 3)
-            painter.setPen(QPen(tokens.color("muted"), 1))
-            for start in self.starts:
-                x = self.x_of(start)
-                painter.drawLine(QPointF(x, middle + 5), QPointF(x, middle + 8))
-            painter.setPen(QPen(tokens.color("marker"), 1.6))
-            for mark in self.marks:
-                x = self.x_of(mark.frame)
-                painter.drawLine(QPointF(x, middle - 10), QPointF(x, middle + 10))
-            painter.setPen(QPen(tokens.color("card"), 2))
-            painter.setBrush(tokens.color("accent"))
-            painter.drawEllipse(QPointF(here, middle), 7, 7)
-            if self.hasFocus():
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(tokens.color("text"), 1))
-                painter.drawEllipse(QPointF(here, middle), 8.4, 8.4)
-        painter.end()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            middle = self.height() / 2
+            track = QRectF(MARGIN, middle - 3, self.width() - 2 * MARGIN, 6)
+            painter.setPen(QPen(tokens.color("border"), 1))
+            painter.setBrush(tokens.color("field"))
+            painter.drawRoundedRect(track, 3, 3)
+            if self.maximum() > 0:
+                here = self.x_of(self.value())
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(tokens.color("accent"))
+                painter.drawRoundedRect(QRectF(MARGIN, middle - 3, here - MARGIN, 6), 3, 3)
+                painter.setPen(QPen(tokens.color("muted"), 1))
+                for start in self.starts:
+                    x = self.x_of(start)
+                    painter.drawLine(QPointF(x, middle + 5), QPointF(x, middle + 8))
+                painter.setPen(QPen(tokens.color("marker"), 1.6))
+                for mark in self.marks:
+                    x = self.x_of(mark.frame)
+                    painter.drawLine(QPointF(x, middle - 10), QPointF(x, middle + 10))
+                painter.setPen(QPen(tokens.color("card"), 2))
+                painter.setBrush(tokens.color("accent"))
+                painter.drawEllipse(QPointF(here, middle), 7, 7)
+                if self.hasFocus():
+                    painter.setBrush(Qt.BrushStyle.NoBrush)
+                    painter.setPen(QPen(tokens.color("text"), 1))
+                    painter.drawEllipse(QPointF(here, middle), 8.4, 8.4)
 
 
 class Transport(QFrame):
@@ -164,9 +163,9 @@ class Transport(QFrame):
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead
-        self._icons: list[tuple[QPushButton, str]] = []
+        self._icons: list[tuple[Button, str]] = []
 
-        title = QLabel(self.tr("Session"))
+        title = Label(self.tr("Session"))
         title.setFont(font(1.06, strong=True))
         self.note = Elided()
         self.note.setObjectName("card-note")
@@ -178,15 +177,15 @@ class Transport(QFrame):
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
 
-        self.live = QPushButton(self.tr("Live"))
+        self.live = Button(self.tr("Live"))
         self.live.setCheckable(True)
         self.live.clicked.connect(self._go_live)
         self.previous = self._icon_button(actions["view.previous"], "previous")
         self.toggle = self._icon_button(actions["view.pause"], "pause")
         self.next = self._icon_button(actions["view.next"], "next")
         self.speed = ChoiceBox()
-        self.speed.setAccessibleName(self.tr("Replay speed"))
-        self.speed.setToolTip(self.tr("Replay speed, relative to audio time"))
+        describe(self.speed, self.tr("Replay speed"))
+        set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
         for speed in SPEEDS:
             self.speed.addItem(f"×{speed:g}", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
@@ -194,7 +193,7 @@ class Transport(QFrame):
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
         self.mark = self._text_button(actions["run.mark"], self.tr("Mark"))
         self.export = self._text_button(actions["file.export"], self.tr("Export…"))
-        self.clock = QLabel()
+        self.clock = Label()
         self.clock.setObjectName("muted")
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         row = QHBoxLayout()
@@ -224,22 +223,22 @@ class Transport(QFrame):
         self._apply_theme(theme())
         self.refresh()
 
-    def _icon_button(self, action: QAction, shape: str) -> QPushButton:
+    def _icon_button(self, action: QAction, shape: str) -> Button:
         button = self._text_button(action, "")
         button.setFixedSize(QSize(34, 28))
         button.setIconSize(QSize(13, 13))
         self._icons.append((button, shape))
         return button
 
-    def _text_button(self, action: QAction, text: str) -> QPushButton:
-        button = QPushButton(text)
+    def _text_button(self, action: QAction, text: str) -> Button:
+        button = Button(text)
         button.clicked.connect(lambda _=False: action.trigger())
 
         def follow() -> None:
             button.setEnabled(action.isEnabled())
-            button.setAccessibleName(action.text())
+            describe(button, action.text())
             keys = action.shortcut().toString()
-            button.setToolTip(f"{action.text()} ({keys})" if keys else action.text())
+            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
 
         action.changed.connect(follow)
         follow()
@@ -275,24 +274,27 @@ class Transport(QFrame):
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session
         marks = tuple(
-            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, m.text)
-            for m in session.markers
+            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
+            for m in session.markers[-MOST_MARKS:]
         )
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
         here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
         total = clock_text(frames * FRAME_S, tenths=True)
         self.clock.setText(here if snapshot.following else f"{here} / {total}")
-        self.note.set_full(self._note(snapshot, total, len(marks)))
+        self.note.set_full(self._note(snapshot, len(session.markers)))
 
-    def _note(self, snapshot: Snapshot, total: str, marks: int) -> str:
+    def _note(self, snapshot: Snapshot, marks: int) -> str:
+        from profiler.analysis.utterances import audio_seconds
+
         session = snapshot.session
         parts = []
         created = session.meta.get("created_wall")
         if isinstance(created, (int, float)):
             parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
         if session.meta.get("preset"):
-            parts.append(str(session.meta["preset"]))
-        parts.append(total)
+            parts.append(one_line(str(session.meta["preset"])))
+        audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
+        parts.append(self.tr("{0} s of audio").format(f"{audio_s:.1f}"))
         parts.append(self.tr("1 marker") if marks == 1 else self.tr("{0} markers").format(marks))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)

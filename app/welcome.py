@@ -9,8 +9,6 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
-    QPushButton,
     QScrollArea,
     QSizePolicy,
     QVBoxLayout,
@@ -19,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.actions import Registry, key_text
 from app.pipeline import Pipeline, missing_file
+from app.plain_text import Button, Label, describe, set_tip
 from app.theme import font
 from app.widgets import Elided
 from pipelines import presets
@@ -27,20 +26,20 @@ CONTENT_WIDTH = 920
 MEGABYTE = 1e6
 
 
-class Choice(QPushButton):
+class Choice(Button):
     """A large button of two lines."""
 
     def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent=parent)
         self.setProperty("choice", True)
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(text)
+        describe(self, title)
+        describe(self, description=text)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
-        name = QLabel(title)
+        name = Label(title)
         name.setFont(font(1.08, strong=True))
-        about = QLabel(text)
+        about = Label(text)
         about.setObjectName("muted")
         about.setWordWrap(True)
         layout = QVBoxLayout(self)
@@ -98,9 +97,9 @@ class Welcome(QScrollArea):
         column.setSpacing(8)
         column.addStretch(1)
 
-        title = QLabel("asrscope")
+        title = Label("asrscope")
         title.setFont(font(2.6, strong=True))
-        lead = QLabel(
+        lead = Label(
             self.tr(
                 "Where does the time of a speech recogniser go, and what would make it faster? "
                 "Run one, watch the cost of every 10 ms frame, and switch its tricks on and off "
@@ -124,7 +123,7 @@ class Welcome(QScrollArea):
             starts.addWidget(self._start_button(action_id, name, primary))
         starts.addStretch(1)
         column.addLayout(starts)
-        hint = QLabel(
+        hint = Label(
             self.tr(
                 "The demo decodes synthetic voices that ship with the program. Audio files and "
                 "sessions can also be dropped on the window."
@@ -171,7 +170,7 @@ class Welcome(QScrollArea):
         """Presets that belong together, behind a button that unfolds them."""
         column.addWidget(self._heading(self.tr(group)))
         names = presets.names(group)
-        more = QPushButton()
+        more = Button()
         more.setObjectName("presets-more")
         more.setProperty("quiet", True)
         more.setCheckable(True)
@@ -193,22 +192,22 @@ class Welcome(QScrollArea):
         column.addWidget(more)
         column.addWidget(members)
 
-    def _heading(self, text: str) -> QLabel:
-        label = QLabel(text.upper())
+    def _heading(self, text: str) -> Label:
+        label = Label(text.upper())
         label.setObjectName("form-layer")
         label.setFont(font(0.85, strong=True))
         label.setIndent(0)
         return label
 
-    def _start_button(self, action_id: str, text: str, primary: bool) -> QPushButton:
+    def _start_button(self, action_id: str, text: str, primary: bool) -> Button:
         action = self._actions[action_id]
-        button = QPushButton(text)
+        button = Button(text)
         button.setFont(font(1.1, strong=True))
         button.setMinimumHeight(38)
         button.setObjectName(f"start-{action_id}")
         button.setProperty("primary", primary)
         keys = action.shortcut().toString()
-        button.setToolTip(f"{action.text()} ({key_text(keys)})" if keys else action.text())
+        set_tip(button, f"{action.text()} ({key_text(keys)})" if keys else action.text())
         button.clicked.connect(lambda _=False: action.trigger())
         action.changed.connect(lambda: button.setEnabled(action.isEnabled()))
         button.setEnabled(action.isEnabled())
@@ -223,22 +222,22 @@ class Welcome(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         if not sessions:
-            none = QLabel(self.tr("None yet. Every run is kept here."))
+            none = Label(self.tr("None yet. Every run is kept here."))
             none.setObjectName("muted")
             self._recent.addWidget(none)
             return
         for path in sessions:
             self._recent.addWidget(self._recent_row(path))
 
-    def _recent_row(self, path: Path) -> QPushButton:
-        button = QPushButton()
+    def _recent_row(self, path: Path) -> Button:
+        button = Button()
         button.setProperty("quiet", True)
         button.setObjectName("recent-session")
-        button.setAccessibleName(self.tr("Open {0}").format(path.name))
-        button.setToolTip(str(path))
+        describe(button, self.tr("Open {0}").format(path.name))
+        set_tip(button, str(path))
         button.setMinimumHeight(34)
         name = Elided(path.stem)
-        about = QLabel(_about(path))
+        about = Label(_about(path))
         about.setObjectName("muted")
         row = QHBoxLayout(button)
         row.setContentsMargins(10, 3, 10, 3)
@@ -253,7 +252,7 @@ class Welcome(QScrollArea):
 def _about(path: Path) -> str:
     try:
         stat = path.stat()
-    except OSError:
+        day = datetime.fromtimestamp(stat.st_mtime).strftime("%Y-%m-%d %H:%M")
+    except (OSError, ValueError, OverflowError):  # gone, or of a year that no calendar has
         return ""
-    day = datetime.fromtimestamp(stat.st_mtime).strftime("%Y-%m-%d %H:%M")
     return f"{day} · {stat.st_size / MEGABYTE:.1f} MB"

@@ -9,13 +9,14 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
-    QLabel,
     QSizePolicy,
     QSpinBox,
     QWidget,
 )
 
+from app.plain_text import LONGEST_LINE, Label, describe, set_tip
 from app.theme import theme
+from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
 
@@ -45,40 +46,39 @@ class Switch(QAbstractButton):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw track, knob and the sign on the track."""
         tokens = theme()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        area = QRectF(QPointF(2, 2), self._extent.toSizeF())
-        on, radius = self.isChecked(), area.height() / 2
-        track = tokens.color("accent" if on else "border")
-        if not self.isEnabled():
-            track = tokens.color("hover")
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(track)
-        painter.drawRoundedRect(area, radius, radius)
-        if not on:
-            painter.setPen(QPen(tokens.color("muted"), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
-        knob = area.right() - radius if on else area.left() + radius
-        ink = tokens.color("on_accent" if on else "text")
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(ink)
-        painter.drawEllipse(QPointF(knob, area.center().y()), radius - 3.5, radius - 3.5)
-        if on:
-            sign = QRectF(area.left() + radius - 1, area.center().y() - 3, 1.6, 6)
-            painter.drawRoundedRect(sign, 0.8, 0.8)
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(tokens.color("accent"), 1.2))
-            painter.drawRoundedRect(area.adjusted(-1.4, -1.4, 1.4, 1.4), radius + 1, radius + 1)
-        painter.end()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            area = QRectF(QPointF(2, 2), self._extent.toSizeF())
+            on, radius = self.isChecked(), area.height() / 2
+            track = tokens.color("accent" if on else "border")
+            if not self.isEnabled():
+                track = tokens.color("hover")
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(track)
+            painter.drawRoundedRect(area, radius, radius)
+            if not on:
+                painter.setPen(QPen(tokens.color("muted"), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+            knob = area.right() - radius if on else area.left() + radius
+            ink = tokens.color("on_accent" if on else "text")
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ink)
+            painter.drawEllipse(QPointF(knob, area.center().y()), radius - 3.5, radius - 3.5)
+            if on:
+                sign = QRectF(area.left() + radius - 1, area.center().y() - 3, 1.6, 6)
+                painter.drawRoundedRect(sign, 0.8, 0.8)
+            if self.hasFocus():
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(tokens.color("accent"), 1.2))
+                painter.drawRoundedRect(area.adjusted(-1.4, -1.4, 1.4, 1.4), radius + 1, radius + 1)
 
 
-class Elided(QLabel):
+class Elided(Label):
     """A label that shortens its text to the room there is; the tool tip has all of it."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent=parent)
         self._full = ""
         self.setMinimumWidth(20)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -91,10 +91,11 @@ class Elided(QLabel):
 
     def set_full(self, text: str) -> None:
         """Show ``text``, shortened if need be."""
+        text = one_line(text, LONGEST_LINE)
         if text == self._full:
             return
         self._full = text
-        self.setAccessibleName(text)
+        describe(self, text)
         self.updateGeometry()
         self._shorten()
 
@@ -116,7 +117,7 @@ class Elided(QLabel):
         room = max(self.width(), 20)
         shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
-        self.setToolTip(self._full if shown != self._full else "")
+        set_tip(self, self._full if shown != self._full else "")
 
 
 class WheelGuard(QObject):
@@ -199,14 +200,13 @@ class RealBox(QDoubleSpinBox):
 
 def draw_arrow(widget: QWidget) -> None:
     """Draw the small arrow of a drop-down list at the right of a widget that is being painted."""
-    painter = QPainter(widget)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(theme().color("muted"), 1.4))
-    x, y = widget.width() - 12.0, widget.height() / 2.0
-    painter.drawPolyline(
-        [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
-    )
-    painter.end()
+    with QPainter(widget) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(theme().color("muted"), 1.4))
+        x, y = widget.width() - 12.0, widget.height() / 2.0
+        painter.drawPolyline(
+            [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
+        )
 
 
 class ChoiceBox(QComboBox):

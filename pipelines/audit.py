@@ -326,9 +326,7 @@ def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]
 
 
 def _utterance(item: Item, frames: int, words: str, exact: str) -> AuditedUtterance:
-    counts: tuple[Count | None, Count | None] = (None, None)
-    if item.reference:
-        counts = wer.count(item.reference, words), wer.count(item.reference, exact)
+    counts = (wer.scored(item.reference, each) for each in (words, exact))
     return AuditedUtterance(item.name, frames, words, exact, item.reference, *counts)
 
 

@@ -18,6 +18,8 @@ import sysconfig
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from profiler import children
+
 KEYS = ("device", "search.device", "dnn.product")
 """Settings with choices that not every machine can make."""
 
@@ -69,15 +71,16 @@ def availability() -> list[Availability]:
 @functools.cache
 def probe() -> tuple[Availability, ...]:
     """The same without importing torch here: asked of a process, once in this one's life."""
-    command = [sys.executable, "-m", __name__, "--json"]
     try:
         done = subprocess.run(
-            command,
+            children.python("-m", "pipelines.availability", "--json"),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=PATIENCE_S,
             check=False,
+            env=children.environment(),
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         return _without_torch(f"torch could not be asked ({problem})")
@@ -85,8 +88,8 @@ def probe() -> tuple[Availability, ...]:
         rows = json.loads(done.stdout)["devices"]
         return tuple(Availability(r["name"], r["available"], r["reason"]) for r in rows)
     except (ValueError, KeyError, TypeError):
-        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        return _without_torch(f"torch does not start: {said[-1]}")
+        reason = children.last_words(done.stderr, done.returncode)
+        return _without_torch(f"torch does not start: {reason}")
 
 
 def obstacles(key: str, found: tuple[Availability, ...] | None = None) -> dict[str, str]:

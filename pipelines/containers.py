@@ -5,17 +5,27 @@ returns what is left. Half a recording decodes to half the words, and nothing wo
 container's own structure is walked here before decoding. (A cut FLAC makes the decoder fail.) An MP3
 that does not note its length, or too short a one, is given a right note: libsndfile stops there.
 
+A walk reads a few bytes at each place and takes a bounded number of steps, whatever the file says. (Nothing is
+mapped into memory: a mapped file that shrinks kills the process.)
+
 Formats: RIFF/RF64 (EBU Tech 3306), AIFF, Ogg (RFC 3533), MPEG audio frames (ISO 11172-3, 13818-3).
 """
 
 from __future__ import annotations
 
-import mmap
+import io
+import os
 import struct
-from pathlib import Path
+from typing import BinaryIO
 
 UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are what programs that write into a pipe put for "not known yet"."""
+MOST_CHUNKS = 10_000
+"""Chunks before the sound; editors that keep a chunk for every mark write some hundreds."""
+MOST_PAGES = 4_000_000
+"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on a page of its own, are 2.9 million."""
+MOST_MPEG_FRAMES = 1_000_000
+"""Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
 
 _MP3_KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-3 2.4.2.3
     (True, 1): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
@@ -28,96 +38,115 @@ _MP3_KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 
 
-def shortfall(path: Path) -> str | None:
-    """What is missing from the file, as the rest of a sentence, or None if nothing is.
+class _Content:
+    """The bytes of a file by their places, a few at a time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = os.fstat(file.fileno()).st_size
+
+    def at(self, place: int, n: int) -> bytes:
+        """`n` bytes from `place` on, fewer at the end of the file."""
+        self._file.seek(place)
+        return self._file.read(n)
+
+
+def fault(file: BinaryIO) -> str | None:
+    """What is wrong with the sound file, as the rest of a sentence that begins with its name, or None.
 
     Formats that are not known here, and structures that make no sense, are left to the decoder.
     """
-    with path.open("rb") as file:
-        head = file.read(16)
-        if len(head) < 16:
-            return None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if head[:4] in (b"RIFF", b"RF64", b"BW64", b"RIFX") and head[8:12] == b"WAVE":
-                return _chunks(data, b"data", "WAV", "big" if head[:4] == b"RIFX" else "little")
-            if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
-                return _chunks(data, b"SSND", "AIFF", "big")
-            if head[:4] == b"OggS":
-                return _ogg(data)
-            if _is_mp3(head):
-                return _mp3(data)
+    data = _Content(file)
+    head = data.at(0, 16)
+    if len(head) < 16:
+        return None
+    if head[:4] in (b"RIFF", b"RF64", b"BW64", b"RIFX") and head[8:12] == b"WAVE":
+        return _chunks(data, b"data", "WAV", "big" if head[:4] == b"RIFX" else "little")
+    if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
+        return _chunks(data, b"SSND", "AIFF", "big")
+    if head[:4] == b"OggS":
+        return _ogg(data)
+    if _is_mp3(head):
+        return _mp3(data)
     return None
 
 
-def _chunks(data: mmap.mmap, wanted: bytes, name: str, order: str) -> str | None:
+def _chunks(data: _Content, wanted: bytes, name: str, order: str) -> str | None:
     size_of_long_data = None
     at = 12
-    while at + 8 <= len(data):
-        kind = data[at : at + 4]
-        size = struct.unpack_from("<I" if order == "little" else ">I", data, at + 4)[0]
-        if kind == b"ds64" and at + 24 <= len(data):
-            size_of_long_data = struct.unpack_from("<Q", data, at + 16)[0]
+    for _ in range(MOST_CHUNKS):
+        head = data.at(at, 24)
+        if len(head) < 8:
+            return None
+        kind = head[:4]
+        size: int = struct.unpack_from("<I" if order == "little" else ">I", head, 4)[0]
+        if kind == b"ds64" and len(head) == 24:
+            size_of_long_data = struct.unpack_from("<Q", head, 16)[0]
         if kind == wanted:
             if size == 0xFFFF_FFFF and size_of_long_data is not None:
                 size = size_of_long_data
             elif size >= UNKNOWN_SIZE:
                 return None
-            there = len(data) - at - 8
+            there = data.size - at - 8
             if there < size:
-                return (
-                    f"its {name} header promises {size} bytes of sound and only {there} are there"
-                )
+                return f"is cut short: its {name} header promises {size} bytes of sound and only {there} are there"
             return None
         at += 8 + size + (size & 1)
-    return None
+    return f"has more than {MOST_CHUNKS:,} chunks before its sound, as no {name} recording has"
 
 
-def _ogg(data: mmap.mmap) -> str | None:
+def _ogg(data: _Content) -> str | None:
     at, open_streams = 0, set()
-    while at + 27 <= len(data) and data[at : at + 4] == b"OggS":
-        flags, stream, n_segments = data[at + 5], data[at + 14 : at + 18], data[at + 26]
-        body = at + 27 + n_segments
-        end = body + sum(data[at + 27 : body])
-        if end > len(data):
-            return "its last Ogg page is incomplete"
+    for _ in range(MOST_PAGES):
+        head = data.at(at, 27 + 255)
+        if len(head) < 27 or head[:4] != b"OggS":
+            break
+        flags, stream, n_segments = head[5], head[14:18], head[26]
+        segments = head[27 : 27 + n_segments]
+        end = at + 27 + n_segments + sum(segments)
+        if len(segments) < n_segments or end > data.size:
+            return "is cut short: its last Ogg page is incomplete"
         open_streams.add(stream)
         if flags & 4:  # end of stream
             open_streams.discard(stream)
         at = end
-    return "it stops before the Ogg page that marks its end" if open_streams else None
+    else:
+        return f"has more than {MOST_PAGES:,} Ogg pages, as no recording has that can be decoded"
+    return "is cut short: it stops before the Ogg page that marks its end" if open_streams else None
 
 
 def _is_mp3(head: bytes) -> bool:
     return head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0)
 
 
-def _mp3(data: mmap.mmap) -> str | None:
+def _mp3(data: _Content) -> str | None:
     starts, end = _mp3_frames(data)
-    if end > len(data):
-        return f"its last MPEG frame is incomplete (frame {len(starts)})"
-    promised = _xing_frames(data[starts[0] : starts[0] + 64]) if starts else None
+    if len(starts) > MOST_MPEG_FRAMES:
+        return f"has more than {MOST_MPEG_FRAMES:,} MPEG frames, as no recording has that can be decoded"
+    if end > data.size:
+        return f"is cut short: its last MPEG frame is incomplete (frame {len(starts)})"
+    promised = _xing_frames(data.at(starts[0], 64)) if starts else None
     if promised is not None and len(starts) < promised:  # some encoders count the note itself
-        return f"its header promises {promised} MPEG frames and only {len(starts)} are there"
+        return f"is cut short: its header promises {promised} MPEG frames and only {len(starts)} are there"
     return None
 
 
-def mp3_with_length(path: Path) -> bytes | None:
-    """The MPEG frames of an MP3 that does not note their number, behind a frame that does.
+def mp3_with_length(file: BinaryIO) -> BinaryIO | None:
+    """The MPEG frames of an MP3 that does not note their number, behind a frame that does, as a file to read.
 
-    None for files that are no MP3 or note it themselves.
+    None for files that are no MP3 or note it themselves. It reads from `file`, which has to stay open.
     """
-    with path.open("rb") as file:
-        if not _is_mp3(file.read(4)):
-            return None
-    data = path.read_bytes()
+    data = _Content(file)
+    if not _is_mp3(data.at(0, 4)):
+        return None
     starts, end = _mp3_frames(data)
-    if starts and (noted := _xing_frames(data[starts[0] : starts[0] + 64])) is not None:
+    if starts and (noted := _xing_frames(data.at(starts[0], 64))) is not None:
         if noted >= len(starts) - 1:
             return None
         del starts[0]  # joined files: the note is that of the first
     if not starts:
         return None
-    first = data[starts[0] : starts[0] + 4]
+    first = data.at(starts[0], 4)
     # The note is an otherwise silent frame at 128 kbit/s (large enough to hold it), without a CRC.
     mpeg1, mono = first[1] >> 3 & 3 == 3, first[3] >> 6 == 3
     rate = _MP3_KBIT[mpeg1, 3].index(128) + 1
@@ -127,23 +156,57 @@ def mp3_with_length(path: Path) -> bytes | None:
         header + bytes(side_information[mpeg1, mono]) + b"Xing" + struct.pack(">II", 1, len(starts))
     )
     length = _mp3_frame_bytes(header) or 0
-    return note.ljust(length, b"\0") + data[starts[0] : end]
+    return io.BufferedReader(_Behind(note.ljust(length, b"\0"), file, starts[0], end))
 
 
-def _mp3_frames(data: mmap.mmap | bytes) -> tuple[list[int], int]:
-    """Where the frames begin, and where the last one ends or should end."""
+class _Behind(io.RawIOBase):
+    """`head` and behind it the bytes [begin, end) of `file`, as one file to read."""
+
+    def __init__(self, head: bytes, file: BinaryIO, begin: int, end: int) -> None:
+        self._head, self._file, self._begin = head, file, begin
+        self._size = len(head) + end - begin
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        wanted = max(min(len(buffer), self._size - self._at), 0)
+        if self._at < len(self._head):
+            part = self._head[self._at : self._at + wanted]
+        else:
+            self._file.seek(self._begin + self._at - len(self._head))
+            part = self._file.read(wanted)
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+def _mp3_frames(data: _Content) -> tuple[list[int], int]:
+    """Where the frames begin (of the first MOST_MPEG_FRAMES + 1), and where the last one ends or should end."""
     at = 0
-    if data[:3] == b"ID3" and len(data) >= 10:
-        size = data[6] << 21 | data[7] << 14 | data[8] << 7 | data[9]
-        at = 10 + size + (10 if data[5] & 0x10 else 0)
-    starts = []
-    while at + 4 <= len(data):
-        length = _mp3_frame_bytes(data[at : at + 4])
+    tag = data.at(0, 10)
+    if tag[:3] == b"ID3" and len(tag) == 10:
+        size = tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9]
+        at = 10 + size + (10 if tag[5] & 0x10 else 0)
+    starts: list[int] = []
+    header = data.at(at, 4)
+    while len(header) == 4 and len(starts) <= MOST_MPEG_FRAMES:
+        length = _mp3_frame_bytes(header)
         if length is None:
             break  # a tag at the end, or not MPEG audio after all
         starts.append(at)
         at += length
-    if starts and at < len(data) < at + 4 and data[at] == 0xFF:  # a header that was cut itself
+        header = data.at(at, 4)
+    if starts and 0 < len(header) < 4 and header[0] == 0xFF:  # a header that was cut itself
         starts.append(at)
         at += 4
     return starts, at

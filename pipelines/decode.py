@@ -42,7 +42,10 @@ Word = tuple[str, int, int]  # word, first frame of the run, frames
 
 @dataclass
 class Decoded:
-    """What came of one utterance. `errors` is None where nothing can be said about word errors."""
+    """What came of one utterance. `errors` is None where nothing can be said about word errors.
+
+    `audio_s`: of its whole length the part that its decoded frames are.
+    """
 
     name: str
     audio_s: float
@@ -52,6 +55,7 @@ class Decoded:
     errors: int | None
     reference_words: int | None
     complete: bool
+    epochs: tuple[int, ...]  # the configurations it ran under
     alternatives: dict[str, Any] | None = None  # nbest and confidences, as JSON values
 
 
@@ -87,6 +91,7 @@ class Decoder:
         self._pace_start: tuple[int, int] | None = None
         self._tally = Tally() if isinstance(lane, Lane) else None
         self._live = LiveChanges()
+        self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
         self._stage = {
             name: recorder.stage(name, group)
@@ -208,7 +213,8 @@ class Decoder:
                 break
             if recogniser.config.pace > 0:
                 tile = self._keep_pace(now)
-        self._done(item, utterance, words, wall_ns, first, complete)
+        audio_s = sound.duration_s * (self._frame - first) / n_frames
+        self._done(item, utterance, words, wall_ns, audio_s, complete)
 
     def _govern(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the search's governor, if it is on, set the beam by how long the last block took."""
@@ -243,7 +249,7 @@ class Decoder:
         utterance: int,
         words: list[Word],
         wall_ns: int,
-        first: int,
+        audio_s: float,
         complete: bool,
     ) -> None:
         start = self._clock()
@@ -251,8 +257,8 @@ class Decoder:
         epochs = list(self._epochs)
         errors = reference_words = None
         # An utterance decoded under more than one configuration says nothing about either.
-        if complete and item.reference and len(epochs) == 1:
-            count = wer.count(item.reference, hypothesis)
+        count = wer.scored(item.reference, hypothesis) if complete and len(epochs) == 1 else None
+        if count is not None:
             errors, reference_words = count.errors, count.reference_words
         if complete:
             self._journal.utterance_done(
@@ -275,13 +281,14 @@ class Decoder:
         self.result.utterances.append(
             Decoded(
                 item.name,
-                (self._frame - first) * FRAME_S,
+                audio_s,
                 wall_ns,
                 hypothesis,
                 item.reference,
                 errors,
                 reference_words,
                 complete,
+                tuple(epochs),
                 alternatives,
             )
         )
@@ -321,6 +328,10 @@ class Decoder:
         for name, cost in self.recogniser.costs().items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         self._journal.config(self._epoch, self._frame, settings.to_dict(config))
+        if config.model == "dnn" and config.dnn.net not in self._nets:
+            # What a reader would otherwise have to look up in a file that is named there.
+            self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
+            self._journal.meta("nets", self._nets)
 
     def _keep_pace(self, now: int) -> int:
         """Wait until the audio decoded so far would have been spoken at the wished pace."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,19 +29,41 @@ def bundled_speech() -> tuple[list[str], str]:
 def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
     """The files that `paths` (files, folders, globs) name, matched with a transcript table.
 
-    Without any path the bundled synthetic voices are taken. Raises `audio.AudioError`.
+    Without any path the bundled synthetic voices are taken. Raises `audio.AudioError`, also when none of
+    the files can be decoded; those among others that cannot be are named when their turn comes.
     """
     if not paths:
         paths, bundled = bundled_speech()
         transcripts = transcripts or bundled
     files = audio.collect(paths)
     said = audio.read_transcripts(transcripts) if transcripts else {}
-    if said and not any(file.resolve() in said for file in files):
+    places = [Path(os.path.realpath(file)) for file in files]
+    if said and not any(place in said for place in places):
         raise audio.AudioError(
-            f"{transcripts} names none of the {len(files)} audio files given; "
+            f"{audio.shown(transcripts or '')} names none of the {len(files)} audio files given; "
             "its paths are read relative to the table itself."
         )
-    return [Item(file.stem, file, said.get(file.resolve()) or None) for file in files]
+    _look(files)
+    return [
+        Item(file.stem, file, said.get(place) or None)
+        for file, place in zip(files, places, strict=True)
+    ]
+
+
+def _look(files: Sequence[Path]) -> None:
+    """AudioError when none of `files` can be decoded, as their headers say."""
+    refused = []
+    for file in files:
+        try:
+            audio.look(file)
+            return
+        except audio.AudioError as error:
+            refused.append(error)
+    if len(refused) == 1:
+        raise refused[0]
+    raise audio.AudioError(
+        f"None of the {len(refused)} files can be decoded; the first: {refused[0]}"
+    )
 
 
 def passes(items: Sequence[Item], repeat: int, again: Callable[[], bool]) -> Iterator[Item]:

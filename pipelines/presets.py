@@ -9,15 +9,19 @@ same form is read by :func:`from_file`.
 from __future__ import annotations
 
 import functools
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import assets
 from pipelines.config import Config, ConfigError, from_dict
+from profiler import inputs
+from profiler.plain import one_line
 
 DEFAULT = "gmm"
+
+LONGEST_HEAD = 2_000
+"""Characters of a title or description; of those that ship the longest has some 300."""
 
 _TEXTS = ("title", "description", "group", "after")
 
@@ -65,27 +69,29 @@ def _shipped() -> tuple[Preset, ...]:
 def from_file(path: str | Path) -> Preset:
     """Read a preset file; ConfigError with one sentence naming the file and what is wrong in it."""
     path = Path(path)
+    name = one_line(str(path))
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"Cannot read the configuration {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a TOML configuration: {error}.") from None
+        tree = inputs.read_toml(path, "a configuration")
+    except inputs.InputError as error:
+        raise ConfigError(str(error)) from None
     unknown = set(tree) - {*_TEXTS, "step", "config"}
     settings = tree.get("config", {})
     if unknown or not isinstance(settings, dict):
-        found = ", ".join(sorted(unknown)) or repr(settings)
+        found = one_line(", ".join(sorted(unknown)) or repr(settings))
         raise ConfigError(
-            f"{path}: expected title, description and a table [config] (and group, step, after), "
+            f"{name}: expected title, description and a table [config] (and group, step, after), "
             f"and not {found}."
         )
     step: Any = tree.get("step", 0)
     if type(step) is not int:
-        raise ConfigError(f"{path}: step wants a whole number, and not {step!r}.")
-    texts = {name: str(tree[name]) for name in _TEXTS if name in tree}
+        raise ConfigError(f"{name}: step wants a whole number, and not {one_line(repr(step))}.")
+    texts: dict[str, Any] = {key: tree[key] for key in _TEXTS if key in tree}
+    for key, text in texts.items():
+        if not isinstance(text, str) or len(text) > LONGEST_HEAD:
+            raise ConfigError(f"{name}: {key} wants a text of at most {LONGEST_HEAD:,} characters.")
     return Preset(
         name=path.stem,
-        config=from_dict(settings, where=str(path)),
+        config=from_dict(settings, where=name),
         step=step,
         **{"title": path.stem, "description": ""} | texts,
     )

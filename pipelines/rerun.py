@@ -9,6 +9,7 @@ gone), `interleave` decodes it by several arms in turns, so that drift of the ma
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -30,9 +31,11 @@ from pipelines.playlist import Item
 from pipelines.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared, build_scorer, with_context
 from pipelines.unrecorded import Unrecorded
+from profiler import inputs
 from profiler.analysis.statistics import Ratio, alternated
 from profiler.errors import BadInput, Cancelled
 from profiler.machine.peaks import Peaks
+from profiler.plain import one_line
 from profiler.session.model import LaneInfo, StageInfo
 from profiler.spans import SPAN, TILING, Cost, Lane, NullLane, Recorder
 
@@ -43,6 +46,9 @@ WARM_UP_ROUNDS: Final = 1
 LEAST_ROUNDS, MOST_ROUNDS = 4, 12
 BUDGET_S: Final = 40.0
 """Rounds are taken for about so long, within the two limits."""
+
+FOLDER_KEY: Final = "model_directory"
+"""The setting that names a folder; every other text names a file."""
 
 COUNTED_FRAMES: Final = 64
 CELL_FRAMES: Final = 64
@@ -104,10 +110,37 @@ def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int
     return config, *spans[longest]
 
 
+def named_files(config: Config, session: Path) -> list[str]:
+    """A sentence on the files that settings of a session name, which running them again opens.
+
+    They may be a stranger's choice: BadInput for one that is no regular file (no folder, for a folder) of this
+    machine.
+    """
+    named = []
+    for option in settings.options(type(config)):
+        value = settings.get(config, option.key)
+        if option.type != "text" or not value or str(value) in option.shipped():
+            continue
+        path = Path(str(value))
+        folder = option.key == FOLDER_KEY
+        if not _of_this_machine(path) or not (path.is_dir() if folder else inputs.regular(path)):
+            raise BadInput(
+                f"{session} names {one_line(str(value))} as its {option.key}, and no {'folder' if folder else 'file'} "
+                "of this machine is there; it cannot be run again."
+            )
+        named.append(f"{option.key}={one_line(str(value))}")
+    return [f"Run again with what the session names: {', '.join(named)}."] if named else []
+
+
+def _of_this_machine(path: Path) -> bool:
+    """Whether a path leads to no other computer by its form: \\\\server\\share would tell it who asks."""
+    return not (os.name == "nt" and path.drive.startswith("\\\\"))
+
+
 def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
     """The first `limit_s` seconds of the files at `paths`; a longer file is cut into `folder`.
 
-    Files that are gone or unreadable are left out; without any, the bundled voices are taken.
+    Files that are gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
     """
     wanted = list(dict.fromkeys(paths))
     items, seconds = _gather([Path(path) for path in wanted], folder, limit_s)
@@ -129,6 +162,8 @@ def _gather(paths: list[Path], folder: Path, limit_s: float) -> tuple[tuple[Item
         left = limit_s - seconds
         if left < limit_s / 4 and items:
             break
+        if not (_of_this_machine(path) and inputs.regular(path)):
+            continue
         try:
             length = audio.load(path).duration_s
             if length > 1.25 * left:

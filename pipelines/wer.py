@@ -1,29 +1,45 @@
-"""Word errors: what was recognised against what was said.
+"""Word errors: what was recognised against what was said, by the one form and the one alignment for all who count.
 
-The word error rate is (substitutions + deletions + insertions) / reference words, after both sides
-were brought to the same form; a total sums the counts of its utterances, not their rates.
+The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought
+to the same form; a total sums the counts of its utterances, not their rates. The alignment is the minimum edit
+distance over words with unit costs (Levenshtein 1966), in memory that long texts do not grow (Hirschberg 1975).
+The window's process loads this module: it needs numpy and nothing heavier.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Literal, NamedTuple, cast
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
-Kind = Literal["equal", "substitute", "delete", "insert"]
+import numpy as np
+
+Kind = Literal["same", "substituted", "deleted", "inserted"]
+SAME: Kind = "same"
+SUBSTITUTED: Kind = "substituted"
+DELETED: Kind = "deleted"
+INSERTED: Kind = "inserted"
+
+TABLE_CELLS = 4_000_000
+"""Largest table of costs (16 MB) that is filled at once; beyond it the texts are cut in two where they align."""
 
 _FILLER = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\+\+[^+\s]*\+\+")  # <sil>, [NOISE], ++UM++
 _VARIANT = re.compile(r"\(\d+\)")  # second pronunciation: read(2)
-_NOT_IN_WORDS = re.compile(r"[^\w']|_")
+# An accent that no single letter carries is no gap in a word.
+_NOT_IN_WORDS = re.compile(r"[^\w'\u0300-\u036f]|_")
+
+Array = np.ndarray[Any, Any]
+Step = tuple[int | None, int | None]  # a word said, a word heard
 
 
 class Aligned(NamedTuple):
     """One step of an alignment. The side that has no word there is None, as is its index.
 
-    Indices count the words as they were given, parted by blanks: a given word may be two compared
-    ones (well-known) or none (a filler).
+    Indices count the words as they were given: a given word may be two compared ones (well-known) or
+    none (a filler).
     """
 
     kind: Kind
@@ -64,50 +80,143 @@ class Count:
 def words(text: str) -> list[str]:
     """The words of `text` as they are compared.
 
-    Lower case; fillers in brackets and marks of pronunciation variants removed; punctuation parts
+    Without case; fillers in brackets and marks of pronunciation variants removed; punctuation parts
     words, except an apostrophe inside one (an outer one is as likely a quotation mark).
     """
-    text = _VARIANT.sub("", _FILLER.sub(" ", text.lower().replace("\u2019", "'")))
+    # Decomposed before and composed after: the same whichever way the accents are written.
+    text = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+    text = text.replace("\u2019", "'")
+    text = spelled(_FILLER.sub(" ", text))
     parts = _NOT_IN_WORDS.sub(" ", text).split()
     return [word for part in parts if (word := part.strip("'"))]
 
 
-def align(reference: str, hypothesis: str) -> list[Aligned]:
-    """The alignment with the fewest errors, in order; every compared word occurs once."""
-    said, heard = _indexed(reference), _indexed(hypothesis)
-    if not said or not heard:  # jiwer refuses an empty reference
-        deleted = [Aligned("delete", word, None, i, None) for word, i in said]
-        return deleted + [Aligned("insert", None, word, None, i) for word, i in heard]
-    import jiwer  # slow to import, and not needed by a run without transcripts
+@lru_cache(maxsize=1 << 14)
+def parts(given: str) -> tuple[str, ...]:
+    """The words that one given word is compared as: mostly one, none for a filler, two for well-known."""
+    return tuple(words(given))
 
-    output = jiwer.process_words(
-        " ".join(word for word, _ in said), " ".join(word for word, _ in heard)
-    )
-    steps: list[Aligned] = []
-    for chunk in output.alignments[0]:
-        kind = cast(Kind, chunk.type)
-        left = said[chunk.ref_start_idx : chunk.ref_end_idx]
-        right = heard[chunk.hyp_start_idx : chunk.hyp_end_idx]
-        for (ref, i), (hyp, j) in zip_longest(left, right, fillvalue=(None, None)):
-            steps.append(Aligned(kind, ref, hyp, i, j))
+
+def spelled(given: str) -> str:
+    """A word of the dictionary without the mark of its pronunciation: `the(2)` is `the`."""
+    return _VARIANT.sub("", given)
+
+
+def align(said: Sequence[str], heard: Sequence[str], partial: bool = False) -> list[Aligned]:
+    """The alignment of given words with the fewest errors, in order; every compared word occurs once.
+
+    `partial`: what is heard is still growing, so what was said may go on after it at no cost.
+    """
+    left, right = _indexed(said), _indexed(heard)
+    steps = []
+    for i, j in _steps([word for word, _ in left], [word for word, _ in right], partial):
+        reference, at = (None, None) if i is None else left[i]
+        hypothesis, place = (None, None) if j is None else right[j]
+        kind = SAME if reference == hypothesis else SUBSTITUTED
+        if reference is None:
+            kind = INSERTED
+        elif hypothesis is None:
+            kind = DELETED
+        steps.append(Aligned(kind, reference, hypothesis, at, place))
     return steps
-
-
-def _indexed(text: str) -> list[tuple[str, int]]:
-    return [(word, i) for i, given in enumerate(text.split()) for word in words(given)]
 
 
 def count(reference: str, hypothesis: str) -> Count:
     """Word errors of one utterance."""
-    kinds = [step.kind for step in align(reference, hypothesis)]
+    return counted(align(reference.split(), hypothesis.split()))
+
+
+def counted(steps: Iterable[Aligned]) -> Count:
+    """Word errors of an alignment."""
+    kinds = [step.kind for step in steps]
     return Count(
-        kinds.count("substitute"),
-        kinds.count("delete"),
-        kinds.count("insert"),
-        len(kinds) - kinds.count("insert"),
+        kinds.count(SUBSTITUTED),
+        kinds.count(DELETED),
+        kinds.count(INSERTED),
+        len(kinds) - kinds.count(INSERTED),
     )
 
 
-def total(pairs: Iterable[tuple[str, str]]) -> Count:
-    """Word errors over (reference, hypothesis) pairs."""
-    return sum((count(reference, hypothesis) for reference, hypothesis in pairs), Count())
+def scored(reference: str | None, hypothesis: str) -> Count | None:
+    """Word errors of one utterance, or None where nobody knows a word that was said: such a one is not scored."""
+    found = count(reference, hypothesis) if reference else None
+    return found if found is not None and found.reference_words else None
+
+
+def total(pairs: Iterable[tuple[str | None, str]]) -> Count:
+    """Word errors over (reference, hypothesis) pairs, those that are `scored`."""
+    found = (scored(reference, hypothesis) for reference, hypothesis in pairs)
+    return sum((each for each in found if each is not None), Count())
+
+
+def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:
+    return [(word, i) for i, each in enumerate(given) for word in parts(each)]
+
+
+# -- the shortest way from one list of words to the other ------------------------------------------
+
+
+def _steps(said: Sequence[str], heard: Sequence[str], partial: bool) -> list[Step]:
+    codes: dict[str, int] = {}
+    left, right = (
+        np.array([codes.setdefault(word, len(codes)) for word in side], dtype=np.int64)
+        for side in (said, heard)
+    )
+    if partial:
+        left = left[: int(np.argmin(_costs(right, left)))]
+    return _way(left, right)
+
+
+def _way(left: Array, right: Array) -> list[Step]:
+    """The steps between two lists of codes."""
+    if len(left) > len(right):  # numpy goes along the longer one
+        return [(i, j) for j, i in _way(right, left)]
+    if len(left) < 2 or (len(left) + 1) * (len(right) + 1) <= TABLE_CELLS:
+        return _by_table(left, right)
+    middle = len(left) // 2
+    before = _costs(left[:middle], right)
+    cut = int(np.argmin(before + _costs(left[middle:][::-1], right[::-1])[::-1]))
+    after = _way(left[middle:], right[cut:])
+    shifted = [
+        (None if i is None else i + middle, None if j is None else j + cut) for i, j in after
+    ]
+    return _way(left[:middle], right[:cut]) + shifted
+
+
+def _costs(left: Array, right: Array, table: Array | None = None) -> Array:
+    """Fewest errors of all of `left` against the first j of `right`, int32 [len(right) + 1].
+
+    `table`: int32 [len(left) + 1, len(right) + 1], where those of the first i of `left` are wanted too.
+    """
+    steps = np.arange(len(right) + 1, dtype=np.int32)
+    row, next_row = steps.copy(), np.empty_like(steps)
+    if table is not None:
+        table[0] = row
+    for i, code in enumerate(left, start=1):
+        next_row[0] = i
+        np.minimum(row[1:] + 1, row[:-1] + (right != code), out=next_row[1:])
+        # An insertion chain is a running minimum once the slope of one per word is taken out.
+        np.minimum.accumulate(next_row - steps, out=row)
+        row += steps
+        if table is not None:
+            table[i] = row
+    return row
+
+
+def _by_table(left: Array, right: Array) -> list[Step]:
+    i, j = len(left), len(right)
+    cost = np.empty((i + 1, j + 1), dtype=np.int32)
+    _costs(left, right, cost)
+    steps: list[Step] = []
+    while i or j:
+        here = cost[i, j]
+        if i and j and here == cost[i - 1, j - 1] + (left[i - 1] != right[j - 1]):
+            i, j = i - 1, j - 1
+            steps.append((i, j))
+        elif i and here == cost[i - 1, j] + 1:
+            i -= 1
+            steps.append((i, None))
+        else:
+            j -= 1
+            steps.append((None, j))
+    return steps[::-1]

@@ -14,6 +14,8 @@ session file and nowhere else.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import sys
 import threading
@@ -23,7 +25,9 @@ from typing import IO, Any
 
 from pipelines import config as settings
 from pipelines.control import Control
+from profiler import numba_settings, signals
 from profiler.errors import BadInput
+from profiler.plain import one_line
 
 
 class Worker:
@@ -38,8 +42,9 @@ class Worker:
 
     def say(self, event: str, **values: Any) -> None:
         """Tell the window something."""
-        line = json.dumps({"event": event, **values}, ensure_ascii=False)
-        with self._answering:
+        line = json.dumps({"event": event, **values})
+        # A window that is gone hears nothing, and the session is to be closed properly all the same.
+        with self._answering, contextlib.suppress(OSError, ValueError):
             self._answers.write(line + "\n")
             self._answers.flush()
 
@@ -52,14 +57,15 @@ class Worker:
                 if command["do"] == "quit":
                     break
                 self._obey(command)
-            except (KeyError, TypeError, json.JSONDecodeError) as problem:
+            except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as problem:
                 self.say(
-                    "error",
-                    message=f"Not a command: {line.strip()[:200]} ({problem}).",
-                    session=None,
+                    "error", message=f"Not a command: {one_line(line)} ({problem}).", session=None
                 )
             except BadInput as problem:
                 self.say("refused", key=command.get("key"), message=str(problem))
+
+    def end(self) -> None:
+        """Stop a run that is going on, and wait until its session is closed."""
         if self._control:
             self._control.stop()
         if self._thread:
@@ -90,9 +96,6 @@ class Worker:
         self._thread.start()
 
     def _run(self, command: dict[str, Any], control: Control) -> None:
-        # Loading the recogniser takes a second or two; the worker answers "ready" before.
-        from pipelines.run import Request, execute
-
         session: str | None = None
         state: str | None = None
 
@@ -102,6 +105,10 @@ class Worker:
             self.say("running", session=session)
 
         try:
+            numba_settings.check_environment()
+            # Loading the recogniser takes a second or two; the worker answers "ready" before.
+            from pipelines.run import Request, execute
+
             request = Request(
                 config=settings.from_dict(command["config"], where="the window's settings"),
                 preset=str(command.get("preset", "")),
@@ -120,7 +127,9 @@ class Worker:
             sentences = [str(problem)]
         except Exception as problem:
             traceback.print_exc(file=sys.stderr)
-            sentences = [f"The run failed through a fault of the program: {problem!r}."]
+            sentences = [
+                f"The run failed through a fault of the program: {one_line(repr(problem))}."
+            ]
         else:
             sentences = [*outcome.result.refused, *filter(None, [outcome.problem])]
             state = outcome.state
@@ -133,10 +142,20 @@ class Worker:
 
 
 def main() -> int:
-    """Be a worker on stdin and stdout until told to quit."""
+    """Be a worker on stdin and stdout until told to quit, or a signal says so; returns the exit status."""
+    if not faulthandler.is_enabled():
+        faulthandler.enable()
     answers = sys.stdout
     sys.stdout = sys.stderr  # whatever a library prints must not look like an answer
-    Worker(answers).follow(sys.stdin)
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    worker = Worker(answers)
+    with signals.raising():
+        try:
+            worker.follow(sys.stdin)
+        except signals.Ended as ended:
+            return ended.status
+        finally:
+            worker.end()
     return 0
 
 

@@ -3,3 +3,7 @@
 Here lives what measures, stores and explains; what is measured (speech) and what draws it does not.
 Nothing in here may import Qt, torch or the packages above it; hot paths import `profiler.spans` only.
 """
+
+from profiler import numba_settings
+
+numba_settings.ignore_folder()

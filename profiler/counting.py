@@ -33,6 +33,9 @@ SOURCE: Final = "perf_event"
 MOST_WAITING: Final = RING_RECORDS
 """Readings kept until somebody adds them up; over a second's worth even at one frame per block."""
 
+MISSED: Final = "counters_missed"
+"""Key of a session's meta: spans whose counters were not read, for want of room."""
+
 LEAST_RUNNING: Final = 0.999
 """Part of the time that counters ran; less means that they were shared and the values are scaled."""
 
@@ -264,6 +267,9 @@ class Sink(Protocol):
     def counters(self, totals: Iterable[CounterTotal]) -> None:
         """Store what has been counted so far."""
 
+    def meta(self, key: str, value: object) -> None:
+        """Store what else is known."""
+
 
 def about(group: Group) -> dict[str, Any]:
     """What the session's meta `recorder` says of the counters: their cost in ns, and what is absent.
@@ -315,19 +321,22 @@ def counting(
     if group is None or not isinstance(lane, CountingLane):
         yield lambda: None
         return
-    counted = lane
+    counted, told = lane, 0
 
-    def report() -> None:
-        if totals := counted.totals():
+    def report(final: bool = False) -> None:
+        nonlocal told
+        if totals := counted.totals(final):
             sink.counters(totals)
+        if counted.missed > told:
+            told = counted.missed
+            sink.meta(MISSED, told)
 
     counted.count(group, threads)
     try:
         yield report
     finally:
         counted.stop()
-        if totals := counted.totals(final=True):
-            sink.counters(totals)
+        report(final=True)
 
 
 @dataclass(slots=True)

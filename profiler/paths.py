@@ -13,12 +13,17 @@ CACHE_VARIABLE = "ASRSCOPE_CACHE"
 """Environment variable that puts the cache elsewhere (tests, shared machines)."""
 
 
+def cache_path(*parts: str) -> Path:
+    """Return a place in the cache folder, whether it is there or not."""
+    return _base().joinpath(*parts)
+
+
 def cache_dir(*parts: str) -> Path:
     """Return the cache folder (with `parts` below it), created if need be.
 
     Raises OSError with one sentence when it cannot be made.
     """
-    path = _base().joinpath(*parts)
+    path = cache_path(*parts)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,13 @@ from hypothesis import settings
 # The same examples on every run of CI: what random ones find belongs to the desk, not to a merge.
 settings.register_profile("here", deadline=None)  # machines are busy at times
 settings.register_profile("ci", derandomize=True, deadline=None)
-settings.load_profile("here")
-if os.environ.get("CI"):
-    settings.load_profile("ci")
 
 # Before anything imports Qt: without a display it would abort the interpreter.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# A machine that runs the tests under nohup has them ignore this signal, and every child of theirs.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 CHECKOUT = Path(__file__).parents[1]
 SHARED = CHECKOUT.parent / "shared"
@@ -24,6 +27,24 @@ SHARED = CHECKOUT.parent / "shared"
 # Graphs and peaks are kept between runs of the tests, apart from those of the person who runs them.
 os.environ["ASRSCOPE_CACHE"] = str(CHECKOUT / "build" / "test-cache")
 os.environ["ASRSCOPE_SESSIONS"] = str(CHECKOUT / "build" / "test-sessions")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A seed asks for other examples than those of CI."""
+    seeded = config.getoption("--hypothesis-seed") is not None
+    settings.load_profile("ci" if os.environ.get("CI") and not seeded else "here")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed."""
+    seed = config.getoption("--hypothesis-seed")
+    if seed is None:
+        return
+    draw = random.Random(str(seed))
+    files = sorted({item.path for item in items})
+    draw.shuffle(files)
+    shuffled = [(files.index(item.path), draw.random(), item) for item in items]
+    items[:] = [item for *_, item in sorted(shuffled, key=lambda entry: entry[:2])]
 
 
 @pytest.fixture(scope="session")

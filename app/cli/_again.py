@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from app.cli import _output
@@ -81,21 +80,15 @@ def peaks(
 
 @contextmanager
 def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
-    """Progress on stderr, and whether Ctrl+C was pressed; a second one is not patient."""
-    stopping = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        stopping.set()
-
+    """Progress on stderr, and whether Ctrl+C or another signal asks to stop; a second one is not patient."""
+    from profiler import signals
     from profiler.errors import Cancelled
 
-    progress = _output.Progress()
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield progress, stopping.is_set
-    except Cancelled:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, before)
-        progress.done()
+    asked, progress = threading.Event(), _output.Progress()
+    with signals.stopping(asked.set) as stop:
+        try:
+            yield progress, asked.is_set
+        except Cancelled:
+            raise signals.Ended(stop.number or signal.SIGINT) from None
+        finally:
+            progress.done()

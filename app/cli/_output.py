@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
+import re
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from app.cli import _streams
+from profiler.plain import one_line, printable
+
+LONGEST = 600
+"""Characters of a sentence: some list what there is to choose from."""
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +27,44 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
 
 def print_json(tree: dict[str, Any]) -> None:
     """Print one JSON object; what is not a finite number is null."""
-    print(json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False))
+    text = json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False)
+    print(_UNUSUAL.sub(_written, text))
+
+
+_UNUSUAL = re.compile("[^ -~]")
+
+
+def _written(found: re.Match[str]) -> str:
+    character = found[0]
+    if printable(character) == character and _streams.holds(sys.stdout, character):
+        return character
+    return json.dumps(character)[1:-1]
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """The type of an argument that wants a whole number from `least` to `most`."""
+
+    def read(text: str) -> int:
+        digits = text.strip()
+        if digits.isascii() and digits.isdecimal() and len(digits) < 12:
+            number = int(digits)
+            if least <= number <= most:
+                return number
+        raise argparse.ArgumentTypeError(
+            f"wants a whole number from {least} to {most}, and not {one_line(text)!r}"
+        )
+
+    return read
+
+
+def complain(sentence: str) -> None:
+    """Say on stderr what is wrong."""
+    print(f"asrscope: {one_line(sentence, LONGEST)}", file=sys.stderr)
+
+
+def page(lines: Iterable[str]) -> str:
+    """The text of `lines`, in which names from strangers' files may begin no line of their own."""
+    return "\n".join(printable(line) for line in lines)
 
 
 def _finite(value: Any) -> Any:
@@ -50,15 +96,20 @@ class Progress:
         """Say what goes on; `fraction` is None where nobody knows how much is left."""
         if self._terminal:
             share = "" if fraction is None else f" {fraction:4.0%}"
-            text = f"{stage}{share}"
-            print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
-            self._width = len(text)
+            self._move(f"{one_line(stage)}{share}")
         elif stage != self._last:
-            print(stage, file=sys.stderr, flush=True)
+            print(one_line(stage), file=sys.stderr, flush=True)
         self._last = stage
 
     def done(self) -> None:
         """Clear the moving line."""
         if self._terminal and self._width:
-            print(f"\r{'':{self._width}}\r", end="", file=sys.stderr, flush=True)
-            self._width = 0
+            self._move("")
+            self._move("")
+
+    def _move(self, text: str) -> None:
+        """Put `text` where the last one stands."""
+        stream = _streams.beneath(sys.stderr)
+        with contextlib.suppress(OSError):
+            print(f"\r{text:{self._width}}", end="", file=stream, flush=True)
+        self._width = len(text)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING
 
+from app.cli import _output
 from pipelines import config as settings
 from pipelines import presets
-from pipelines.config import ConfigError
 from pipelines.presets import Preset
 
-if TYPE_CHECKING:
-    from pipelines.control import Control
-
-STOPPED = 130
-"""Exit status after Ctrl+C, as shells have it."""
+MOST_REPEATS = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
@@ -50,35 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     )
     if repeat:
         parser.add_argument(
-            "--repeat", metavar="N", type=int, default=1, help="decode the files N times"
+            "--repeat",
+            metavar="N",
+            type=_output.whole_number(1, MOST_REPEATS),
+            default=1,
+            help="decode the files N times",
         )
     else:
         parser.set_defaults(repeat=1)
 
 
 def preset(arguments: argparse.Namespace) -> Preset:
-    """The preset or configuration file asked for, with the --set assignments applied."""
-    if arguments.repeat < 1:
-        raise ConfigError(f"--repeat wants a whole number from 1, and not {arguments.repeat}.")
-    if arguments.config:
+    """The preset or configuration file asked for, with the --set assignments applied.
+
+    The files to decode are looked at as well: a wrong name costs no second of loading.
+    """
+    if arguments.config is not None:
         chosen = presets.from_file(arguments.config)
     else:
-        chosen = presets.load(arguments.preset or presets.DEFAULT)
+        chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     config = settings.check(settings.assign(chosen.config, assignments))
+    from pipelines import playlist
+
+    playlist.build(arguments.audio, arguments.transcripts)
     return Preset(chosen.name, chosen.title, chosen.description, config)
-
-
-@contextmanager
-def stopped_by_interrupt(control: Control) -> Iterator[None]:
-    """Ctrl+C asks `control` to stop after the block being decoded; a second one is not patient."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        control.stop()
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app import latency
+from app.cli import _output
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
     from profiler.analysis.track import CostTrack
+    from profiler.analysis.utterances import ErrorCount
     from profiler.session.reader import Session
-
-FRAME_S = 0.01
 
 SHARES = {
     "senones scored": "senones_scored",
@@ -21,6 +21,9 @@ SHARES = {
 }
 """Work counts of which is said what share they are of all there could be, and under which key."""
 
+ALTERNATIVES = ("nbest", "confidences")
+"""What is kept of an utterance beside its words, where it was asked for."""
+
 
 def report(session: Session) -> dict[str, Any]:
     """The JSON object of `run` and `show` for an open session."""
@@ -28,6 +31,7 @@ def report(session: Session) -> dict[str, Any]:
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
     from profiler.analysis.track import CostTrack
+    from profiler.analysis.utterances import word_errors
     from profiler.machine.peaks import sound_drift
 
     track = CostTrack()
@@ -38,8 +42,6 @@ def report(session: Session) -> dict[str, Any]:
     utterances = [
         utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances
     ]
-    errors = sum(u.errors or 0 for u in session.utterances)
-    words = sum(u.reference_words or 0 for u in session.utterances)
     return {
         "schema": 1,
         "session": str(session.path),
@@ -51,9 +53,7 @@ def report(session: Session) -> dict[str, Any]:
         "rtf": parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
         "shares": shares(session, track),
-        "wer": errors / words if words else None,
-        "wer_errors": errors if words else None,
-        "wer_words": words or None,
+        **words(word_errors(session.utterances)),
         "utterances": utterances,
         "categories": _categories(parts),
         "stages": [
@@ -61,7 +61,7 @@ def report(session: Session) -> dict[str, Any]:
         ],
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session)],
-        "recorder": parts.recorder,
+        "recorder": parts.recorder.as_dict(),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
@@ -96,19 +96,27 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
 
 def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
     """One utterance's row; `alternatives`: its nbest and word confidences, where they were kept."""
-    audio_s = u.audio_s
-    wall_s = u.wall_ns / 1e9 if u.wall_ns is not None else None
+    from profiler.analysis.utterances import errors_of, real_time_factor
+
     return {
         "id": u.name,
-        "audio_s": audio_s,
-        "wall_s": wall_s,
-        "rtf": wall_s / audio_s if wall_s is not None and audio_s else None,
+        "audio_s": u.audio_s,
+        "wall_s": u.wall_ns / 1e9 if u.wall_ns is not None else None,
+        "rtf": real_time_factor(u.wall_ns, u.audio_s) if u.wall_ns is not None else None,
         "hypothesis": u.hypothesis,
         "reference": u.reference,
-        "wer": u.errors / u.reference_words if u.errors is not None and u.reference_words else None,
-        "wer_errors": u.errors,
-        "wer_words": u.reference_words,
-        **(alternatives if isinstance(alternatives, dict) else {}),
+        **words(errors_of(u)),
+        **{key: alternatives[key] for key in ALTERNATIVES if key in (alternatives or {})},
+    }
+
+
+def words(count: ErrorCount | None) -> dict[str, Any]:
+    """Word error rate, errors and words; all None where nothing is known of what was said."""
+    known = count is not None and count.words > 0
+    return {
+        "wer": count.rate if count and known else None,
+        "wer_errors": count.errors if count and known else None,
+        "wer_words": count.words if count and known else None,
     }
 
 
@@ -215,15 +223,16 @@ def as_text(tree: dict[str, Any]) -> str:
         for row in tree.get("transfers", [])
     ]
     lines += _drift_lines(tree.get("drift"))
-    recorder = tree["recorder"]
-    if recorder:
+    if tree["recorder"]:
+        from profiler.analysis.own_cost import RecorderCost
+
+        cost = RecorderCost(**tree["recorder"])
         lines += [
             "",
-            f"recorder: {recorder['spans']} spans at {_number(recorder['ns_per_span'], '.0f')} ns, "
-            f"{recorder['dropped']} dropped, {_number(recorder['perturbation'], '.2%')} of the run",
+            f"recorder: {cost.spans} spans at {_number(cost.ns_per_span, '.0f')} ns, "
+            f"{', '.join(cost.losses)}, {_number(cost.perturbation, '.2%')} of the run",
         ]
-    # Names and words may come from a stranger's session: nothing in them may steer the terminal.
-    return "\n".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
+    return _output.page(lines)
 
 
 def _counter_lines(tree: dict[str, Any]) -> list[str]:

@@ -12,7 +12,6 @@ Ctrl+C stops after the block being decoded; the repeats done by then count.
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -52,11 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.ab import Arm, Interleaved
     from pipelines.control import Control
     from pipelines.run import Request, execute
+    from profiler import signals
     from profiler.paths import new_session_path
     from profiler.session.reader import Session
 
     arms = [Arm(config, assignments) for config, assignments in zip(configs, asked, strict=True)]
-    out = Path(arguments.out) if arguments.out else new_session_path(f"ab-{chosen.name}")
+    out = (
+        Path(arguments.out) if arguments.out is not None else new_session_path(f"ab-{chosen.name}")
+    )
     request = Request(
         config=configs[0],
         preset=chosen.name,
@@ -75,16 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
         cancelled=lambda: control.stopping,
     )
     try:
-        with _pipeline.stopped_by_interrupt(control):
+        with signals.stopping(control.stop) as stop:
             outcome = execute(request, control, progress, course=course)
     finally:
         progress.done()
     problems = [*dict.fromkeys(outcome.result.refused)]
     if outcome.problem:
         problems.append(outcome.problem)
-    status = 2 if problems else _pipeline.STOPPED if outcome.state == "stopped" else 0
+    status = 2 if problems else stop.status if outcome.state == "stopped" else 0
     for problem in problems:
-        print(f"asrscope: {problem}", file=sys.stderr)
+        _output.complain(problem)
     with closing(Session.open(out)) as session:
         tree = compare.report(session)
     if arguments.json:

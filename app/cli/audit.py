@@ -28,7 +28,6 @@ A lazy configuration (gmm.senones or dnn.senones = asked) computes only what it 
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from app.cli import _again, _output, _pipeline
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(as_text(tree))
     for sentence in found.refused:
-        print(f"asrscope: {sentence}", file=sys.stderr)
+        _output.complain(sentence)
     return 2 if found.refused else 0
 
 
@@ -81,7 +80,7 @@ def as_text(tree: dict[str, Any]) -> str:
             f"word error rate   {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
             f"({change}; {tree['wer_words']} words)"
         )
-    return "\n".join(lines)
+    return _output.page(lines)
 
 
 def _nat(value: float | None) -> str:

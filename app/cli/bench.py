@@ -18,7 +18,7 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
-NOT_BENCHES = {"corpus", "shots"}  # helpers that live in the same folder
+NOT_BENCHES = {"corpus", "shots", "starts"}  # helpers that live in the same folder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="print the names of the benches")
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
-    parser.add_argument("--repeat", metavar="N", type=int, default=3, help="pairs of runs")
+    parser.add_argument(
+        "--repeat",
+        metavar="N",
+        type=_output.whole_number(1, 1000),
+        default=3,
+        help="pairs of runs",
+    )
     _output.json_flag(parser)
 
 
@@ -52,10 +58,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"bench wants one of {', '.join(known)}, and not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
-    bench = importlib.import_module(f"tests.bench.{arguments.name}")
+    if arguments.repeat < 1:
+        raise BadInput(f"--repeat wants at least 1 pair of runs, and not {arguments.repeat}.")
     progress = _output.Progress()
-    tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress)
-    progress.done()
+    try:
+        bench = importlib.import_module(f"tests.bench.{arguments.name}")
+        _check_speech(arguments.audio, arguments.transcripts)
+        tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress)
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"The bench {arguments.name} needs {error.name}, which is not installed here; "
+            "the extra `bench` has it: pip install 'asrscope[bench]'."
+        ) from error
+    finally:
+        progress.done()
     tree = {"schema": 1, "bench": arguments.name, **tree}
     if arguments.json:
         _output.print_json(tree)
@@ -69,6 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
     for row in tree["rows"]:
         print("  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items()))
     return 0
+
+
+def _check_speech(paths: list[str], transcripts: str | None) -> None:
+    """Refuse files that are not there before anything is measured."""
+    if paths or transcripts:
+        from pipelines import playlist
+
+        playlist.build(paths, transcripts)
 
 
 def _short(value: object) -> str:

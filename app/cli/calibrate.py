@@ -32,7 +32,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--png", metavar="F", help="draw the ladder and the rates as a PNG")
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
     parser.add_argument(
-        "--threads", metavar="N", type=int, help="up to N threads (default: all usable cores)"
+        "--threads",
+        metavar="N",
+        type=_output.whole_number(0, 10**9),
+        help="up to N threads (default: all usable cores)",
     )
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
 
@@ -117,7 +120,7 @@ def as_text(known: Calibration) -> str:
             f"* {shaky} figures were disturbed by other programs; `asrscope calibrate` takes them again "
             "from ten minutes on."
         )
-    return "\n".join(lines)
+    return _output.page(lines)
 
 
 def _of(roofs: Iterable[Roof], kind: str) -> list[Roof]:

@@ -126,7 +126,7 @@ def as_text(tree: dict[str, Any]) -> str:
     overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
     alternated = "alternated" if tree["interleaved"] else "one after the other"
     one = tree["a"] == tree["b"]
-    lines = [f"A/B of {tree['a']}" if one else f"A: {tree['a']}\nB: {tree['b']}"]
+    lines = [f"A/B of {tree['a']}"] if one else [f"A: {tree['a']}", f"B: {tree['b']}"]
     for key, (a, b) in tree["differences"].items():
         lines.append(f"  {key}: {_value(a)} in A, {_value(b)} in B")
     if not tree["differences"]:
@@ -151,7 +151,7 @@ def as_text(tree: dict[str, Any]) -> str:
         for name, seconds in tree[f"only_{side}"].items():
             lines.append(f"{name:22} {seconds:.3f} s, only in {side.upper()}")
     lines += [f"note: {warning}" for warning in tree["warnings"]]
-    return "\n".join(lines)
+    return _output.page(lines)
 
 
 def _ratio(row: dict[str, Any]) -> str:

@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines import perturb, rerun
     from profiler.analysis.perturbation import conclude
 
+    again.notes.extend(rerun.named_files(again.config, path))
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
         stretch = rerun.audio_of(paths, Path(folder))
         threads = again.config.threads
@@ -107,7 +108,7 @@ def as_text(tree: dict[str, Any]) -> str:
         None: "is neither confirmed nor refuted",
     }
     lines += ["", f"The verdict {verdict[tree['survives']]}."]
-    return "\n".join(lines)
+    return _output.page(lines)
 
 
 def _number(value: float | None) -> str:

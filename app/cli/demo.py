@@ -26,8 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the demo."""
     if has_display():
         from app.gui import open_window
+        from profiler import signals
 
-        return open_window(None, demo=True)
+        with signals.usual():
+            return open_window(None, demo=True)
     from app.cli.main import main
 
     folder = Path(arguments.folder)

@@ -2,6 +2,7 @@
 
 asrscope doctor
 asrscope doctor --json
+asrscope doctor --empty-cache
 
 First what the program needs, then the tiers of evidence: where its figures can come from here. A figure of an
 absent tier stays blank in every report. Grades: A counted by hardware or kernel, B time measured.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +22,7 @@ from pathlib import Path
 from app.cli import _output, _tiers
 from app.cli._display import has_display
 from app.cli._tiers import Tier
+from profiler import children
 
 ONNX = "onnxruntime"
 
@@ -38,11 +39,21 @@ class Check:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
+    parser.add_argument(
+        "--empty-cache",
+        action="store_true",
+        help="first remove search graphs, derived models, tables and roofs that are kept; they are made again",
+    )
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Try everything and print what came of it; exit status 1 when something needed does not work."""
+    if arguments.empty_cache:
+        from profiler import cache
+
+        freed = cache.empty()
+        print(f"The cache is empty: {_megabytes(freed)} freed.", file=sys.stderr)
     checks = [check for probe in PROBES for check in probe()]
     evidence = list(_tiers.evidence())
     ready = all(c.works for c in checks if c.needed)
@@ -92,19 +103,18 @@ def _packages() -> list[Check]:
 
 def _in_a_process(code: str) -> tuple[bool, str]:
     """Run `code` apart from this process, since a missing system library can end the one it is in."""
-    environment = {**os.environ}
-    if not has_display():
-        environment["QT_QPA_PLATFORM"] = "offscreen"
+    extra = {} if has_display() else {"QT_QPA_PLATFORM": "offscreen"}
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        children.python("-c", code),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         timeout=120,
         check=False,
-        env=environment,
+        env=children.environment(extra),
     )
-    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    return done.returncode == 0, lines[-1] if lines else f"exit status {done.returncode}"
+    works = done.returncode == 0
+    return works, children.last_words(done.stdout if works else done.stderr, done.returncode)
 
 
 def _window() -> list[Check]:
@@ -150,30 +160,40 @@ def _compiler() -> list[Check]:
 
 
 def _onnx() -> list[Check]:
+    packages = ("onnx", ONNX)
     try:
-        detail = f"{importlib.metadata.version(ONNX)}: nets from .onnx files can be opened"
-    except importlib.metadata.PackageNotFoundError:
-        detail = f"not installed; nets from .onnx files need it: pip install {ONNX}"
+        found = " and ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    except importlib.metadata.PackageNotFoundError as missing:
+        detail = f"{missing.name} is not installed; nets from .onnx files need it: pip install {' '.join(packages)}"
         return [Check(ONNX, False, detail, needed=False)]
-    return [Check(ONNX, True, detail, needed=False)]
+    return [Check(ONNX, True, f"{found}: nets from .onnx files can be opened", needed=False)]
 
 
 def _folders() -> list[Check]:
-    from profiler import paths
+    from profiler import cache, paths
 
-    def writable(name: str, find: Callable[[], Path]) -> Check:
+    def writable(name: str, find: Callable[[], Path], more: Callable[[], str] = str) -> Check:
         try:
             folder = find()
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as problem:
             return Check(name, False, str(problem))
-        return Check(name, True, str(folder))
+        return Check(name, True, f"{folder}{more()}")
+
+    def kept() -> str:
+        found = cache.entries()
+        size = _megabytes(sum(entry.bytes for entry in found))
+        return f": {size} in {len(found)} files, at most {_megabytes(cache.LIMIT_BYTES)}"
 
     return [
-        writable("cache folder", paths.cache_dir),
+        writable("cache folder", paths.cache_dir, kept),
         writable("sessions folder", paths.sessions_dir),
     ]
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB"
 
 
 PROBES = (_packages, _window, _model, _compiler, _onnx, _folders)

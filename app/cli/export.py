@@ -8,10 +8,15 @@ asrscope export run.asrs --csv stages.csv --chrome-trace trace.json --speedscope
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import sys
 from contextlib import closing
 from pathlib import Path
 
 from profiler.errors import BadInput
+from profiler.outputs import STANDARD_OUTPUT
+from profiler.plain import one_line
 
 PICTURES = ("png", "svg", "pdf")
 DEFAULT_SIZE = "1600x1000"
@@ -22,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     for kind in PICTURES:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")
-    parser.add_argument("--csv", metavar="F", help="write the stages as a table")
+    parser.add_argument(
+        "--csv", metavar="F", help="write the stages as a table (F = - : to standard output)"
+    )
     parser.add_argument("--chrome-trace", metavar="F", help="write spans for Perfetto")
     parser.add_argument("--speedscope", metavar="F", help="write spans for speedscope")
     parser.add_argument("--view", metavar="NAME", help="one view instead of the whole desk")
@@ -35,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.export import chrome_trace, speedscope, table
     from profiler.session.reader import Session
 
-    pictures = [Path(p) for kind in PICTURES if (p := getattr(arguments, kind))]
+    pictures = [Path(p) for kind in PICTURES if (p := getattr(arguments, kind)) is not None]
     tables = [
         (module, Path(path))
         for module, path in (
@@ -43,17 +50,21 @@ def run(arguments: argparse.Namespace) -> int:
             (chrome_trace, arguments.chrome_trace),
             (speedscope, arguments.speedscope),
         )
-        if path
+        if path is not None
     ]
     if not pictures and not tables:
         raise BadInput(
             "export wants at least one of --png, --svg, --pdf, --csv, --chrome-trace, --speedscope."
         )
+    _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     size = parse_size(arguments.size)
+    # What was written is said where the data does not go.
+    news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
         for module, path in tables:
             module.write(session, path)
-            print(path)
+            if not _streamed(path):
+                print(path, file=news)
     if pictures:
         from app.pictures import desk_picture
 
@@ -61,13 +72,26 @@ def run(arguments: argparse.Namespace) -> int:
             desk_picture(
                 arguments.session, path, view=arguments.view, size=size, theme=arguments.theme
             )
-            print(path)
+            print(path, file=news)
     return 0
+
+
+def _streamed(path: Path) -> bool:
+    return os.fspath(path) == STANDARD_OUTPUT
+
+
+def _check_names(names: list[str]) -> None:
+    """BadInput where one output would take the place of another."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadInput(f"{one_line(twice)}: only one export can go there; name a file for each.")
 
 
 def parse_size(text: str) -> tuple[int, int]:
     """Read ``1600x1000``; BadInput otherwise."""
-    width, times, height = text.lower().partition("x")
-    if not (times and width.isdigit() and height.isdigit()):
-        raise BadInput(f"--size wants WIDTHxHEIGHT, for example {DEFAULT_SIZE}, and not {text!r}.")
-    return int(width), int(height)
+    sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
+    if sides is None:
+        raise BadInput(
+            f"--size wants WIDTHxHEIGHT, for example {DEFAULT_SIZE}, and not {one_line(text)!r}."
+        )
+    return int(sides[1]), int(sides[2])

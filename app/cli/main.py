@@ -1,20 +1,46 @@
-"""Entry point of `asrscope`: finds the verb, runs it, and turns bad input into one sentence and exit status 2."""
+"""Entry point of `asrscope`: finds the verb, runs it, and answers for whatever comes of it.
+
+Exit status 0; 1 for a fault of the program, one sentence that says where the details lie; 2 for bad input, one
+sentence; 128 + N after signal N. `--debug` shows the traceback of the middle two.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import faulthandler
 import importlib
+import inspect
 import pkgutil
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 import app.cli
+from app.cli import _crash, _output, _streams
+from profiler import numba_settings, signals
 from profiler.errors import BadInput
 
+FAULT = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
+
+
+class UsageError(BadInput):
+    """Words on the command line that no verb takes."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises what it cannot read as any other bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        """UsageError with `message` and where the help is."""
+        # "argument --repeat: wants …": the name alone begins the sentence.
+        said = message.removeprefix("argument ").replace(": wants", " wants", 1).rstrip(".")
+        raise UsageError(f"{said}; `{self.prog} --help` says what there is.")
 
 
 def verbs() -> dict[str, ModuleType]:
@@ -27,8 +53,14 @@ def verbs() -> dict[str, ModuleType]:
     }
 
 
+def about(module: ModuleType) -> str:
+    """The help of a verb: its docstring, from the source where Python left it out (-OO)."""
+    text = module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
+    return textwrap.dedent(text).strip()
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="asrscope",
         description="A live profiler for speech recognisers: where does the time go?",
         epilog="Without a verb it opens the window: `asrscope`, or `asrscope SESSION.asrs`.",
@@ -36,10 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="verb", metavar="VERB")
     for name, module in verbs().items():
-        text = textwrap.dedent(module.__doc__ or "").strip()
+        text = about(module)
         command = commands.add_parser(
             name,
-            help=text.splitlines()[0],
+            help=text.partition("\n")[0],
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -54,19 +86,56 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `asrscope` with `argv`; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    with _streams.shown(), signals.raising():
+        if not faulthandler.is_enabled():
+            faulthandler.enable(sys.__stderr__ or 2)
+        try:
+            return _answered(words)
+        except BrokenPipeError:  # standard output leads to `head`, which has read enough
+            return _streams.BROKEN_PIPE
+
+
+def _answered(words: list[str]) -> int:
+    debug = "--debug" in words
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt as stop:
+        _output.complain("stopped.")
+        return stop.status if isinstance(stop, signals.Ended) else INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except (BadInput, OSError) as problem:
+        if debug:
+            _crash.show(problem)
+        else:
+            _output.complain(_crash.bad_input(problem))
+        return USAGE_ERROR
+    except Exception as problem:
+        if debug:
+            _crash.show(problem)
+        else:
+            _output.complain(_crash.fault(problem, words))
+        return FAULT
+
+
+def _run(words: list[str]) -> int:
     if not words or (words[0] not in verbs() and not words[0].startswith("-")):
         words = ["open", *words]
-    arguments = _parser().parse_args(words)
+    # argparse would hand on an empty list for it.
+    if nothing := next((word for word in words if re.fullmatch(r"--[\w-]+=--", word)), None):
+        raise UsageError(f"{nothing.partition('=')[0]} wants a value, and not '--'.")
     try:
-        status: int = arguments.run(arguments)
-    except KeyboardInterrupt:
-        print("asrscope: stopped.", file=sys.stderr)
-        return INTERRUPTED
-    except (BadInput, OSError) as problem:
-        if arguments.debug:
-            raise
-        print(f"asrscope: {problem}", file=sys.stderr)
-        return USAGE_ERROR
+        arguments, unknown = _parser().parse_known_args(words)
+    except SystemExit as end:  # --help
+        return int(end.code or 0)
+    if unknown or arguments.verb is None:
+        said = f"unrecognized arguments: {' '.join(unknown)}" if unknown else "a verb is wanted"
+        help_of = " ".join(["asrscope", *filter(None, [arguments.verb]), "--help"])
+        raise UsageError(f"{said}; `{help_of}` says what there is.")
+    numba_settings.check_environment()
+    status: int = arguments.run(arguments)
     return status
 
 

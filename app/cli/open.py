@@ -20,5 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_display()
     from app.gui import open_window
+    from profiler import signals
 
-    return open_window(arguments.session, demo=False)
+    with signals.usual():
+        return open_window(arguments.session, demo=False)

@@ -11,7 +11,6 @@ the block being decoded and leaves a valid session.
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,12 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _pipeline.preset(arguments)
     from pipelines.control import Control
     from pipelines.run import Request, execute
+    from profiler import signals
     from profiler.paths import new_session_path
     from profiler.session.reader import Session
 
     out = None
     if not arguments.no_profile:
-        out = Path(arguments.out) if arguments.out else new_session_path(chosen.name)
+        out = Path(arguments.out) if arguments.out is not None else new_session_path(chosen.name)
     request = Request(
         config=chosen.config,
         preset=chosen.name,
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     progress = _output.Progress()
 
     try:
-        with _pipeline.stopped_by_interrupt(control):
+        with signals.stopping(control.stop) as stop:
             outcome = execute(request, control, progress)
     finally:
         progress.done()
@@ -76,36 +76,32 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"session: {out}")
     problems = [*outcome.result.refused, *([outcome.problem] if outcome.problem else [])]
     for problem in problems:
-        print(f"asrscope: {problem}", file=sys.stderr)
+        _output.complain(problem)
     if problems:
         return 2
-    return _pipeline.STOPPED if outcome.state == "stopped" else 0
+    return stop.status if outcome.state == "stopped" else 0
 
 
 def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
     """The report of a run that kept no session: what the decode loop itself knows."""
     from pipelines.config import to_dict
+    from profiler.analysis.utterances import real_time_factor, word_errors
     from profiler.machine.describe import describe
 
     result = outcome.result
     audio_s = sum(u.audio_s for u in result.utterances)
-    errors = sum(u.errors or 0 for u in result.utterances)
-    words = sum(u.reference_words or 0 for u in result.utterances)
-    wall_s = result.wall_ns / 1e9
     return {
         "schema": 1,
         "session": None,
         "state": outcome.state,
         "audio_s": audio_s,
-        "wall_s": wall_s,
+        "wall_s": result.wall_ns / 1e9,
         "setup_s": outcome.setup_ns / 1e9,
         "idle_s": result.idle_ns / 1e9,
-        "rtf": wall_s / audio_s if audio_s else None,
+        "rtf": real_time_factor(result.wall_ns, audio_s),
         "latency": None,
         "shares": None,
-        "wer": errors / words if words else None,
-        "wer_errors": errors if words else None,
-        "wer_words": words or None,
+        **_report.words(word_errors(result.utterances)),
         "utterances": [_report.utterance(u, u.alternatives) for u in result.utterances],
         "categories": None,
         "stages": [],

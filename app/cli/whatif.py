@@ -75,6 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
         paths, path = [u.path for u in session.utterances], session.path
     whatif.scaled(prediction, factors)  # a wrong name is found before anything slow
     new = settings.assign(again.config, assignments)
+    if assignments:
+        from pipelines import rerun
+
+        again.notes.extend(rerun.named_files(again.config, path))
     tree: dict[str, Any] = {"schema": 1, "session": str(path), "check": None}
     without: list[str] = []
     with _again.interruptible() as (progress, cancelled):
@@ -202,7 +206,7 @@ def as_text(tree: dict[str, Any]) -> str:
                 f"{row['name']:28} {_number(row['predicted'], '.2f'):>10} "
                 f"{_number(row['ratio'], '.2f'):>10}"
             )
-    return "\n".join(lines)
+    return _output.page(lines)
 
 
 def _number(value: float | None, form: str = ".4f") -> str:

@@ -13,8 +13,9 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.plain_text import show_tip, write
 from app.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import BreakdownModel, StageLine
@@ -125,24 +126,23 @@ class Bars(QWidget):
         """Tool tip of a stage: its sentence."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             line = self.stage_at(event.pos())
-            QToolTip.showText(event.globalPos(), self.explanation(line) if line else "", self)
+            show_tip(event.globalPos(), self.explanation(line) if line else "", self)
             return True
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw everything from the top down."""
-        painter = QPainter(self)
-        model = self._model
-        if model is not None and model.frames:
-            self._paint_categories(painter, model)
-            self._paint_sum(painter, model)
-            self._paint_stages(painter)
-            self._paint_sentence(painter)
-        elif model is not None:
-            painter.setPen(self._tokens.color("muted"))
-            painter.setFont(font(1.0))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.tr("no frames yet"))
-        painter.end()
+        with QPainter(self) as painter:
+            model = self._model
+            if model is not None and model.frames:
+                self._paint_categories(painter, model)
+                self._paint_sum(painter, model)
+                self._paint_stages(painter)
+                self._paint_sentence(painter)
+            elif model is not None:
+                painter.setPen(self._tokens.color("muted"))
+                painter.setFont(font(1.0))
+                write(painter, self.rect(), Qt.AlignmentFlag.AlignCenter, self.tr("no frames yet"))
 
     def _paint_categories(self, painter: QPainter, model: BreakdownModel) -> None:
         tokens = self._tokens
@@ -159,7 +159,7 @@ class Bars(QWidget):
             paint_swatch(painter, QRectF(0, row.center().y() - 5, 10, 10), tokens, name)
             painter.setPen(tokens.color("text"))
             title = row.adjusted(16, 0, 0, 0)
-            painter.drawText(title, middle | Qt.AlignmentFlag.AlignLeft, CATEGORY_TITLES[name])
+            write(painter, title, middle | Qt.AlignmentFlag.AlignLeft, CATEGORY_TITLES[name])
             value = float(model.ms[index])
             previous = None if before is None else float(before[index])
             if name in model.reasons and not previous:
@@ -168,7 +168,7 @@ class Bars(QWidget):
                 reason = QFontMetricsF(painter.font()).elidedText(
                     self.reason(model.reasons[name]), Qt.TextElideMode.ElideRight, text.width()
                 )
-                painter.drawText(text, middle | Qt.AlignmentFlag.AlignLeft, reason)
+                write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, reason)
                 continue
             if previous is None:
                 self._paint_bar(painter, QRectF(left, row.top() + 7, room * value / full, 11), name)
@@ -177,7 +177,7 @@ class Bars(QWidget):
                 self._paint_bar(painter, above, name, pale=True)
                 below = QRectF(left, row.top() + 12, room * value / full, 9)
                 self._paint_bar(painter, below, name)
-            self._paint_figures(painter, row, value, value / model.wall_ms)
+            self._paint_figures(painter, row, value, model.share(value))
 
     def _paint_bar(self, painter: QPainter, bar: QRectF, name: str, pale: bool = False) -> None:
         tokens = self._tokens
@@ -200,11 +200,11 @@ class Bars(QWidget):
         painter.setFont(font(1.0))
         painter.setPen(self._tokens.color("text"))
         if self.width() < NARROW:
-            painter.drawText(row, right, milliseconds(ms))
+            write(painter, row, right, milliseconds(ms))
             return
-        painter.drawText(row.adjusted(0, 0, -44, 0), right, f"{milliseconds(ms)} ms")
+        write(painter, row.adjusted(0, 0, -44, 0), right, f"{milliseconds(ms)} ms")
         painter.setPen(self._tokens.color("muted"))
-        painter.drawText(row, right, percent(share))
+        write(painter, row, right, percent(share))
 
     def _figures(self) -> int:
         return FIGURES if self.width() >= NARROW else 44
@@ -219,11 +219,11 @@ class Bars(QWidget):
         line = QRectF(0, y + 3, self.width(), 22)
         short = self.width() < NARROW
         text = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
-        painter.drawText(line, flags, text if short else self.sum_text(model))
+        write(painter, line, flags, text if short else self.sum_text(model))
         if model.before_wall_ms is not None:
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
-            painter.drawText(line.translated(0, BEFORE_ROW), flags, self.before_text(model))
+            write(painter, line.translated(0, BEFORE_ROW), flags, self.before_text(model))
 
     def _paint_stages(self, painter: QPainter) -> None:
         top = self._stage_top()
@@ -232,11 +232,11 @@ class Bars(QWidget):
         painter.setFont(font(0.88, strong=True))
         painter.setPen(tokens.color("muted"))
         heading = QRectF(0, top - 24, self.width(), 22)
-        painter.drawText(heading, middle | Qt.AlignmentFlag.AlignLeft, self.tr("STAGES"))
+        write(painter, heading, middle | Qt.AlignmentFlag.AlignLeft, self.tr("STAGES"))
         verdict = self.tr("VERDICT · EVIDENCE")
         verdict_left = self.width() * 0.40
         place = heading.adjusted(verdict_left, 0, 0, 0)
-        painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
+        write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
         metrics = QFontMetricsF(font(1.0))
         explained = self.explained()
         for index, line in enumerate(self._stages):
@@ -256,12 +256,12 @@ class Bars(QWidget):
                 name = name.partition(".")[2] or name
             name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, fits)
             inset = row.adjusted(7, 0, 0, 0)
-            painter.drawText(inset, middle | Qt.AlignmentFlag.AlignLeft, name)
+            write(painter, inset, middle | Qt.AlignmentFlag.AlignLeft, name)
             painter.setPen(tokens.color("muted"))
             room = self.width() - verdict_left - self._figures() - 4
             text = metrics.elidedText(self.verdict(line), Qt.TextElideMode.ElideRight, room)
             place = row.adjusted(verdict_left, 0, 0, 0)
-            painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, text)
+            write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, text)
             self._paint_figures(painter, row, line.ms, line.share)
 
     def _paint_sentence(self, painter: QPainter) -> None:
@@ -275,7 +275,7 @@ class Bars(QWidget):
         painter.setPen(self._tokens.color("text"))
         place = QRectF(0, top + 8, self.width(), max(20.0, self.height() - top - 8))
         wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
-        painter.drawText(place, wrap, self.explanation(line))
+        write(painter, place, wrap, self.explanation(line))
 
     def explanation(self, line: StageLine) -> str:
         """What a stage is within its group, and where its time went."""
@@ -331,6 +331,8 @@ class Bars(QWidget):
         """Say what it was before the last change, and by how much that differs."""
         if model.before_wall_ms is None:
             return ""
+        if not (model.wall_ms > 0 and model.before_wall_ms > 0):
+            return self.tr("pale: before, {0} ms").format(milliseconds(model.before_wall_ms))
         ratio = model.before_wall_ms / model.wall_ms
         text = self.tr("pale: before, {0} ms · now {1}× faster")
         if ratio < 1:

@@ -141,7 +141,7 @@ class BreakdownView(View):
             milliseconds(model.wall_ms),
             f"{model.rtf:.3f}",
             CATEGORY_TITLES[CATEGORIES[largest]],
-            percent(float(model.ms[largest]) / model.wall_ms),
+            percent(model.share(float(model.ms[largest]))),
         )
         line = self.bars.explained()
         return f"{text} {self.bars.explanation(line)}" if line is not None else text
@@ -169,7 +169,7 @@ class BreakdownView(View):
             return headers, rows
         for index, name in enumerate(CATEGORIES):
             before = None if model.before_ms is None else f"{model.before_ms[index]:.4f}"
-            share = percent(float(model.ms[index]) / model.wall_ms)
+            share = percent(model.share(float(model.ms[index])))
             reason = self.bars.reason(model.reasons[name]) if name in model.reasons else ""
             figure = f"{model.ms[index]:.4f}"
             rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *[None] * 3])

@@ -15,14 +15,17 @@ import numpy as np
 from app.views.columns import Floats
 from app.views.events import baseline_range, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
+from profiler.analysis.utterances import audio_seconds, real_time_factor
+from profiler.plain import one_line
+from profiler.session.model import setting
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-FRAME_MS = 10.0
-"""Milliseconds of audio per frame."""
+MOST_SENTENCE = 600
+"""Characters that are said of a stage: its name may be anything."""
 
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
@@ -62,6 +65,7 @@ class BreakdownModel:
         last_frame: exclusive end.
         ms: [categories] mean per frame; NaN without frames.
         wall_ms: mean wall per frame, measured by itself.
+        rtf: real-time factor of the range; NaN without audio.
         before_ms: [categories] mean per frame before the last change, or None.
         before_wall_ms: mean wall per frame before the last change, or None.
         change: text of the last change, or None.
@@ -73,6 +77,7 @@ class BreakdownModel:
     last_frame: int
     ms: Floats
     wall_ms: float
+    rtf: float
     before_ms: Floats | None
     before_wall_ms: float | None
     change: str | None
@@ -83,15 +88,14 @@ class BreakdownModel:
         """Frames in the range."""
         return max(0, self.last_frame - self.first_frame)
 
+    def share(self, ms: float) -> float | None:
+        """Part of the wall that `ms` per frame are; None where no time is known."""
+        return ms / self.wall_ms if self.wall_ms > 0 else None
+
     @property
     def sum_ms(self) -> float:
         """Sum of the categories; equals `wall_ms` unless something is wrong."""
         return float(self.ms.sum())
-
-    @property
-    def rtf(self) -> float:
-        """Real-time factor of the range."""
-        return self.wall_ms / FRAME_MS
 
 
 def breakdown_model(
@@ -129,11 +133,19 @@ def breakdown_model(
         last_frame=last,
         ms=ms,
         wall_ms=wall_ms,
+        rtf=rtf_of(session, first, last, wall_ms),
         before_ms=before_ms,
         before_wall_ms=before_wall,
         change=change,
         reasons=_reasons(session, ms, first),
     )
+
+
+def rtf_of(session: Session, first: int, last: int, wall_ms: float) -> float:
+    """RTF of the frames first … last − 1, which take `wall_ms` each in the mean; NaN without audio."""
+    audio_s = audio_seconds(session.utterances, first, last)
+    rtf = real_time_factor(wall_ms * 1e6 * (last - first), audio_s)
+    return float("nan") if rtf is None else rtf
 
 
 def _means(series: FrameSeries, first: int, last: int) -> tuple[Floats, float]:
@@ -168,9 +180,7 @@ def _on_cpu(session: Session, frame: int) -> bool:
     for config in session.configs:
         if not tree or config.first_frame <= frame:
             tree = config.tree
-    search = tree.get("search")
-    places = (tree.get("device", "cpu"), search.get("device") if isinstance(search, dict) else None)
-    return all(place in (None, "cpu") for place in places)
+    return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
 
 
 def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
@@ -182,14 +192,14 @@ def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
     """
     lines = [
         StageLine(
-            name=row.name,
+            name=one_line(row.name),
             group=row.group,
-            lane=row.lane,
+            lane=one_line(row.lane),
             ms=row.time_ns / max(1, frames) * 1e-6,
             share=row.share,
             verdict=row.verdict or "",
             evidence=row.evidence or "",
-            sentence=row.sentence or "",
+            sentence=one_line(row.sentence or "", MOST_SENTENCE),
             of_group=_of_group(row, rows),
             intensity=row.intensity,
             memory_roof=_under_memory(row),

@@ -13,7 +13,7 @@ from app.playhead import Snapshot
 from app.theme import CATEGORY_TITLES, Tokens
 from app.time_axis import TimeAxis
 from app.views.chart import ChartView
-from app.views.cost_model import REALTIME_MS, CostModel, cost_model
+from app.views.cost_model import CostModel, cost_model, rtf_at
 from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
 from app.views.legend import Legend
@@ -85,7 +85,7 @@ class CostView(ChartView[CostModel]):
             "most of it is {4} ({5}); the highest frame takes {6} ms at {7}."
         ).format(
             milliseconds(model.mean_total_ms),
-            f"{model.mean_total_ms / REALTIME_MS:.3f}",
+            f"{model.rtf:.3f}",
             clock(model.first_s),
             clock(min(model.last_s, model.cursor_frame * FRAME_S)),
             CATEGORY_TITLES[CATEGORIES[largest]],
@@ -129,7 +129,10 @@ class CostView(ChartView[CostModel]):
             return []
         mean = model.mean_ms[column]
         total = float(mean.sum())
-        lines = [Line(clock(second, 2), f"RTF {total / REALTIME_MS:.3f}", strong=True)]
+        lines = [Line(clock(second, 2), "", strong=True)]
+        if self.snapshot is not None:
+            rtf = rtf_at(self.snapshot.session, model, column)
+            lines = [Line(clock(second, 2), f"RTF {rtf:.3f}", strong=True)]
         lines += [
             Line(CATEGORY_TITLES[name], milliseconds(float(mean[i])), name)
             for i, name in reversed(list(enumerate(CATEGORIES)))
@@ -154,5 +157,5 @@ class CostView(ChartView[CostModel]):
             )
         if model.spikes:
             parts.append(self.tr("▴ cut off by the scale"))
-        parts.append(f"{model.cursor_frame * FRAME_S:.1f} s")
+        parts.append(f"{model.audio_s:.1f} s")
         return " · ".join(parts)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.views.breakdown_model import rtf_of
 from app.views.columns import Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import robust_top
+from profiler.analysis.utterances import audio_seconds
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
@@ -42,6 +45,8 @@ class CostModel:
         top_ms: upper end of the scale.
         spikes: columns whose highest frame is cut off, the highest ones; column indices.
         mean_total_ms: mean wall over the frames shown in the range, NaN without any.
+        rtf: real-time factor of the frames shown in the range, NaN without any.
+        audio_s: audio time of all frames shown, in and out of the range.
         shares: [categories] of the wall in the range, NaN without any.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
@@ -55,6 +60,8 @@ class CostModel:
     top_ms: float
     spikes: tuple[int, ...]
     mean_total_ms: float
+    rtf: float
+    audio_s: float
     shares: Floats
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
@@ -101,6 +108,7 @@ def cost_model(
     total = series.costs.total(first, last)
     wall = float(total.sum())
     known = last > first
+    mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
     return CostModel(
         first_s=first_s,
         last_s=last_s,
@@ -109,11 +117,22 @@ def cost_model(
         worst_ms=worst,
         top_ms=top,
         spikes=highest_spikes(worst, top),
-        mean_total_ms=wall / (last - first) * 1e-6 if known else float("nan"),
+        mean_total_ms=mean_total_ms,
+        rtf=rtf_of(session, first, last, mean_total_ms) if known else float("nan"),
+        audio_s=audio_seconds(session.utterances, 0, end),
         shares=total / wall if wall > 0 else np.full(len(CATEGORIES), np.nan),
         marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),
     )
+
+
+def rtf_at(session: Session, model: CostModel, column: int) -> float:
+    """Real-time factor of the frames in one column; NaN where there is none."""
+    step = (model.last_s - model.first_s) / FRAME_S / len(model.mean_ms)
+    start = model.first_s / FRAME_S + column * step
+    first = max(int(start), 0)
+    last = max(min(math.ceil(start + step), model.cursor_frame), first + 1)
+    return rtf_of(session, first, last, float(model.mean_ms[column].sum()))
 
 
 def highest_spikes(worst_ms: Floats, top_ms: float) -> tuple[int, ...]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profiler.plain import one_line
+
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 FRAME_S = 0.01
 """Seconds of audio per frame (10 ms hop)."""
+
+
+MOST_MARKS = 1000
+"""The latest so many are shown: a person who changes a setting every second for a quarter of an hour makes as many."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
     """
     all_over = cursor_frame >= frames and session.state != "recording"
     found = []
-    for marker in session.markers:
+    for marker in session.markers[-MOST_MARKS:]:
         if marker.asked_frame >= cursor_frame and not all_over:
             continue
         applied = marker.applied_frame
@@ -62,7 +68,7 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
         found.append(
             Mark(
                 kind=marker.kind,
-                text=marker.text,
+                text=one_line(marker.text),
                 asked_frame=int(marker.asked_frame),
                 applied_frame=None if applied is None else int(applied),
                 waits=marker.kind == "option",
@@ -75,7 +81,7 @@ def boundaries(session: Session, cursor_frame: int) -> tuple[Boundary, ...]:
     """Utterances begun before the playhead, in order of time."""
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
     begun.sort(key=lambda u: u.first_frame)
-    return tuple(Boundary(int(u.first_frame), str(u.name)) for u in begun)
+    return tuple(Boundary(int(u.first_frame), one_line(u.name)) for u in begun)
 
 
 def baseline_range(known: tuple[Mark, ...]) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.plain_text import write
 from app.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views.frames import CATEGORIES
 from app.views.plot import GUTTER, MARGIN
@@ -66,31 +67,30 @@ class Legend(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw; the gap between the names shrinks before the remark gives way."""
-        painter = QPainter(self)
-        face = font(0.95)
-        painter.setFont(face)
-        remark = QFontMetricsF(face).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
-        room = self.width() - GUTTER - MARGIN
-        middle = Qt.AlignmentFlag.AlignVCenter
-        lines = self._lines()
-        names = max(sum(width for _, _, width in line) for line in lines)
-        most = max(len(line) for line in lines)
-        shows_remark = names + LEAST_GAP * most + remark <= room
-        free = room - names - (remark if shows_remark else 0.0)
-        gap = max(float(LEAST_GAP), min(18.0, free / most))
-        for row, line in enumerate(lines):
-            x, top = float(GUTTER), row * LINE
-            for name, title, width in line:
-                swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
-                paint_swatch(painter, swatch, self._tokens, name)
-                painter.setPen(self._tokens.color("muted"))
-                place = QRectF(x + 15, top, width, LINE)
-                painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, title)
-                x += width + gap
-        if shows_remark:
-            place = QRectF(x, (len(lines) - 1) * LINE, self.width() - MARGIN - x, LINE)
-            painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
-        painter.end()
+        with QPainter(self) as painter:
+            face = font(0.95)
+            painter.setFont(face)
+            remark = QFontMetricsF(face).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
+            room = self.width() - GUTTER - MARGIN
+            middle = Qt.AlignmentFlag.AlignVCenter
+            lines = self._lines()
+            names = max(sum(width for _, _, width in line) for line in lines)
+            most = max(len(line) for line in lines)
+            shows_remark = names + LEAST_GAP * most + remark <= room
+            free = room - names - (remark if shows_remark else 0.0)
+            gap = max(float(LEAST_GAP), min(18.0, free / most))
+            for row, line in enumerate(lines):
+                x, top = float(GUTTER), row * LINE
+                for name, title, width in line:
+                    swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
+                    paint_swatch(painter, swatch, self._tokens, name)
+                    painter.setPen(self._tokens.color("muted"))
+                    place = QRectF(x + 15, top, width, LINE)
+                    write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, title)
+                    x += width + gap
+            if shows_remark:
+                place = QRectF(x, (len(lines) - 1) * LINE, self.width() - MARGIN - x, LINE)
+                write(painter, place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
 
     def _short(self, category: str) -> str:
         return "memory" if category == "memory" else CATEGORY_TITLES[category]

@@ -12,6 +12,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from app.plain_text import write
 from app.theme import Tokens, font, theme
 from app.views.events import FRAME_S, Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
@@ -198,7 +199,7 @@ class Overlay(PixelItem):
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
             painter.setPen(color if pending else self._tokens.color("card"))
-            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, flag.text)
+            write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
     def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
         """A hollow foot where the change was asked for, joined to where it took effect."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from app.plain_text import write
 from app.theme import font, theme
 from app.views.swatch import paint_swatch
 
@@ -57,25 +58,24 @@ class Readout(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the box and its lines."""
-        painter = QPainter(self)
-        tokens = theme()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(QPen(tokens.color("border"), 1))
-        painter.setBrush(tokens.color("field"))
-        box = QRectF(self.rect())
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
-        plain, strong = font(0.92), font(0.92, strong=True)
-        middle = Qt.AlignmentFlag.AlignVCenter
-        height = self._height()
-        for number, line in enumerate(self._lines):
-            row = QRectF(10, 6 + number * height, box.width() - 20, height)
-            if line.category is not None:
-                side = height * 0.55
-                swatch = QRectF(row.left(), row.top() + (height - side) / 2, side, side)
-                paint_swatch(painter, swatch, tokens, line.category)
-            painter.setFont(strong if line.strong else plain)
-            painter.setPen(tokens.color("text"))
-            name = row.adjusted(16, 0, 0, 0)
-            painter.drawText(name, middle | Qt.AlignmentFlag.AlignLeft, line.name)
-            painter.drawText(row, middle | Qt.AlignmentFlag.AlignRight, line.value)
-        painter.end()
+        with QPainter(self) as painter:
+            tokens = theme()
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(QPen(tokens.color("border"), 1))
+            painter.setBrush(tokens.color("field"))
+            box = QRectF(self.rect())
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+            plain, strong = font(0.92), font(0.92, strong=True)
+            middle = Qt.AlignmentFlag.AlignVCenter
+            height = self._height()
+            for number, line in enumerate(self._lines):
+                row = QRectF(10, 6 + number * height, box.width() - 20, height)
+                if line.category is not None:
+                    side = height * 0.55
+                    swatch = QRectF(row.left(), row.top() + (height - side) / 2, side, side)
+                    paint_swatch(painter, swatch, tokens, line.category)
+                painter.setFont(strong if line.strong else plain)
+                painter.setPen(tokens.color("text"))
+                name = row.adjusted(16, 0, 0, 0)
+                write(painter, name, middle | Qt.AlignmentFlag.AlignLeft, line.name)
+                write(painter, row, middle | Qt.AlignmentFlag.AlignRight, line.value)

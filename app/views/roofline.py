@@ -20,8 +20,9 @@ from PySide6.QtGui import (
     QPen,
     QPolygonF,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.plain_text import describe, show_tip, write
 from app.theme import Tokens, font, theme
 from app.views.roofline_model import Point
 from app.views.scale import percent, short_count
@@ -57,8 +58,7 @@ class Roofline(QWidget):
     def show_points(self, points: Sequence[Point], marked: str | None) -> None:
         """Show these stages; the roof is that of `marked`, or of the dearest."""
         self._points, self._marked = tuple(points), marked
-        self.setAccessibleName(self.tr("Roofline"))
-        self.setAccessibleDescription(self.sentence())
+        describe(self, self.tr("Roofline"), self.sentence())
         self.update()
 
     def apply_theme(self, tokens: Tokens) -> None:
@@ -137,7 +137,7 @@ class Roofline(QWidget):
         """Tool tip of a dot: its figures."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             point = self.point_at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), self.sentence(point) if point else "", self)
+            show_tip(event.globalPos(), self.sentence(point) if point else "", self)
             return True
         return super().event(event)
 
@@ -148,19 +148,18 @@ class Roofline(QWidget):
         marked = self.marked
         if marked is None:
             return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_axes(painter)
-        self._paint_roof(painter, marked)
-        for point in reversed(self._points):
-            self._paint_point(painter, point, point is marked)
-        self._paint_names(painter, marked)
-        painter.end()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self._paint_axes(painter)
+            self._paint_roof(painter, marked)
+            for point in reversed(self._points):
+                self._paint_point(painter, point, point is marked)
+            self._paint_names(painter, marked)
 
     def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
         painter.setFont(font(0.85))
         painter.setPen(self._tokens.color("muted"))
-        painter.drawText(area, flags, text)
+        write(painter, area, flags, text)
 
     def _paint_axes(self, painter: QPainter) -> None:
         area, ((left, right), (low, high)) = self._area(), self._ranges()
@@ -183,7 +182,7 @@ class Roofline(QWidget):
         title = QRectF(0, 0, self.width(), 16)
         painter.setFont(font(0.88, strong=True))
         painter.setPen(self._tokens.color("muted"))
-        painter.drawText(title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
+        write(painter, title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
         self._text(painter, title, self.tr("operations per second"), flags.AlignRight)
         below = QRectF(0, self.height() - 15, self.width() - RIGHT, 14)
         self._text(painter, below, self.tr("operations per byte"), flags.AlignRight)
@@ -232,4 +231,4 @@ class Roofline(QWidget):
                 continue
             taken.append(box)
             painter.setPen(self._tokens.color("text" if point is marked else "muted"))
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, name)
+            write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from profiler.plain import one_line
+
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
 
@@ -67,7 +69,7 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
         flops, low, high, arithmetic, traffic = (float(value or 0.0) for value in known)
         found.append(
             Point(
-                name=row.name,
+                name=one_line(row.name),
                 group=row.group,
                 share=row.share,
                 intensity=flops / low,

@@ -8,16 +8,19 @@ insertion is boxed with dashes and a plus, a deletion is struck out and leaves a
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
+from app.plain_text import write
 from app.theme import Tokens, font, theme
-from app.views.alignment import DELETED, INSERTED, SAME, SUBSTITUTED
 from app.views.plot import PixelItem, TimePlot, bars
 from app.views.words_model import Spoken, Token, WordsModel
+from pipelines.wer import DELETED, INSERTED, SAME, SUBSTITUTED
 
 ROW = 21
 """Height of a row of words in pixels."""
@@ -197,7 +200,7 @@ class SpeechItem(PixelItem):
             if spoken.partial and spoken.heard:
                 x = self.x_of(spoken.heard[-1].last_s) + 2 * GAP
                 painter.setPen(self._tokens.color("muted"))
-                painter.drawText(heard_row.adjusted(x, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, "…")
+                write(painter, heard_row.adjusted(x, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, "…")
 
     def _paint_word(
         self,
@@ -226,7 +229,7 @@ class SpeechItem(PixelItem):
         ink = "danger" if loud else "muted" if said or text == MISSING else "text"
         painter.setPen(tokens.color(ink))
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        painter.drawText(place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
+        write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
         if kind == DELETED and said:
             y = round(row.center().y() + 1) + 0.5
             painter.drawLine(QLineF(left - 1, y, left + width + 1, y))
@@ -240,29 +243,29 @@ class SpeechItem(PixelItem):
         """One utterance as aligned columns, as much of it as fits around the playhead."""
         cells = written_columns(spoken)
         plain, strong = self._plain_metrics, self._strong_metrics
-        widths = [
-            max(plain.horizontalAdvance(a), strong.horizontalAdvance(b)) + 2 * GAP
-            for a, b, _, _ in cells
-        ]
         if not cells:
             return
+
+        def width_of(cell: int) -> float:
+            above, below = cells[cell][:2]
+            return max(plain.horizontalAdvance(above), strong.horizontalAdvance(below)) + 2 * GAP
+
         at = self._plot_cursor_index(spoken, cells)
-        first, last = _window(widths, at, said.width() - 24)
+        first, widths = _window(width_of, len(cells), at, said.width() - 24)
+        last = first + len(widths)
         x = 0.0
         painter.setPen(self._tokens.color("muted"))
         if first > 0:
-            painter.drawText(heard, Qt.AlignmentFlag.AlignVCenter, "…")
+            write(painter, heard, Qt.AlignmentFlag.AlignVCenter, "…")
             x = 14.0
-        for (above, below, kind, _), width in zip(
-            cells[first:last], widths[first:last], strict=True
-        ):
+        for (above, below, kind, _), width in zip(cells[first:last], widths, strict=True):
             self._paint_word(painter, above, kind, x, plain.horizontalAdvance(above), said, True)
             self._paint_word(painter, below, kind, x, strong.horizontalAdvance(below), heard, False)
             x += width
         if last < len(cells) or spoken.partial:
             painter.setPen(self._tokens.color("muted"))
             rest = heard.adjusted(x, 0, 0, 0)
-            painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, "…")
+            write(painter, rest, Qt.AlignmentFlag.AlignVCenter, "…")
 
     def _plot_cursor_index(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:
         cursor = self.box.axis.cursor
@@ -290,34 +293,37 @@ def _spread(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
 
 def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
     """Columns (said, heard, kind, second) of an utterance."""
-    if spoken.pairs is None or spoken.said is None:
+    if spoken.columns is None:
         return [("", token.text, SAME, token.first_s) for token in spoken.heard]
     cells = []
-    said, second = 0, spoken.first_s
-    for pair in spoken.pairs:
-        above = below = MISSING
-        if pair.heard is not None:
-            token = spoken.heard[pair.heard]
-            below, second = token.text, token.first_s
-        if pair.said is not None:
-            above = spoken.said[said].text
-            said += 1
-        cells.append((above, below, pair.kind, second))
+    second = spoken.first_s
+    for said, heard in spoken.columns:
+        if heard is not None:
+            second = heard.first_s
+        kind = next(token.kind for token in (said, heard) if token is not None)
+        above, below = (MISSING if token is None else token.text for token in (said, heard))
+        cells.append((above, below, kind, second))
     return cells
 
 
-def _window(widths: list[float], at: int, room: float) -> tuple[int, int]:
-    """Indices [first, last) of the cells around `at` that fit into `room` pixels."""
-    first, last, used = at, at + 1, widths[at]
-    while True:
-        grown = False
-        if first > 0 and used + widths[first - 1] <= room:
-            first -= 1
-            used += widths[first]
-            grown = True
-        if last < len(widths) and used + widths[last] <= room:
-            used += widths[last]
-            last += 1
-            grown = True
-        if not grown:
-            return first, last
+def _window(
+    width_of: Callable[[int], float], count: int, at: int, room: float
+) -> tuple[int, list[float]]:
+    """Index of the first of those of `count` cells around `at` that fit into `room` pixels, and their widths."""
+    first = at
+    widths = deque([width_of(at)])
+    used = widths[0]
+    before, after = at > 0, at + 1 < count
+    while before or after:
+        if before:
+            width = width_of(first - 1)
+            if before := used + width <= room:
+                first, used = first - 1, used + width
+                widths.appendleft(width)
+        if after:
+            width = width_of(first + len(widths))
+            if after := used + width <= room:
+                used += width
+                widths.append(width)
+        before, after = before and first > 0, after and first + len(widths) < count
+    return first, list(widths)

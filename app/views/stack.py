@@ -6,6 +6,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPen, QPolygonF
 
+from app.plain_text import write
 from app.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
 from app.views.frames import CATEGORIES
@@ -68,7 +69,7 @@ class StackItem(PixelItem):
             painter.drawLine(QLineF(0, y, area.width(), y))
             painter.setFont(font(0.88))
             text = QRectF(0, y - 16, area.width() - 4, 15)
-            painter.drawText(text, Qt.AlignmentFlag.AlignRight, self.tr("real time, RTF = 1"))
+            write(painter, text, Qt.AlignmentFlag.AlignRight, self.tr("real time, RTF = 1"))
         self._paint_spikes(painter, model, data)
 
     def _paint_raster(self, painter: QPainter, model: CostModel, data: QRectF) -> None:
@@ -145,4 +146,4 @@ class StackItem(PixelItem):
         x = x + 7 if x + 7 + width < data.width() else x - 7 - width
         painter.setFont(face)
         painter.setPen(color)
-        painter.drawText(QRectF(x, data.top() - 3, width + 2, 15), Qt.AlignmentFlag.AlignLeft, text)
+        write(painter, QRectF(x, data.top() - 3, width + 2, 15), Qt.AlignmentFlag.AlignLeft, text)

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QStackedLayout,
     QTableView,
     QToolButton,
@@ -24,8 +23,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.plain_text import Label, describe, set_tip
 from app.theme import Tokens, font, theme_changed
 from app.widgets import Elided
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.playhead import Snapshot
@@ -74,9 +75,9 @@ class TableModel(QAbstractTableModel):
             return None
         value = self._rows[index.row()][index.column()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return (
-                "" if value is None else f"{value:.6g}" if isinstance(value, float) else f"{value}"
-            )
+            if value is None:
+                return ""
+            return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             number = isinstance(value, (int, float))
             side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
@@ -92,7 +93,7 @@ class TableModel(QAbstractTableModel):
         """Return the column's name."""
         across = orientation == Qt.Orientation.Horizontal
         if across and role == Qt.ItemDataRole.DisplayRole and section < len(self._headers):
-            return self._headers[section]
+            return one_line(self._headers[section])
         return None
 
 
@@ -110,7 +111,7 @@ class View(QFrame):
         self.snapshot: Snapshot | None = None
         self._table_renewed = 0.0
 
-        self._title = QLabel(self.tr(self.title))
+        self._title = Label(self.tr(self.title))
         self._title.setObjectName("card-title")
         self._title.setFont(font(1.06, strong=True))
         self._note = Elided()
@@ -120,8 +121,8 @@ class View(QFrame):
         self._toggle.setObjectName("table-toggle")
         self._toggle.setText(self.tr("Table"))
         self._toggle.setCheckable(True)
-        self._toggle.setToolTip(self.tr("Show the same numbers as a table"))
-        self._toggle.setAccessibleName(self.tr("Show {0} as a table").format(self.tr(self.title)))
+        set_tip(self._toggle, self.tr("Show the same numbers as a table"))
+        describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
@@ -181,7 +182,7 @@ class View(QFrame):
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
         self._late.stop()
-        self.setAccessibleDescription("")
+        describe(self, description="")
         self._table_model.replace((), ())
 
     def show_table(self, shown: bool) -> None:
@@ -241,15 +242,15 @@ class View(QFrame):
             return
         self._late.stop()
         self._table_renewed = time.monotonic()
-        self.setAccessibleName(self.tr(self.title))
-        self.setAccessibleDescription(self.summary())
+        describe(self, self.tr(self.title))
+        describe(self, description=self.summary())
         if self._toggle.isChecked():
             self._table_model.replace(*self.table())
 
     def _make_table(self) -> QTableView:
         table = QTableView()
         table.setModel(self._table_model)
-        table.setAccessibleName(self.tr("{0}, as a table").format(self.tr(self.title)))
+        describe(table, self.tr("{0}, as a table").format(self.tr(self.title)))
         table.verticalHeader().hide()
         table.setShowGrid(False)
         table.setAlternatingRowColors(True)

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QWidget
 from app.playhead import Snapshot
 from app.theme import Tokens
 from app.time_axis import TimeAxis
-from app.views.alignment import SAME
 from app.views.chart import ChartView
 from app.views.readout import Line
 from app.views.scale import clock
 from app.views.speech import SpeechItem, written_columns
 from app.views.view import Table
 from app.views.words_model import Spoken, WordsModel, words_model
+from pipelines.wer import SAME
 
 
 class WordsView(ChartView[WordsModel]):
@@ -101,11 +101,14 @@ class WordsView(ChartView[WordsModel]):
         return f"{spoken.name} · {number} · {self._errors(spoken)}"
 
     def _errors(self, spoken: Spoken) -> str:
-        if spoken.errors is None:
-            return self.tr("no reference") if spoken.said is None else self.tr("not aligned")
+        if spoken.count is None:
+            if spoken.said is None:
+                return self.tr("no reference")
+            return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
+        errors, words = spoken.count.errors, spoken.count.words
         so_far = self.tr(" so far") if spoken.partial else ""
-        if spoken.errors == 0:
-            return self.tr("{0} words, no error").format(spoken.words) + so_far
-        if spoken.errors == 1:
-            return self.tr("1 error in {0} words").format(spoken.words) + so_far
-        return self.tr("{0} errors in {1} words").format(spoken.errors, spoken.words) + so_far
+        if errors == 0:
+            return self.tr("{0} words, no error").format(words) + so_far
+        if errors == 1:
+            return self.tr("1 error in {0} words").format(words) + so_far
+        return self.tr("{0} errors in {1} words").format(errors, words) + so_far

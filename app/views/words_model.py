@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,9 +10,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.views.alignment import DELETED, SAME, Counts, Pair, align, count
+from app.views.bounded import at_most_under_way, bounded
 from app.views.columns import Extremes, Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
+from pipelines import wer
+from pipelines.wer import SAME, Aligned
+from profiler.analysis.track import MAX_FRAMES
+from profiler.analysis.utterances import ErrorCount, errors_of
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
@@ -21,22 +24,28 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 Word = tuple[str, int, int]
+Place = tuple[float, float]
 
-_VARIANT = re.compile(r"\(\d+\)$")
 _PEAK = 127.0
+
+MAX_CELLS = 4_000_000
+"""Largest product of words said and words heard that is aligned for drawing: about 30 ms."""
 
 
 @dataclass(frozen=True)
 class Token:
     """A word with its place in time and what became of it.
 
-    `kind` is one of `alignment`'s; for a deleted word the place is a guess between its neighbours.
+    `kind` is one of `pipelines.wer`'s; for a deleted word the place is a guess between its neighbours.
     """
 
     text: str
     kind: str
     first_s: float
     last_s: float
+
+
+Columns = tuple[tuple[Token | None, Token | None], ...]
 
 
 @dataclass(frozen=True)
@@ -49,12 +58,12 @@ class Spoken:
         first_s: start, seconds.
         last_s: end, seconds.
         partial: whether it was still being decoded at the playhead.
-        said: reference words (None without a reference).
+        said: reference words (None without a reference; empty when it is too long to align).
         heard: hypothesis words begun before the playhead.
-        pairs: columns of the alignment; None without a reference or when it is too long to align.
-        counts: errors of the alignment; None where `pairs` is.
-        errors: word errors, as scored by the run once it is done; None without a reference.
-        words: reference words that `errors` refers to.
+        columns: (said, heard) side by side, one of them None where that side has no word; None without a
+            reference or when it is too long to align.
+        count: errors as the run scored them once it is done, of the words so far until then; None without a
+            reference, and where the run did not score it: decoded under two configurations.
         wrong_s: [errors, 2] first and last second of every word that went wrong.
     """
 
@@ -65,10 +74,8 @@ class Spoken:
     partial: bool
     said: tuple[Token, ...] | None
     heard: tuple[Token, ...]
-    pairs: tuple[Pair, ...] | None
-    counts: Counts | None
-    errors: int | None
-    words: int | None
+    columns: Columns | None
+    count: ErrorCount | None
     wrong_s: Floats
 
 
@@ -119,6 +126,8 @@ class Envelope:
             first = int(utterance.first_frame)
             peaks = np.empty((0, 2)) if utterance.peaks is None else utterance.peaks
             # Between utterances, silence; what an earlier one said of these frames no longer holds.
+            if first + len(peaks) > MAX_FRAMES:
+                continue  # no track has such a frame
             low, end = min(first, end), first + len(peaks)
             same = min(same, low)
             if end > self._peaks.shape[1]:
@@ -158,7 +167,7 @@ def words_model(
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
-    begun.sort(key=lambda u: u.first_frame)
+    begun = at_most_under_way(sorted(begun, key=lambda u: u.first_frame), cursor_frame)
     # The audio of the utterance under way is known to its end; what follows is not.
     end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
@@ -182,16 +191,6 @@ def words_model(
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
     )
-
-
-def shown_form(word: str) -> str:
-    """A word without its pronunciation variant: `the(2)` is shown as `the`."""
-    return _VARIANT.sub("", word)
-
-
-def _is_word(word: str) -> bool:
-    """Fillers (`<sil>`, `[NOISE]`, `++BREATH++`) are no words."""
-    return bool(word) and word[0] not in "<[+"
 
 
 def _current(
@@ -218,31 +217,27 @@ def _remembered(
     """`_spoken`, kept for utterances that are over: an hour has hundreds of them in view."""
     over = utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
     if not over:
-        return _spoken(utterance, number, cursor_frame)
+        return _spoken(bounded(utterance), number, cursor_frame)
     found = known.get(utterance.id)
     if found is None or found[0] is not utterance:
-        found = known[utterance.id] = (utterance, _spoken(utterance, number, cursor_frame))
+        found = known[utterance.id] = (utterance, _spoken(bounded(utterance), number, cursor_frame))
     return found[1]
 
 
 def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     last = utterance.first_frame + utterance.n_frames
     partial = not utterance.done or last > cursor_frame
-    heard = tuple(
-        (shown_form(word), first, frames)
-        for word, first, frames in utterance.words
-        if first < cursor_frame and _is_word(word)
-    )
+    heard = tuple(word for word in utterance.words if word[1] < cursor_frame)
     said = None if not utterance.reference else tuple(utterance.reference.split())
-    heard_tokens, said_tokens, pairs = _aligned(said, heard, partial, utterance.first_frame)
-    counts = None if pairs is None else count(pairs)
-    errors = None if counts is None else counts.errors
-    words = None if counts is None else counts.said
-    if not partial and utterance.errors is not None:
+    heard_tokens, said_tokens, columns, so_far = _aligned(
+        said, heard, partial, utterance.first_frame
+    )
+    score = so_far
+    if not partial:
         # What the run itself scored is what its WER is made of.
-        errors, words = utterance.errors, utterance.reference_words
-    wrong = [token for token in heard_tokens if token.kind != SAME]
-    wrong += [token for token in said_tokens or () if token.kind == DELETED]
+        score = errors_of(utterance)
+    tokens = (heard or said for said, heard in columns or ())
+    wrong = [(t.first_s, t.last_s) for t in tokens if t is not None and t.kind != SAME]
     return Spoken(
         name=utterance.name,
         number=number,
@@ -251,38 +246,75 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         partial=partial,
         said=said_tokens,
         heard=heard_tokens,
-        pairs=pairs,
-        counts=counts,
-        errors=errors,
-        words=words,
-        wrong_s=np.array([(t.first_s, t.last_s) for t in wrong]).reshape(-1, 2),
+        columns=columns,
+        count=score,
+        wrong_s=np.array(wrong).reshape(-1, 2),
     )
 
 
 @lru_cache(maxsize=64)
 def _aligned(
     said: tuple[str, ...] | None, heard: tuple[Word, ...], partial: bool, first_frame: int
-) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, tuple[Pair, ...] | None]:
-    times = [(first * FRAME_S, (first + frames) * FRAME_S) for _, first, frames in heard]
-    words = [word for word, _, _ in heard]
-    pairs = None if said is None else align(said, words, partial)
-    if said is None or pairs is None:
-        plain = (Token(w, SAME, *t) for w, t in zip(words, times, strict=True))
-        return tuple(plain), None, None
-    heard_tokens = [
-        Token(words[pair.heard], pair.kind, *times[pair.heard])
-        for pair in pairs
-        if pair.heard is not None
-    ]
-    said_tokens = []
-    before = first_frame * FRAME_S
-    for column, pair in enumerate(pairs):
-        if pair.heard is not None:
-            place = times[pair.heard]
-            before = place[1]
-        else:
-            after = next((times[p.heard][0] for p in pairs[column:] if p.heard is not None), before)
-            place = (before, max(before, after))
-        if pair.said is not None:
-            said_tokens.append(Token(said[pair.said], pair.kind, *place))
-    return tuple(heard_tokens), tuple(said_tokens), pairs
+) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, Columns | None, ErrorCount | None]:
+    """Words heard, words said, both side by side, and the errors between them."""
+    given = [word for word, _, _ in heard]
+    places = _places(heard)
+    if said is None or (len(said) + 1) * (len(heard) + 1) > MAX_CELLS:
+        plain = [
+            Token(_shown(word, part), SAME, *place)
+            for word, of_word in zip(given, places, strict=True)
+            for part, place in zip(wer.parts(word), of_word, strict=True)
+        ]
+        return tuple(plain), None if said is None else (), None, None
+    steps = wer.align(said, given, partial)
+    at = _guessed(_heard_at(steps, places), first_frame * FRAME_S)
+    columns: list[tuple[Token | None, Token | None]] = []
+    for step, place in zip(steps, at, strict=True):
+        above = below = None
+        if step.reference_index is not None and step.reference is not None:
+            above = Token(_shown(said[step.reference_index], step.reference), step.kind, *place)
+        if step.hypothesis_index is not None and step.hypothesis is not None:
+            below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
+        columns.append((above, below))
+    counted = wer.counted(steps)
+    return (
+        tuple(below for _, below in columns if below is not None),
+        tuple(above for above, _ in columns if above is not None),
+        tuple(columns),
+        ErrorCount(counted.errors, counted.reference_words),
+    )
+
+
+def _shown(given: str, part: str) -> str:
+    """A word as it was given, punctuation and all, or its part where it is compared as several words."""
+    return wer.spelled(given) if len(wer.parts(given)) == 1 else part
+
+
+def _places(heard: tuple[Word, ...]) -> list[list[Place]]:
+    """From when to when each part of each word was heard, seconds: a word's time is shared out evenly."""
+    found = []
+    for word, first, frames in heard:
+        n = len(wer.parts(word))
+        step = frames * FRAME_S / max(n, 1)
+        start = first * FRAME_S
+        found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])
+    return found
+
+
+def _heard_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
+    """The place of what was heard in each step; None where nothing was."""
+    every = (place for of_word in places for place in of_word)
+    return [None if step.hypothesis_index is None else next(every) for step in steps]
+
+
+def _guessed(at: list[Place | None], start_s: float) -> list[Place]:
+    """The places with those that are not known put between their neighbours."""
+    after: list[float | None] = []
+    for place in reversed(at):
+        after.append(place[0] if place is not None else after[-1] if after else None)
+    found = []
+    for place, following in zip(at, reversed(after), strict=True):
+        end = start_s if following is None else max(start_s, following)
+        found.append((start_s, end) if place is None else place)
+        start_s = found[-1][1] if place is not None else start_s
+    return found

@@ -14,6 +14,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
+from app.plain_text import write
 from app.playhead import Snapshot
 from app.theme import Tokens, font, theme
 from app.time_axis import TimeAxis
@@ -131,8 +132,8 @@ class LanesItem(PixelItem):
 
     def _paint_curve(self, painter: QPainter, lane: Lane, curve: Curve, rect: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(curve.mean))
-        if not len(there):
-            return
+        if not len(there) or not curve.one > 0:
+            return  # relative to nothing: no height means anything
         height = rect.height() - 2
         x = (there + 0.5) / len(curve.mean) * rect.width()
         low, high, mean = (
@@ -209,7 +210,7 @@ class HeadingsItem(PixelItem):
         )
         painter.setPen(tokens.color(token))
         place = QRectF(at.x(), at.y(), width + 2, HEADING)
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
+        write(painter, place, Qt.AlignmentFlag.AlignVCenter, text)
         return at.x() + width
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 import assets
+from pipelines.config.fitting import SHOWN, fitting, quoted, wanted
 from profiler.errors import BadInput
+from profiler.plain import one_line
 
 Tree = TypeVar("Tree", bound=msgspec.Struct)
 
@@ -195,10 +197,11 @@ def option(key: str, tree: type[msgspec.Struct] | None = None) -> Option:
             return candidate
     import difflib
 
-    near = difflib.get_close_matches(key, [o.key for o in known], n=1, cutoff=0.4)
+    shown = one_line(key, SHOWN)
+    near = difflib.get_close_matches(shown, [o.key for o in known], n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ConfigError(
-        f"There is no setting called {key!r}{hint} `asrscope options` lists them all."
+        f"There is no setting called '{shown}'{hint} `asrscope options` lists them all."
     )
 
 
@@ -233,10 +236,10 @@ def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> st
 
 def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     """The first part of `condition` that does not hold, in words."""
-    for other, wanted in condition.items():
-        if get(config, other) not in wanted:
+    for other, allowed in condition.items():
+        if get(config, other) not in allowed:
             title = option(other, type(config)).title
-            names = [_name(w) for w in wanted]
+            names = [_name(w) for w in allowed]
             either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
             return f"{other} = {either} ({title.lower()})"
     return None
@@ -288,56 +291,20 @@ def parse_assignment(
     key = key.strip()
     if not equals or not key:
         raise ConfigError(
-            f"{option_name} wants key=value, for example search.beam=13, and not {text!r}."
+            f"{option_name} wants key=value, for example search.beam=13, and not {quoted(text)}."
         )
     return key, _fitting(option(key, tree), value.strip())
 
 
-_WORDS = {"true": True, "yes": True, "on": True, "1": True}
-_WORDS |= {"false": False, "no": False, "off": False, "0": False}
+def _fitting(target: Option, value: object) -> Value:
+    """`value`, perhaps given as text, as the setting's own type and within its bounds.
 
-
-def _fitting(target: Option, value: Value) -> Value:
-    """`value`, perhaps given as text, as the setting's own type and within its bounds."""
-    try:
-        if target.type == "bool":
-            fitted: Value = _WORDS[value.lower()] if isinstance(value, str) else value
-            if not isinstance(fitted, bool):
-                raise ValueError
-        elif target.type == "choice":
-            fitted = next(c for c in target.choices if str(c) == str(value))
-        elif target.type == "int":
-            if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
-                raise ValueError
-            fitted = int(value)
-        elif target.type == "float":
-            if isinstance(value, bool):
-                raise ValueError
-            fitted = float(value)
-        else:
-            fitted = str(value)
-    except (KeyError, StopIteration, ValueError, OverflowError):
-        raise ConfigError(f"{target.key} wants {_wanted(target)}, and not {value!r}.") from None
-    if isinstance(fitted, int | float) and not isinstance(fitted, bool):
-        low, high = target.minimum, target.maximum
-        inside = (low is None or fitted >= low) and (high is None or fitted <= high)
-        if not inside:
-            raise ConfigError(f"{target.key} wants {_wanted(target)}, and not {value}.")
+    It may be anything that TOML, JSON or a session can hold; ConfigError in one sentence for what does not fit.
+    """
+    fitted = fitting(target, value)
+    if fitted is None:
+        raise ConfigError(f"{target.key} wants {wanted(target)}, and not {quoted(value)}.")
     return fitted
-
-
-def _wanted(target: Option) -> str:
-    if target.type == "bool":
-        return "true or false"
-    if target.type == "choice":
-        names = [str(c) for c in target.choices]
-        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
-    if target.type == "text":
-        return "a text"
-    kind = "a whole number" if target.type == "int" else "a number"
-    if target.minimum is not None and target.maximum is not None:
-        return f"{kind} from {target.minimum:g} to {target.maximum:g}"
-    return kind
 
 
 def _replaced(config: Tree, key: str, value: Value) -> Tree:
@@ -352,9 +319,14 @@ def to_dict(config: msgspec.Struct) -> dict[str, Any]:
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """The leaves of a nested mapping as dotted keys and values."""
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
+    """The leaves of a nested mapping as dotted keys and values; an empty mapping within it is a leaf too."""
+    left = [(prefix, iter(tree.items()))]
+    while left:
+        prefix, items = left[-1]
+        for name, value in items:
+            if isinstance(value, Mapping) and value:
+                left.append((f"{prefix}{name}.", iter(value.items())))
+                break
+            yield f"{prefix}{name}", cast("Value", value)
         else:
-            yield prefix + name, value
+            left.pop()

@@ -16,7 +16,7 @@ from pipelines.config.dnn import Dnn
 from pipelines.config.frames import Frames
 from pipelines.config.gmm import Gmm
 from pipelines.config.graph import Graph
-from pipelines.config.options import ConfigError, flatten, replace, setting
+from pipelines.config.options import ConfigError, flatten, options, replace, setting
 from pipelines.config.placement import Placement
 from pipelines.config.search import Search
 
@@ -109,10 +109,24 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
+MOST_LEAVES = 10_000
+"""Of a configuration that is read; there are some hundred settings."""
+
+
 def from_dict(tree: Mapping[str, Any], where: str = "configuration") -> Config:
-    """Build a configuration; settings left out keep their default. ConfigError names what is wrong."""
+    """Build a configuration; settings left out keep their default. ConfigError names what is wrong.
+
+    `tree` may be anything that a stranger's file holds; `where` begins the sentence.
+    """
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"{where}: settings wants a table of names and values.")
     config = Config()
-    for key, value in flatten(tree):
+    groups = {o.key.rpartition(".")[0] for o in options(Config)}
+    for n, (key, value) in enumerate(flatten(tree)):
+        if n >= MOST_LEAVES:
+            raise ConfigError(f"{where}: more than {MOST_LEAVES:,} settings are not read.")
+        if value == {} and key in groups:
+            continue
         try:
             config = replace(config, key, value)
         except ConfigError as error:

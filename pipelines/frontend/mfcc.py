@@ -27,6 +27,7 @@ from pipelines.frontend.parameters import (
     FeatureParameterError,
     FeatureParameters,
 )
+from profiler.arrays import check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -69,6 +70,23 @@ class Mfcc:
         self.window = np.hamming(p.window_samples)
         self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
+        self._check()
+
+    def _check(self) -> None:
+        """What the kernels take the tables for: every filter lies within the spectrum."""
+        p = self.parameters
+        check("starts", self.starts, np.int64, (p.nfilt,))
+        check("offsets", self.offsets, np.int64, (p.nfilt + 1,))
+        check("weights", self.weights, np.float64, (None,))
+        check("transform", self.transform, np.float64, (p.ncep, p.nfilt))
+        check_offsets("offsets", self.offsets, len(self.weights))
+        check_indices("starts", self.starts, self.bins)
+        check_indices("ends", self.starts + np.diff(self.offsets), self.bins + 1)
+
+    @property
+    def bins(self) -> int:
+        """Bins of a frame's spectrum."""
+        return self.parameters.nfft // 2 + 1
 
     def n_frames(self, n_samples: int) -> int:
         """How many frames `n_samples` samples yield: the last, partial window counts as a frame.
@@ -180,6 +198,10 @@ class Utterance:
                 self._block(block, min(block + BLOCK_FRAMES, last))
             yield Piece(MFCC, first, last - first)
         mean = self._mean()
+        check("cepstra", self.cepstra, np.float32, (self.n_frames, len(mean)))
+        check("mean", mean, np.float32, (None,))
+        width = N_STREAMS * len(mean)
+        check("features", self.features, np.float32, (self.n_frames, width), writable=True)
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)
             _kernels.normalise(self.cepstra, mean, first, last, self.features)
@@ -201,8 +223,11 @@ class Utterance:
         if p.remove_dc:
             windows = windows - windows.mean(axis=1, keepdims=True)
         np.multiply(windows, tables.window, out=frames[:, :length])
+        spectrum, out = np.fft.rfft(frames), self.cepstra[first:last]
+        check("spectrum", spectrum, np.complex128, (last - first, tables.bins))
+        check("cepstra", out, np.float32, (last - first, p.ncep), writable=True)
         _kernels.cepstra(
-            np.fft.rfft(frames),
+            spectrum,
             tables.starts,
             tables.offsets,
             tables.weights,
@@ -210,7 +235,7 @@ class Utterance:
             p.remove_noise,
             self._noise,
             first > 0,
-            self.cepstra[first:last],
+            out,
             self._sums,
         )
 

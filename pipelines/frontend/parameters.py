@@ -9,15 +9,18 @@ yields words, only wrong ones.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from profiler.errors import BadInput
+from profiler.plain import one_line
 
 SAMPLE_RATE = 16_000
 """The one sample rate of this front end, in Hz; `pipelines.audio` resamples everything to it."""
+
+LARGEST = 1e6
+"""Of any number of the front end: hertz, samples, filters."""
 
 NEUTRAL = frozenset(
     {
@@ -108,17 +111,17 @@ class FeatureParameters:
                     values[name] = _READERS[name](str(value))
                 except ValueError as error:
                     raise FeatureParameterError(
-                        f"{source}: -{name} {value} cannot be used: {error}."
+                        f"{source}: -{one_line(name)} {one_line(str(value))} cannot be used: {one_line(str(error))}."
                     ) from None
             elif name in _FIXED:
                 if str(value).lower() not in _FIXED[name]:
                     raise FeatureParameterError(
-                        f"{source}: -{name} {value} asks for features that are not implemented "
+                        f"{source}: -{name} {one_line(str(value))} asks for features that are not implemented "
                         f"(only {' or '.join(_FIXED[name])})."
                     )
             elif name not in NEUTRAL:
                 raise FeatureParameterError(
-                    f"{source}: -{name} is not an option of this front end, "
+                    f"{source}: -{one_line(name)} is not an option of this front end, "
                     "so the features it asks for cannot be computed."
                 )
         if values.get("nfft") == 0:  # pocketsphinx: "set automatically from the window"
@@ -156,9 +159,17 @@ class FeatureParameters:
 
 def _finite(text: str) -> float:
     value = float(text)
-    if not math.isfinite(value):
-        raise ValueError("a finite number is needed")
+    if not abs(value) < LARGEST:
+        raise ValueError(f"a number below {LARGEST:g} is needed")
     return value
+
+
+def _whole(text: str) -> int:
+    # int() alone would also take thousands of digits.
+    value = int(text) if len(text) <= 12 else LARGEST
+    if not abs(value) < LARGEST:
+        raise ValueError(f"a whole number below {LARGEST:g} is needed")
+    return int(value)
 
 
 def _boolean(text: str) -> bool:
@@ -181,14 +192,14 @@ def _choice(**meanings: str) -> Callable[[str], str]:
 _READERS: dict[str, Callable[[str], Any]] = {
     "lowerf": _finite,
     "upperf": _finite,
-    "nfilt": int,
-    "nfft": int,
-    "ncep": int,
+    "nfilt": _whole,
+    "nfft": _whole,
+    "ncep": _whole,
     "alpha": _finite,
     "wlen": _finite,
-    "frate": int,
+    "frate": _whole,
     "transform": _choice(legacy="legacy", dct="dct", htk="htk"),
-    "lifter": int,
+    "lifter": _whole,
     "unit_area": _boolean,
     "round_filters": _boolean,
     "remove_dc": _boolean,

@@ -28,33 +28,30 @@ def untied(
 ) -> AcousticModel:
     """`base` with `components` Gaussians per senone and stream (or all it has), from the cache or made now.
 
-    Takes about a second; raises Cancelled. Its arrays are mapped from the cache and cannot be written.
+    Takes about a second; raises Cancelled. Its arrays are mapped from the cache where there is one, and cannot
+    be written.
     """
     if base.is_continuous:
         return base
     m = min(components, base.n_densities)
-    path = derived.folder() / f"untied-{m}-{derived.key(base, {'untied': m, 'recipe': RECIPE})}"
-    dims = base.n_streams, base.means.shape[3]
-    found = derived.find(path, base, m, dims)
-    if found is None:
-        with derived.unfinished(path) as work:
-            arrays = derived.create(work, (base.n_senones, dims[0], m, dims[1]))
-            kept = []
-            for stream in range(dims[0]):
-                progress("untying the codebooks", stream / dims[0])
-                if cancelled():
-                    raise Cancelled
-                kept.append(_untie(base, stream, m, arrays))
-            shares = " ".join(f"{share:.2f}" for share in kept)
-            origin = (
-                f"continuous, {m} Gaussians per senone and stream, untied from the {base.origin}; "
-                f"share of the mixture weights kept in each stream: {shares}"
-            )
-            derived.finish(work, arrays, origin)
-            del arrays
-        found = derived.find(path, base, m, dims)
-        assert found is not None
-    return found
+    name = f"untied-{m}-{derived.key(base, {'untied': m, 'recipe': RECIPE})}"
+    shape = (base.n_senones, base.n_streams, m, base.means.shape[3])
+    found = derived.find(name, base, shape)
+    if found is not None:
+        return found
+    arrays = derived.create(shape)
+    kept = []
+    for stream in range(base.n_streams):
+        progress("untying the codebooks", stream / base.n_streams)
+        if cancelled():
+            raise Cancelled
+        kept.append(_untie(base, stream, m, arrays))
+    shares = " ".join(f"{share:.2f}" for share in kept)
+    origin = (
+        f"continuous, {m} Gaussians per senone and stream, untied from the {base.origin}; "
+        f"share of the mixture weights kept in each stream: {shares}"
+    )
+    return derived.keep(name, base, arrays, origin)
 
 
 def _untie(base: AcousticModel, stream: int, m: int, arrays: dict[str, derived.Array]) -> float:

@@ -10,13 +10,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler import inputs
 from profiler.errors import BadInput
+from profiler.plain import one_line
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_FILE_BYTES = 32 << 20
+"""cmudict with its 134 000 words has 3.2 MB."""
+MAX_PRONUNCIATIONS = 1_000_000
+SHOWN_WORD = 40
+"""Characters of a word that a sentence repeats."""
 _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
 _COMMENT = (";;;", "##")
 
@@ -37,6 +44,10 @@ class Dictionary:
     pronunciations: dict[str, tuple[Pronunciation, ...]]
     path: Path | None = None
 
+    @property
+    def _name(self) -> str:
+        return one_line(str(self.path)) if self.path else "The dictionary"
+
     def __len__(self) -> int:
         return len(self.pronunciations)
 
@@ -55,9 +66,7 @@ class Dictionary:
         chosen = list(words)
         missing = [word for word in chosen if word not in self.pronunciations]
         if missing:
-            raise DictionaryError(
-                f"{self.path or 'The dictionary'} has no pronunciation of {listed(missing)}."
-            )
+            raise DictionaryError(f"{self._name} has no pronunciation of {listed(missing)}.")
         return Dictionary({w: self.pronunciations[w] for w in chosen}, self.path)
 
     def check_phones(self, phones: Iterable[str]) -> None:
@@ -72,46 +81,45 @@ class Dictionary:
                 strange.update(dict.fromkeys(unknown))
         if words:
             raise DictionaryError(
-                f"{self.path or 'The dictionary'} pronounces {listed(words)} with phones that the "
+                f"{self._name} pronounces {listed(words)} with phones that the "
                 f"acoustic model lacks: {listed(list(strange))}."
             )
 
 
 def listed(words: Sequence[str], shown: int = 4) -> str:
     """The first few of `words` in quotation marks, and how many there are besides."""
-    names = ", ".join(f"'{word}'" for word in words[:shown])
+    names = ", ".join(f"'{one_line(word, SHOWN_WORD)}'" for word in words[:shown])
     more = len(words) - shown
     return f"{names} and {more} more" if more > 0 else names
 
 
 def read(path: str | os.PathLike[str]) -> Dictionary:
     """The dictionary; DictionaryError (one sentence) for a file that is none."""
-    file = Path(path)
+    file, name = Path(path), one_line(os.fspath(path))
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise DictionaryError(f"{file} is over {MAX_FILE_BYTES} bytes; no dictionary is.")
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DictionaryError(f"{file} cannot be read: {error.strerror or error}.") from error
-    except UnicodeDecodeError:
-        raise DictionaryError(f"{file} is not a dictionary: it is not UTF-8 text.") from None
-    found: dict[str, tuple[Pronunciation, ...]] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+        lines = inputs.read_text(file, "a dictionary", MAX_FILE_BYTES).splitlines()
+    except inputs.InputError as error:
+        raise DictionaryError(f"The dictionary cannot be read: {error}") from None
+    if len(lines) > MAX_PRONUNCIATIONS:
+        raise DictionaryError(
+            f"{name} has {len(lines):,} lines; a dictionary of more than {MAX_PRONUNCIATIONS:,} is not read."
+        )
+    found: dict[str, list[Pronunciation]] = {}
+    for number, line in enumerate(lines, start=1):
         word, *phones = line.split() or [""]
         if not word or line.startswith(_COMMENT):
             continue
         if not phones or not word.isprintable():
             raise DictionaryError(
-                f"{file}, line {number}: a word and its phones should stand here."
+                f"{name}, line {number}: a word and its phones should stand here."
             )
         if word[-1] == ")" and (alternate := _ALTERNATE.match(word)):
             word = alternate["word"]
-        known = found.get(word, ())
-        if (pron := tuple(phones)) not in known:
-            found[word] = (*known, pron)
+        # There are few phones: one object for each.
+        found.setdefault(word, []).append(tuple(map(sys.intern, phones)))
     if not found:
-        raise DictionaryError(f"{file} holds no pronunciation.")
-    return Dictionary(found, file)
+        raise DictionaryError(f"{name} holds no pronunciation.")
+    return Dictionary({word: tuple(dict.fromkeys(prons)) for word, prons in found.items()}, file)
 
 
 def default_path() -> Path:

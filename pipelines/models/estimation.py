@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from profiler.arrays import ArrayError, check, check_indices, check_offsets
+
 Array = np.ndarray[Any, Any]
 
 VARIANCE_SHARE = 0.01
@@ -22,7 +24,7 @@ NEGLIGIBLE = 12.0  # nat below the best component: e⁻¹² of a frame is not ac
 
 
 @njit(nogil=True, cache=True)
-def draw(
+def _draw(
     means: Array,
     deviations: Array,
     cumulative: Array,
@@ -55,7 +57,7 @@ def draw(
 
 
 @njit(nogil=True, cache=True)
-def scatter(
+def _scatter(
     rows: Array, weights: Array, spread: Array, mean: Array, variance: Array, mix: Array
 ) -> None:
     """A first guess: components on rows that are evenly spaced by weight, each with the variance of all.
@@ -75,7 +77,7 @@ def scatter(
 
 
 @njit(nogil=True, cache=True)
-def total_variance(rows: Array, weights: Array) -> Array:
+def _total_variance(rows: Array, weights: Array) -> Array:
     """Weighted variance of each column, f32 [dim]."""
     n, dim = rows.shape
     sums, squares, total = np.zeros(dim), np.zeros(dim), 0.0
@@ -88,7 +90,7 @@ def total_variance(rows: Array, weights: Array) -> Array:
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def maximise(
+def _maximise(
     rows: Array, weights: Array, floor: Array, steps: int, mean: Array, variance: Array, mix: Array
 ) -> float:
     """`steps` EM steps on weighted rows, in place; returns the last step's mean log-likelihood, nat per row.
@@ -163,7 +165,7 @@ def maximise(
 
 
 @njit(nogil=True, cache=True)
-def fit(
+def _fit(
     means: Array,
     deviations: Array,
     cumulative: Array,
@@ -182,13 +184,7 @@ def fit(
     new_variances: Array,
     new_weights: Array,
 ) -> None:
-    """Fit one full-width mixture to each of the senones first … last − 1.
-
-    It sees `samples` draws of the senone's own density, which together count as `prior` frames, and the real
-    frames `frames[which[i]]` f32 [streams · dim], each by its share `shares[i]`, for i from first_of[senone] to
-    first_of[senone + 1]. Fills `new_means`, `new_variances` f32 [senones, 1, M, streams · dim] and
-    `new_weights` f32 [1, M, senones].
-    """
+    """As `fit`, which says what the arrays are and has checked them."""
     mix = np.empty(new_means.shape[2], np.float32)
     for senone in range(first, last):
         begin, end = first_of[senone], first_of[senone + 1]
@@ -197,10 +193,79 @@ def fit(
         for i in range(end - begin):
             rows[i] = frames[which[begin + i]]
             weights[i] = shares[begin + i]
-        draw(means, deviations, cumulative, codebooks[senone], senone, rng, rows[end - begin :])
+        _draw(means, deviations, cumulative, codebooks[senone], senone, rng, rows[end - begin :])
         weights[end - begin :] = prior / samples
-        spread = total_variance(rows, weights)
+        spread = _total_variance(rows, weights)
         mean, variance = new_means[senone, 0], new_variances[senone, 0]
-        scatter(rows, weights, spread, mean, variance, mix)
-        maximise(rows, weights, spread * np.float32(VARIANCE_SHARE), steps, mean, variance, mix)
+        _scatter(rows, weights, spread, mean, variance, mix)
+        _maximise(rows, weights, spread * np.float32(VARIANCE_SHARE), steps, mean, variance, mix)
         new_weights[0, :, senone] = mix
+
+
+def fit(
+    means: Array,
+    deviations: Array,
+    cumulative: Array,
+    codebooks: Array,
+    samples: int,
+    prior: float,
+    frames: Array,
+    which: Array,
+    shares: Array,
+    first_of: Array,
+    steps: int,
+    rng: np.random.Generator,
+    first: int,
+    last: int,
+    new_means: Array,
+    new_variances: Array,
+    new_weights: Array,
+) -> None:
+    """Fit one full-width mixture to each of the senones first … last − 1.
+
+    `means`, `deviations` f32 [codebooks, streams, densities, dim]; `cumulative` f32 [streams, densities, senones],
+    the running sum of the mixture weights; `codebooks` [senones]. A fit sees `samples` draws of the senone's own
+    density, which together count as `prior` frames, and the real frames `frames[which[i]]` f32 [streams · dim], each
+    by its share `shares[i]`, for i from first_of[senone] to first_of[senone + 1]. Fills `new_means`,
+    `new_variances` f32 [senones, 1, M, streams · dim] and `new_weights` f32 [1, M, senones].
+    """
+    books, streams, densities, dim = means.shape
+    senones, _, components, _ = new_means.shape
+    f32 = np.float32
+    check("means", means, f32, (books, streams, densities, dim))
+    check("deviations", deviations, f32, means.shape)
+    check("cumulative weights", cumulative, f32, (streams, densities, senones))
+    check("codebooks", codebooks, codebooks.dtype, (senones,))
+    check_indices("codebooks", codebooks, books)
+    check("frames", frames, f32, (None, streams * dim))
+    check("which", which, which.dtype, (None,))
+    check_indices("which", which, len(frames))
+    check("shares", shares, f32, (len(which),))
+    check("first_of", first_of, first_of.dtype, (senones + 1,))
+    check_offsets("first_of", first_of, len(which))
+    check("new means", new_means, f32, (senones, 1, components, streams * dim), writable=True)
+    check("new variances", new_variances, f32, new_means.shape, writable=True)
+    check("new weights", new_weights, f32, (1, components, senones), writable=True)
+    if not (0 <= first <= last <= senones and min(samples, components, densities) >= 1):
+        raise ArrayError(
+            f"no senones {first} to {last} of {senones} can be fitted to {samples} samples"
+        )
+    _fit(
+        means,
+        deviations,
+        cumulative,
+        codebooks,
+        samples,
+        prior,
+        frames,
+        which,
+        shares,
+        first_of,
+        steps,
+        rng,
+        first,
+        last,
+        new_means,
+        new_variances,
+        new_weights,
+    )

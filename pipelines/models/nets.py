@@ -14,6 +14,7 @@ the same for 16 outputs at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +26,21 @@ from safetensors import SafetensorError, safe_open
 
 import assets
 from pipelines.models.errors import ModelError
+from profiler.inputs import InputError, json_tree, open_input, read_bytes, regular
+from profiler.plain import one_line
 
 FORMAT = "asrscope feed-forward net 1"
 MAX_CONTEXT = 50  # frames on either side; half a second is more than any published net looks at
 MAX_WIDTH = 65_536
 MAX_LAYERS = 64
 MAX_HEADS = 16
+MOST_PARAMETERS = 48 << 20
+"""Weights and biases, 200 MB as they are computed with; the largest published feed-forward nets have 45 million."""
+LARGEST_FILE = 4 * MOST_PARAMETERS + (1 << 20)  # bytes
+LARGEST_HEADER = 1 << 20  # bytes of a safetensors header; a tensor takes some hundred
 LARGEST_CARD = 1 << 20  # bytes; those that are shipped have some thousands
 LARGEST_STATISTIC = 1e9
+SUFFIXES = (".safetensors", ".onnx")
 MASK, KEPT = ".mask", ".kept"
 BLOCK = 16
 """Outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32."""
@@ -92,7 +100,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def n_parameters(self) -> int:
         """Weights and biases."""
-        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+        return sum(math.prod(shape) for shape in self.shapes.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +149,7 @@ def find(name: str) -> Path:
     if name in shipped():
         return assets.path("nets", f"{name}.safetensors")
     path = Path(name)
-    if path.suffix in (".safetensors", ".onnx") and path.is_file():
+    if path.suffix in SUFFIXES and regular(path):
         return path
     raise ModelError(
         f"There is no net {name!r}; {', '.join(shipped()) or 'none'} came with the program, and any "
@@ -159,6 +167,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     check_fit(path, card, senones, dimension)
     tensors: dict[str, Array] = {}
     try:
+        _check_file(path)
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())
             masked = {
@@ -172,18 +181,29 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
                     tensors[name] = _unmasked(path, file, name, shape)
                 else:
                     tensors[name] = _tensor(path, file, name, shape).astype(np.float32)
-    except FileNotFoundError:
-        raise ModelError(
-            f"{path} does not exist; the card beside it describes its weights."
-        ) from None
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
     except SafetensorError as error:
-        raise ModelError(f"{path} is not a whole safetensors file: {error}.") from None
+        raise ModelError(
+            f"{path} is not a whole safetensors file: {one_line(str(error))}."
+        ) from None
     for name, values in tensors.items():
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name} holds a value that is not a finite number.")
     return Net(path.stem, card, tensors)
+
+
+def _check_file(path: Path) -> None:
+    """ModelError unless it is a regular file of a size and a header that a net can have."""
+    try:
+        with open_input(path, "a net", LARGEST_FILE) as file:
+            announced = int.from_bytes(file.read(8), "little")
+    except InputError as error:
+        raise ModelError(str(error)) from error
+    if announced > LARGEST_HEADER:
+        raise ModelError(
+            f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes."
+        )
 
 
 def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:
@@ -201,18 +221,21 @@ def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None
 def read_card(path: Path) -> Card:
     """The card of a net; ModelError when it is missing or says what cannot be."""
     try:
-        if path.stat().st_size > LARGEST_CARD:
-            raise ModelError(f"The card {path} is larger than {LARGEST_CARD >> 20} MiB.")
-        card = msgspec.json.decode(path.read_bytes(), type=Card)
-    except OSError as error:
+        text = read_bytes(path, "the card of a net", LARGEST_CARD)
+    except InputError as error:
         raise ModelError(
-            f"The card {path} cannot be read ({error.strerror or error}); a net needs one beside its "
+            f"The card {path} cannot be read ({str(error).rstrip('.')}); a net needs one beside its "
             "weights, with the same name."
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ModelError(f"The card {path} does not describe a net: {error}.") from None
+        ) from error
+    try:
+        card = msgspec.convert(json_tree(text, "it"), Card)
+    except (msgspec.ValidationError, InputError) as error:
+        said = one_line(str(error)).rstrip(".")
+        raise ModelError(f"The card {path} does not describe a net: {said}.") from error
     if card.format != FORMAT:
-        raise ModelError(f"The card {path} is in the format {card.format!r}; {FORMAT!r} is read.")
+        raise ModelError(
+            f"The card {path} is in the format {one_line(card.format)!r}; {FORMAT!r} is read."
+        )
     if not card.mean or len(card.mean) != len(card.scale):
         raise ModelError(
             f"The card {path} has {len(card.mean)} means and {len(card.scale)} scales; one of each is "
@@ -221,6 +244,15 @@ def read_card(path: Path) -> Card:
     if not (np.abs([*card.mean, *card.scale]) < LARGEST_STATISTIC).all():
         raise ModelError(
             f"The card {path} has a mean or scale beyond ±{LARGEST_STATISTIC:g}, as no feature has."
+        )
+    # Before anything is allocated: all-zero weights take next to no room in a file.
+    if card.inputs > MAX_WIDTH:
+        raise ModelError(
+            f"The card {path} asks for {card.inputs:,} inputs; at most {MAX_WIDTH:,} are read."
+        )
+    if card.n_parameters > MOST_PARAMETERS:
+        raise ModelError(
+            f"The card {path} asks for {card.n_parameters:,} weights; at most {MOST_PARAMETERS:,} are read."
         )
     return card
 
@@ -286,6 +318,6 @@ def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], found:
         raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
     if foreign:
         raise ModelError(
-            f"{path} holds the tensor {foreign[0]}, which its card does not know; only affine layers "
+            f"{path} holds the tensor {one_line(foreign[0])}, which its card does not know; only affine layers "
             "and heads can be computed."
         )

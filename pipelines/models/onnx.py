@@ -4,14 +4,15 @@ The card (`pipelines.models.nets.Card`) says which frames go in and how they are
 listed, for the graph has them. The graph takes one f32 [n, inputs], the scaled frames with their context, and
 gives one [n, senones] of log posteriors or logits; n must be free.
 
-A file is read by hand (onnx.proto of https://github.com/onnx/onnx, IR version 3 and later) before any runtime
-sees it: what a stranger's file must not do is refused here, and cost laws need to know what the operators are.
+What a stranger's file must not do is refused here, before any runtime sees it, and cost laws need to know what the
+operators are. Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,31 +22,40 @@ import numpy as np
 from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Card
-from pipelines.models.protobuf import Field, WireError, fields
+from profiler.inputs import InputError, read_bytes
+from profiler.plain import one_line
 
-LARGEST_FILE = (1 << 31) - 1  # bytes; the largest message that protocol buffers allow
+LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)
+"""Bytes: the weights, and as much again as any graph of MOST_NODES takes."""
 MOST_NODES = 10_000
 MOST_AXES = 8
 
 FLOAT = 1
 ITEM_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
 """Bytes of a number by TensorProto.DataType: numbers and truth values, without strings and complex numbers."""
-REAL: dict[int, np.dtype[Any]] = {1: np.dtype("<f4"), 10: np.dtype("<f2"), 11: np.dtype("<f8")}
+REAL = frozenset({1, 10, 11, 16})
+"""Those that are no integers."""
+LISTED = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
+"""Where a TensorProto lists its values if they are not raw; else in `int32_data`."""
 
-SIZED_BY_VALUES = {
-    "ConstantOfShape",
-    "Expand",
-    "EyeLike",
-    "OneHot",
-    "Pad",
-    "RandomNormal",
-    "RandomUniform",
-    "Range",
-    "Resize",
-    "Tile",
-    "Upsample",
+# fmt: off
+SIZED_BY_VALUES = frozenset({
+    "AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Compress", "ConstantOfShape",
+    "DFT", "Expand", "EyeLike", "HammingWindow", "HannWindow", "MaxUnpool", "MelWeightMatrix",
+    "NonMaxSuppression", "NonZero", "OneHot", "Pad", "RandomNormal", "RandomUniform", "Range",
+    "Resize", "STFT", "Tile", "Unique", "Upsample",
+})
+# fmt: on
+"""Operators whose result is as large as values say, not as what goes in: no bound is known."""
+RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+SHAPED_BY = {
+    "Slice": slice(1, 5),
+    "Reshape": slice(1, 2),
+    "Split": slice(1, 2),
+    "TopK": slice(1, 2),
 }
-"""Operators whose result is as large as a number in the file says, not as what goes in: no bound is known."""
+"""Inputs that say how large a result is; they may follow from the number of frames, not from what is in them."""
+SIZES = frozenset({"Shape", "Size"})
 
 Array = np.ndarray[Any, Any]
 
@@ -61,8 +71,8 @@ class Node:
     attributes: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        label = self.name or (self.outputs[0] if self.outputs else "")
-        return f"{self.operator} {label!r}" if label else self.operator
+        label = one_line(self.name or (self.outputs[0] if self.outputs else ""))
+        return f"{one_line(self.operator)} {label!r}" if label else one_line(self.operator)
 
 
 @dataclass(frozen=True)
@@ -92,36 +102,43 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     if card.heads != 1:
         raise ModelError(f"{path}: the card says {card.heads} heads; an .onnx net can have one.")
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise ModelError(f"{path} is larger than an ONNX file can be (2 GiB).")
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"{path} does not exist; its card does.") from None
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
-    try:
-        graph = _Graph(path)
-        graph.read(_graph_of(path, memoryview(content)))
-        source, sink = graph.ends(card)
-    except WireError as error:
-        raise ModelError(f"{path} is not a whole ONNX file: {error}.") from None
+        content = read_bytes(path, "an ONNX file", LARGEST_FILE)
+    except InputError as error:
+        raise ModelError(str(error)) from error
+    graph = _Graph(path)
+    graph.read(_graph_of(path, content))
+    source, sink = graph.ends(card)
+    graph.check_sizes(source)
     return OnnxModel(path, card, content, source, sink, tuple(graph.nodes), graph.constants)
 
 
-def _graph_of(path: Path, model: memoryview) -> memoryview:
-    """The one graph of a ModelProto."""
-    graphs = []
-    for entry in fields(model):
-        if entry.number == 7:
-            graphs.append(entry.part)
-        elif entry.number == 20:
-            raise ModelError(f"{path} holds training information; only a net to compute is read.")
-        elif entry.number == 25:
-            # A function may call others: a short file can unfold to any length.
-            raise ModelError(f"{path} holds functions of its own; export it with them inlined.")
-    if len(graphs) != 1:
-        raise ModelError(f"{path} is not a whole ONNX file: it holds {len(graphs)} graphs.")
-    return graphs[0]
+def counts_frames(model: OnnxModel) -> bool:
+    """Whether sizes may follow from the number of frames in any way, and not only grow with it."""
+    return any(node.operator in SIZES for node in model.nodes)
+
+
+def _graph_of(path: Path, content: bytes) -> Any:
+    """The GraphProto of a file."""
+    try:
+        from google.protobuf.message import DecodeError
+        from onnx import ModelProto
+    except ImportError:
+        raise ModelError(
+            f"{path} needs the package onnx, which is not installed; `pip install onnx onnxruntime` brings it."
+        ) from None
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, RecursionError) as error:
+        raise ModelError(f"{path} is not a whole ONNX file: {one_line(str(error))}.") from None
+    if not model.HasField("graph"):
+        raise ModelError(f"{path} is not a whole ONNX file: it holds no graph.")
+    if model.training_info:
+        raise ModelError(f"{path} holds training information; only a net to compute is read.")
+    if model.functions:
+        # A function may call others: a short file can unfold to any length.
+        raise ModelError(f"{path} holds functions of its own; export it with them inlined.")
+    return model.graph
 
 
 class _Graph:
@@ -131,111 +148,95 @@ class _Graph:
         self.path = path
         self.nodes: list[Node] = []
         self.constants: dict[str, tuple[tuple[int, ...], int]] = {}
-        self.inputs: dict[str, memoryview] = {}
-        self.outputs: dict[str, memoryview] = {}
+        self.inputs: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
 
-    def read(self, graph: memoryview) -> None:
-        for entry in fields(graph):
-            if entry.number == 1:
-                if len(self.nodes) == MOST_NODES:
-                    raise ModelError(f"{self.path} has more than {MOST_NODES} operators.")
-                self.nodes.append(self._node(entry.part))
-            elif entry.number == 5:
-                self._tensor(entry.part)
-            elif entry.number in (11, 12):
-                kept = self.inputs if entry.number == 11 else self.outputs
-                kept[_name(entry.part)] = entry.part
-            elif entry.number == 15:
-                raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
+    def read(self, graph: Any) -> None:
+        if len(graph.node) > MOST_NODES:
+            raise ModelError(f"{self.path} has more than {MOST_NODES} operators.")
+        if graph.sparse_initializer:
+            raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
+        for tensor in graph.initializer:
+            self._tensor(tensor, self._text(tensor.name))
+        for node in graph.node:
+            self.nodes.append(self._node(node))
+        self.inputs = {self._text(value.name): value.type for value in graph.input}
+        self.outputs = {self._text(value.name): value.type for value in graph.output}
 
-    def _node(self, message: memoryview) -> Node:
-        inputs, outputs, attributes, tensors = [], [], [], []
-        operator = name = ""
+    def _text(self, name: Any) -> str:
+        # What is not UTF-8 comes as bytes.
+        if not isinstance(name, str):
+            raise ModelError(f"{self.path} is not a whole ONNX file: a name in it is not UTF-8.")
+        return name
+
+    def _node(self, message: Any) -> Node:
         numbers: dict[str, float] = {}
-        for entry in fields(message):
-            if entry.number == 1:
-                inputs.append(entry.text)
-            elif entry.number == 2:
-                outputs.append(entry.text)
-            elif entry.number == 3:
-                name = entry.text
-            elif entry.number == 4:
-                operator = entry.text
-            elif entry.number == 5:
-                attributes.append(entry.part)
-        node = Node(operator, name, tuple(inputs), tuple(outputs), numbers)
-        for attribute in attributes:
-            tensors += self._attribute(node, attribute, numbers)
-        if operator in SIZED_BY_VALUES:
+        text = self._text
+        node = Node(
+            text(message.op_type),
+            text(message.name),
+            tuple(text(name) for name in message.input),
+            tuple(text(name) for name in message.output),
+            numbers,
+        )
+        if node.operator in SIZED_BY_VALUES:
             raise ModelError(
                 f"{self.path}: the operator {node} makes a tensor of a size that only its values tell; "
                 "a feed-forward net needs none."
             )
-        for tensor in tensors:
-            self._tensor(tensor, outputs[0] if operator == "Constant" and outputs else str(node))
-        return node
-
-    def _attribute(
-        self, node: Node, message: memoryview, numbers: dict[str, float]
-    ) -> list[memoryview]:
-        """The tensors of an attribute; a single number goes to `numbers`."""
-        tensors, name, number = [], "", None
-        for entry in fields(message):
-            if entry.number == 1:
-                name = entry.text
-            elif entry.number == 2:
-                number = entry.float32
-            elif entry.number == 3:
-                number = float(entry.integer)
-            elif entry.number in (5, 10):
-                tensors.append(entry.part)
-            elif entry.number in (6, 11):
+        if node.operator in RANDOM:
+            raise ModelError(
+                f"{self.path}: the operator {node} is random; a net to score with is not."
+            )
+        name = node.outputs[0] if node.operator == "Constant" and node.outputs else str(node)
+        for attribute in message.attribute:
+            if attribute.HasField("g") or attribute.graphs:
                 raise ModelError(
                     f"{self.path}: the operator {node} holds a graph of its own (a branch or a loop); "
                     "a feed-forward net has none."
                 )
-            elif entry.number in (22, 23):
+            if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
                 raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
-        if number is not None:
-            numbers[name] = number
-        return tensors
+            if attribute.HasField("t"):
+                self._tensor(attribute.t, name)
+            for tensor in attribute.tensors:
+                self._tensor(tensor, name)
+            if attribute.HasField("f"):
+                numbers[text(attribute.name)] = attribute.f
+            if attribute.HasField("i"):
+                numbers[text(attribute.name)] = float(attribute.i)
+        return node
 
-    def _tensor(self, message: memoryview, name: str = "") -> None:
-        """Check a TensorProto and keep its shape; `name`: what it is called where it has no name."""
-        shape: list[int] = []
-        kind, raw, listed = 0, None, []
-        for entry in fields(message):
-            if entry.number == 1:
-                shape += entry.integers()
-            elif entry.number == 2:
-                kind = entry.integer
-            elif entry.number in (4, 5, 7, 10, 11):
-                listed.append(entry)
-            elif entry.number == 8:
-                name = name or entry.text
-            elif entry.number == 9:
-                raw = entry.part
-            elif entry.number == 13 or (entry.number == 14 and entry.integer):
-                raise ModelError(
-                    f"{self.path}: {name or 'a tensor'} lies in another file; only weights inside the .onnx "
-                    "file are read (torch.onnx.export writes them there with external_data=False)."
-                )
+    def _tensor(self, tensor: Any, name: str) -> None:
+        """Check a TensorProto and keep its shape."""
+        from onnx import numpy_helper
+
+        shown, kind, shape = one_line(name), tensor.data_type, list(tensor.dims)
+        if tensor.external_data or tensor.data_location:
+            raise ModelError(
+                f"{self.path}: {shown or 'a tensor'} lies in another file; only weights inside the .onnx "
+                "file are read (torch.onnx.export writes them there with external_data=False)."
+            )
         if kind not in ITEM_BYTES:
             raise ModelError(
-                f"{self.path}: {name} is of the ONNX data type {kind}, which a net cannot have."
+                f"{self.path}: {shown} is of the ONNX data type {kind}, which a net cannot have."
             )
         if min(shape, default=0) < 0 or len(shape) > MOST_AXES:
             raise ModelError(
-                f"{self.path}: {name} has the impossible shape {shape[: MOST_AXES + 1]}."
+                f"{self.path}: {shown} has the impossible shape {shape[: MOST_AXES + 1]}."
             )
-        count = math.prod(shape)
-        values = _values(kind, raw, listed)
-        if values.size != count:
+        listed = len(getattr(tensor, LISTED.get(kind, "int32_data")))
+        if tensor.HasField("raw_data") and listed:
+            raise ModelError(f"{self.path}: {shown} has two lists of values.")
+        count, found = math.prod(shape), len(tensor.raw_data) / ITEM_BYTES[kind] or listed
+        if found != count:
             raise ModelError(
-                f"{self.path}: {name} has the shape {shape}, {count} numbers, and the file holds {values.size}."
+                f"{self.path}: {shown} has the shape {shape}, {count} numbers, and the file holds {found:g}."
             )
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise ModelError(f"{self.path}: {name} holds a value that is not a finite number.")
+        if kind in REAL and not np.isfinite(numpy_helper.to_array(tensor).astype(np.float32)).all():
+            raise ModelError(f"{self.path}: {shown} holds a value that is not a finite number.")
+        if name in self.constants:
+            raise ModelError(f"{self.path} has the tensor {shown!r} twice.")
         self.constants[name] = tuple(shape), count * ITEM_BYTES[kind]
 
     def ends(self, card: Card) -> tuple[str, str]:
@@ -244,7 +245,7 @@ class _Graph:
         outputs = list(self.outputs)
         for what, names in (("input", inputs), ("output", outputs)):
             if len(names) != 1:
-                listed = f" ({', '.join(names[:8])})" if names else ""
+                listed = f" ({one_line(', '.join(names[:8]))})" if names else ""
                 raise ModelError(
                     f"{self.path} has {len(names)} {what}s{listed}; a net to score with has one."
                 )
@@ -252,21 +253,18 @@ class _Graph:
         self._check_end("output", outputs[0], self.outputs[outputs[0]], card.senones, exactly=False)
         return inputs[0], outputs[0]
 
-    def _check_end(
-        self, what: str, name: str, message: memoryview, width: int, *, exactly: bool
-    ) -> None:
+    def _check_end(self, what: str, name: str, kind: Any, width: int, *, exactly: bool) -> None:
         """One end must be f32 [free, width]; an output's shape need not be told (`exactly` False)."""
-        kind, shape = _type_of(message)
-        says = f"{self.path}: its {what} {name!r}"
-        if kind != FLOAT:
+        says = f"{self.path}: its {what} {one_line(name)!r}"
+        if kind.tensor_type.elem_type != FLOAT:
             raise ModelError(f"{says} is no tensor of 32-bit floats.")
-        if shape is None and not exactly:
+        told = kind.tensor_type.HasField("shape")
+        if not told and not exactly:
             return
-        shown = (
-            "[" + ", ".join(str(d) if isinstance(d, int) else d or "?" for d in shape or ()) + "]"
-        )
+        shape = [_axis(axis) for axis in kind.tensor_type.shape.dim]
+        shown = one_line(f"[{', '.join(str(d) or '?' for d in shape)}]")
         wanted = f"[n, {width}]"
-        if shape is None or len(shape) != 2:
+        if len(shape) != 2:
             raise ModelError(f"{says} has the shape {shown}; {wanted} is needed.")
         if isinstance(shape[0], int):
             raise ModelError(
@@ -279,56 +277,40 @@ class _Graph:
                 f"{says} has the shape {shown}; its card asks for {wanted} ({origin})."
             )
 
+    def check_sizes(self, source: str) -> None:
+        """ModelError where a size depends on what is in the frames.
 
-def _name(message: memoryview) -> str:
-    return next((entry.text for entry in fields(message) if entry.number == 1), "")
-
-
-def _type_of(message: memoryview) -> tuple[int, list[int | str] | None]:
-    """Element type (0: no tensor) and shape of a ValueInfoProto; a free axis is its name, or empty."""
-    kind, shape = 0, None
-    for value in _inside(message, 2):
-        for tensor in _inside(value, 1):
-            for entry in fields(tensor):
-                if entry.number == 1:
-                    kind = entry.integer
-                elif entry.number == 2:
-                    shape = [_axis(axis) for axis in _inside(entry.part, 1)]
-    return kind, shape
+        Then memory depends on how many frames there are alone, and trying every number of them tells it.
+        """
+        spoken = _reached(source, self.nodes)
+        for node in self.nodes:
+            told_by = node.inputs[SHAPED_BY.get(node.operator, slice(0))]
+            if spoken.intersection(told_by):
+                raise ModelError(
+                    f"{self.path}: the operator {node} makes a tensor of a size that depends on the speech; "
+                    "a feed-forward net needs none."
+                )
 
 
-def _inside(message: memoryview, number: int) -> list[memoryview]:
-    return [entry.part for entry in fields(message) if entry.number == number]
+def _reached(source: str, nodes: Iterable[Node]) -> set[str]:
+    """Names of the tensors whose values follow from those of `source`; sizes alone do not count."""
+    users: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for name in node.inputs if node.operator not in SIZES else ():
+            users[name].append(node)
+    found, left = {source}, [source]
+    while left:
+        for node in users.pop(left.pop(), ()):
+            new = set(node.outputs) - found
+            found |= new
+            left += new
+    return found
 
 
-def _axis(message: memoryview) -> int | str:
-    axis: int | str = ""
-    for entry in fields(message):
-        if entry.number == 1:
-            axis = entry.integer
-        elif entry.number == 2:
-            axis = entry.text
+def _axis(axis: Any) -> int | str:
     # Some exporters write 0 or less where an axis is free.
-    return "" if isinstance(axis, int) and axis <= 0 else axis
+    return axis.dim_value if axis.dim_value > 0 else _shown(axis.dim_param)
 
 
-def _values(kind: int, raw: memoryview | None, listed: list[Field]) -> Array:
-    """The numbers of a tensor, flat; integers and 16-bit numbers only as far as their count goes."""
-    plain = np.dtype(f"V{ITEM_BYTES[kind]}")
-    if raw is not None and listed:
-        raise WireError("a tensor with two lists of values")
-    if raw is not None:
-        return _flat(raw, REAL.get(kind, plain))
-    if kind in (1, 11):
-        return np.concatenate([np.empty(0), *(_flat(entry.part, REAL[kind]) for entry in listed)])
-    integers = [value for entry in listed for value in entry.integers()]
-    if kind == 10:
-        # 16-bit floats are listed as integers that hold their bits.
-        return np.array([value & 0xFFFF for value in integers], np.uint16).view(REAL[kind])
-    return np.zeros(len(integers), plain)
-
-
-def _flat(values: memoryview, kind: np.dtype[Any]) -> Array:
-    if len(values) % kind.itemsize:
-        raise WireError(f"{len(values)} bytes hold no whole number of values")
-    return np.frombuffer(values, kind)
+def _shown(name: Any) -> str:
+    return name if isinstance(name, str) else repr(name)

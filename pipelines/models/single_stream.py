@@ -2,12 +2,13 @@
 
 It cannot be copied from a model of three streams, whose density is a product. So every senone's own density is
 resampled and a mixture of the same size fitted to the samples by EM; `pipelines.training.single_stream`
-re-estimates that on aligned speech and leaves its result in the same place. Real frames fill only a small part
+re-estimates that on aligned speech and leaves its result beside its other files. Real frames fill only a small part
 of the product space of the streams, so the resampled model alone is a poor one (and says what it is).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,11 @@ import numpy as np
 
 from pipelines.models import derived, estimation
 from pipelines.models.derived import Progress
+from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
+from profiler import cache
 from profiler.errors import Cancelled
+from profiler.paths import cache_path
 
 RECIPE = 1  # raise it when the same files would give other parameters
 SAMPLES = 1000  # draws per senone: some 24 per Gaussian
@@ -51,10 +55,15 @@ class Frames:
         )
 
 
-def path_of(base: AcousticModel, components: int, kind: str) -> Path:
-    """Where the cache keeps a single-stream model of `base`; `kind` is "resampled" or "trained"."""
+def name_of(base: AcousticModel, components: int, kind: str) -> str:
+    """What a single-stream model of `base` is called; `kind` is "resampled" or "trained"."""
     recipe = {"single-stream": components, "recipe": RECIPE}
-    return derived.folder() / f"single-stream-{components}-{kind}-{derived.key(base, recipe)}"
+    return f"single-stream-{components}-{kind}-{derived.key(base, recipe)}"
+
+
+def trained_file(base: AcousticModel, components: int) -> Path:
+    """Where training leaves a model: beside what else it made, where nothing is removed to save room."""
+    return cache_path("training", f"{name_of(base, components, 'trained')}{cache.SUFFIX}")
 
 
 def best(
@@ -65,18 +74,33 @@ def best(
 ) -> AcousticModel:
     """The model re-estimated on speech where there is one, else the resampled one, made now if need be.
 
-    A `base` that is one already is given back; raises Cancelled.
+    A `base` that is one already is given back; raises Cancelled, or ModelError when the former is damaged.
     """
     if base.is_continuous and base.n_streams == 1:
         return base
-    trained = find(base, components, "trained")
-    return trained or resampled(base, components, progress, cancelled)
+    return trained(base, components) or resampled(base, components, progress, cancelled)
 
 
-def find(base: AcousticModel, components: int, kind: str) -> AcousticModel | None:
-    """The model of that kind in the cache, if it is there and sound."""
-    width = base.n_streams * base.means.shape[3]
-    return derived.find(path_of(base, components, kind), base, components, (1, width))
+def trained(base: AcousticModel, components: int) -> AcousticModel | None:
+    """The model that was re-estimated on speech, if there is one.
+
+    ModelError when it is damaged: it takes hours to make again, and another would give other words.
+    """
+    name, path = name_of(base, components, "trained"), trained_file(base, components)
+    if not os.path.lexists(path):
+        return None
+    try:
+        return derived.of_kept(name, base, cache.read(path), shape_of(base, components))
+    except (cache.CacheError, ModelError) as error:
+        raise ModelError(
+            f"The single-stream model that was re-estimated on speech cannot be used ({str(error).rstrip('.')}); "
+            "train it again, or remove the file for the resampled model."
+        ) from error
+
+
+def shape_of(base: AcousticModel, components: int) -> tuple[int, int, int, int]:
+    """Of the means: [senones, 1, components, dimensions of all streams]."""
+    return base.n_senones, 1, components, base.n_streams * base.means.shape[3]
 
 
 def resampled(
@@ -86,21 +110,17 @@ def resampled(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AcousticModel:
     """The model fitted to samples of `base`, from the cache or made now; takes up to a minute."""
-    found = find(base, components, "resampled")
-    if found is None:
-        with derived.unfinished(path_of(base, components, "resampled")) as work:
-            width = base.n_streams * base.means.shape[3]
-            arrays = derived.create(work, (base.n_senones, 1, components, width))
-            fit(base, arrays, "resampling the mixtures", progress=progress, cancelled=cancelled)
-            origin = (
-                f"single-stream, {components} Gaussians per senone, resampled from the {base.origin}; "
-                "not re-estimated on speech"
-            )
-            derived.finish(work, arrays, origin)
-            del arrays
-        found = find(base, components, "resampled")
-        assert found is not None
-    return found
+    name = name_of(base, components, "resampled")
+    found = derived.find(name, base, shape_of(base, components))
+    if found is not None:
+        return found
+    arrays = derived.create(shape_of(base, components))
+    fit(base, arrays, "resampling the mixtures", progress=progress, cancelled=cancelled)
+    origin = (
+        f"single-stream, {components} Gaussians per senone, resampled from the {base.origin}; "
+        "not re-estimated on speech"
+    )
+    return derived.keep(name, base, arrays, origin)
 
 
 def fit(

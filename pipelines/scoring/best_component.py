@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.kernels import STREAMS
+from pipelines.scoring.kernels import STREAMS, columns_fit, runs_fit
 from pipelines.scoring.packing import NEVER, PackedGmm
-from pipelines.scoring.vector import copy_floats
+from pipelines.scoring.vector import address, copy_floats
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "d29af71d0109"  # see tests/kernel_sources.py
+MADE_WITH = "9851c22062f5"  # see tests/kernel_sources.py
 
 Array = np.ndarray[Any, Any]
 FLOAT = 4
@@ -42,7 +43,18 @@ def mix_best(
     last: int,
 ) -> None:
     """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
-    n, densities = g.shape[0], g.shape[3]
+    n, books, streams, densities = g.shape
+    columns, senones = products.shape[1], scores.shape[1]
+    if (
+        streams != STREAMS
+        or len(products) != n
+        or len(scores) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, log_rows.size, densities)
+        or not 0 <= first <= last <= books
+        or not runs_fit(start, runs, run_start, senones, first, last)
+    ):
+        raise ArrayError("mix_best: densities, weights and scores do not fit each other")
     width_of_all = start[1:] - start[:-1]
     best = np.empty(width_of_all.max(), np.float32)
     for book in range(first, last):
@@ -64,8 +76,8 @@ def mix_best(
                     out[c] += some[c]
             for r in range(run_start[book], run_start[book + 1]):
                 copy_floats(
-                    scores.ctypes.data + (t * scores.shape[1] + runs[r, 0]) * 4,
-                    products.ctypes.data + (t * products.shape[1] + runs[r, 1]) * 4,
+                    address(scores, np.float32) + (t * senones + runs[r, 0]) * 4,
+                    address(products, np.float32) + (t * columns + runs[r, 1]) * 4,
                     runs[r, 2],
                 )
 

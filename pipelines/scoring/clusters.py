@@ -20,10 +20,11 @@ from pipelines.scoring.packing import NEVER
 from pipelines.scoring.quantiser import SEED
 from pipelines.scoring.selection import Progress
 from pipelines.scoring.shortlists import NOWHERE, moments
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.vector import LANES, address
+from profiler.arrays import ArrayError, check, check_indices
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "6cbe33a6caed"  # see tests/kernel_sources.py
+MADE_WITH = "7e4da9a2ea2c"  # see tests/kernel_sources.py
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
@@ -41,6 +42,21 @@ class Clusters:
     gaussians: Array
     log_weights: Array
     sizes: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless every panel is in a cluster that there is."""
+        streams, number = self.sizes.shape
+        groups, depth = -(-number // LANES), self.gaussians.shape[2]
+        check("sizes", self.sizes, np.int64, (streams, number))
+        check("of_panel", self.of_panel, np.uint16, (None, streams, None))
+        check("gaussians", self.gaussians, np.float32, (streams, groups, depth, LANES))
+        check("log_weights", self.log_weights, np.float32, (*self.of_panel.shape, LANES))
+        check_indices("of_panel", self.of_panel, number)
+
+    def check_for(self, gaussians: Array) -> None:
+        """ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
+        depth = self.gaussians.shape[2]
+        check("gaussians", gaussians, np.float32, (*self.of_panel.shape, depth, LANES))
 
     @property
     def count(self) -> int:
@@ -149,19 +165,29 @@ def _choose(
     n, streams, depth = x.shape
     groups, number = gaussians.shape[1], sizes.shape[1]
     row = densities.shape[2]
+    if (
+        n > 64
+        or expand < 1
+        or gaussians.shape != (streams, groups, depth, LANES)
+        or sizes.shape != (streams, number)
+        or expanded.shape != (streams, number)
+        or densities.shape != (n, streams, row)
+        or not 0 < number <= row <= groups * LANES
+    ):
+        raise ArrayError("_choose: frames, clusters and densities do not fit each other")
     products = np.empty((n, groups * LANES), np.float32)
     keep = min(expand, number)
     expanded[:] = 0
     panels = 0
     for s in range(streams):
         multiply(
-            x.ctypes.data + s * depth * 4,
+            address(x, np.float32) + s * depth * 4,
             streams * depth * 4,
             n,
-            gaussians.ctypes.data + s * groups * depth * LANES * 4,
+            address(gaussians, np.float32) + s * groups * depth * LANES * 4,
             groups,
             depth,
-            products.ctypes.data,
+            address(products, np.float32),
         )
         for t in range(n):
             densities[t, s, :row] = products[t, :row]

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.listed import AHEAD, finish
+from pipelines.scoring.continuous.listed import AHEAD, finish, queue_fits
 from pipelines.scoring.continuous.steps import panel_of_bytes
-from pipelines.scoring.vector import LANES, aligned, lowest_bit
+from pipelines.scoring.vector import LANES, VECTOR_BYTES, address, aligned, lowest_bit
+from profiler.arrays import ArrayError, check
 from profiler.kernel_spans import now_ns
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "f07c56ca2c3d"  # see tests/kernel_sources.py
+MADE_WITH = "4092cad92bcf"  # see tests/kernel_sources.py
 
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
@@ -28,6 +29,7 @@ LEVELS = 255
 MEANS = 127
 FINE = 16  # steps of a frame in one of a mean
 FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
+LEAST_REACH = 1e-3  # deviations
 LOOK = 20_000  # Gaussians that the scale is taken from
 
 Array = np.ndarray[Any, Any]
@@ -44,6 +46,20 @@ class EightBits:
 
     panels: Array
     steps: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the panels are of as many streams and dimensions as the steps."""
+        streams, dim = self.steps.shape
+        size = VECTOR_BYTES * ((dim + 1) // 2 + 2)
+        check("panels", self.panels, np.uint8, (None, streams, None, size))
+        check("steps", self.steps, np.float32, (streams, dim))
+        if self.panels.ctypes.data % 4:
+            raise ArrayError("panels of bytes end in floats, and begin where no float does")
+
+    def check_for(self, gaussians: Array) -> None:
+        """ArrayError unless these are `gaussians` f32 [groups, streams, slots, 2·D + 1, 16], all of them."""
+        depth = 2 * self.steps.shape[1] + 1
+        check("gaussians", gaussians, np.float32, (*self.panels.shape[:3], depth, LANES))
 
     @property
     def bytes_each(self) -> float:
@@ -94,7 +110,8 @@ def eight_bits(gaussians: Array) -> EightBits:
         some = -2.0 * flat[::every, :dim].astype(np.float64)
         narrow[s] = np.quantile(1 / np.sqrt(some), NARROW, axis=0)
         reach[s] = np.abs(flat[:, dim : 2 * dim] / (-2 * flat[:, :dim])).max(axis=0)
-    step = narrow * (reach / narrow).max() / MEANS
+    # Of Gaussians that all lie in the middle none reaches anywhere.
+    step = narrow * max((reach / narrow).max(), LEAST_REACH) / MEANS
     depth_of_bytes = 4 * LANES * ((dim + 1) // 2)
     panels = aligned((groups, streams, slots, depth_of_bytes + 8 * LANES), np.uint8)
     vectors = panels[..., :depth_of_bytes].reshape(groups, streams, slots, -1, 2, 2 * LANES)
@@ -107,6 +124,13 @@ def eight_bits(gaussians: Array) -> EightBits:
 def _quantise(gaussians: Array, step: Array, panels: Array, tails: Array) -> None:
     groups, streams, slots, depth, lanes = gaussians.shape
     dim = depth // 2
+    if (
+        depth != 2 * dim + 1
+        or step.shape != (streams, dim)
+        or panels.shape != (groups, streams, slots, (dim + 1) // 2, 2, 2 * lanes)
+        or tails.shape != (groups, streams, slots, 2, lanes)
+    ):
+        raise ArrayError("_quantise: Gaussians and panels of bytes do not fit each other")
     for g in range(groups):
         for s in range(streams):
             for m in range(slots):
@@ -134,16 +158,33 @@ def _quantise(gaussians: Array, step: Array, panels: Array, tails: Array) -> Non
 
 
 @njit(nogil=True, cache=True)
+def bytes_fit(x: Array, panels: Array) -> bool:
+    """Whether frames int16 [n, streams, 2 · pairs] are those of `panels` uint8 [groups, streams, slots, size]."""
+    streams, depth = x.shape[1], x.shape[2]
+    size = VECTOR_BYTES * (depth // 2 + 2)
+    return depth % 2 == 0 and panels.shape[1] == streams and panels.shape[3] == size
+
+
+@njit(nogil=True, cache=True)
 def densities_of_bytes(x: Array, panels: Array, g: Array, first: int, last: int) -> None:
     """Log densities `g` f32 [n, groups, streams, slots · 16] of the groups first … last − 1."""
     n, streams, depth = x.shape
     groups, _, slots, size = panels.shape
+    if (
+        not bytes_fit(x, panels)
+        or g.shape != (n, groups, streams, slots * LANES)
+        or not 0 <= first <= last <= groups
+    ):
+        raise ArrayError("densities_of_bytes: frames, panels and densities do not fit each other")
     for group in range(first, last):
         for s in range(streams):
-            base = panels.ctypes.data + (group * streams + s) * slots * size
+            base = address(panels, np.uint8) + (group * streams + s) * slots * size
             for t in range(n):
-                frame = x.ctypes.data + (t * streams + s) * depth * 2
-                to = g.ctypes.data + ((t * groups + group) * streams + s) * slots * LANES * 4
+                frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                to = (
+                    address(g, np.float32)
+                    + ((t * groups + group) * streams + s) * slots * LANES * 4
+                )
                 for m in range(slots):
                     panel = base + m * size
                     to_m = to + m * LANES * 4
@@ -156,22 +197,33 @@ def dense_of_bytes(
 ) -> int:
     """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `listed`."""
     n, streams, depth = x.shape
-    slots, size = panels.shape[2], panels.shape[3]
+    groups, _, slots, size = panels.shape
     row = slots * LANES * 4
+    if (
+        not bytes_fit(x, panels)
+        or slots == 0
+        or len(tile) < streams * n
+        or tile.shape[1] != slots * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or not 0 <= first <= last <= groups
+        or (last > first and (last - 1) * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("dense_of_bytes: frames, panels and scores do not fit each other")
     counts = np.full((streams, n), slots, np.int64)
     lse_ns = 0
     for group in range(first, last):
         for s in range(streams):
-            base = panels.ctypes.data + (group * streams + s) * slots * size
+            base = address(panels, np.uint8) + (group * streams + s) * slots * size
             for t in range(n):
-                frame = x.ctypes.data + (t * streams + s) * depth * 2
-                to = tile.ctypes.data + (s * n + t) * row
+                frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                to = address(tile, np.float32) + (s * n + t) * row
                 for m in range(slots):
                     panel = base + m * size
                     to_m = to + m * LANES * 4
                     panel_of_bytes(frame, panel, depth // 2, panel + AHEAD * size, to_m)
         begin = now_ns()
-        finish(tile.ctypes.data, counts, n, row, sums, scores, group, False)
+        finish(address(tile, np.float32), counts, n, row, sums, scores, group, False)
         lse_ns += now_ns() - begin
     return lse_ns
 
@@ -184,6 +236,7 @@ def queued_of_bytes(
     ends: Array,
     where: Array,
     whose: Array,
+    panels: Array,
     tile: Array,
     sums: Array,
     scores: Array,
@@ -191,6 +244,19 @@ def queued_of_bytes(
     """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
     row = tile.shape[1] * 4
+    slots, size = panels.shape[2], panels.shape[3]
+    if (
+        not bytes_fit(x, panels)
+        or len(tile) < streams * n
+        or tile.shape[1] != slots * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or len(lanes) != len(groups)
+        or not queue_fits(groups, ends, where, whose, n, streams, slots, size, panels.size)
+        or (len(groups) and groups.max() * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("queued_of_bytes: frames, queue and scores do not fit each other")
+    base = address(panels, np.uint8)
     counts = np.zeros((streams, n), np.int64)
     lse_ns = 0
     at = 0
@@ -198,16 +264,26 @@ def queued_of_bytes(
         counts[:] = 0
         for s in range(streams):
             while at < ends[place * streams + s]:
-                panel, later, frames = where[at], where[at + AHEAD], whose[at]
+                panel, later, frames = base + where[at], base + where[at + AHEAD], whose[at]
                 at += 1
                 while frames:
                     t = lowest_bit(frames)
                     frames &= frames - np.uint64(1)
-                    frame = x.ctypes.data + (t * streams + s) * depth * 2
-                    to = tile.ctypes.data + (s * n + t) * row + counts[s, t] * 4 * LANES
+                    frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                    to = address(tile, np.float32) + (s * n + t) * row + counts[s, t] * 4 * LANES
                     counts[s, t] += 1
                     panel_of_bytes(frame, panel, depth // 2, later, to)
         begin = now_ns()
-        finish(tile.ctypes.data, counts, n, row, sums, scores, groups[place], False, lanes[place])
+        finish(
+            address(tile, np.float32),
+            counts,
+            n,
+            row,
+            sums,
+            scores,
+            groups[place],
+            False,
+            lanes[place],
+        )
         lse_ns += now_ns() - begin
     return lse_ns

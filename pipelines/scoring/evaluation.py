@@ -19,10 +19,11 @@ from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes
 from pipelines.scoring.kernels import EXPANDED, STREAMS
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.packing import NEVER
-from pipelines.scoring.vector import LANES, bound_of_nth, copy_floats
+from pipelines.scoring.vector import LANES, address, bound_of_nth, copy_floats
+from profiler.arrays import ArrayError, check
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "91d6830a654f"  # see tests/kernel_sources.py
+MADE_WITH = "0092563e30b5"  # see tests/kernel_sources.py
 
 MOST_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
@@ -59,8 +60,8 @@ class Bytes:
     """All of them, with 8-bit parameters."""
 
     def __init__(self, gmm: Gmm, parameters: EightBits) -> None:
+        parameters.check_for(gmm.parameters.gaussians)
         self._gmm, self._bytes = gmm, parameters
-        self._g: Array | None = None
 
     def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
         """In 16-bit arithmetic."""
@@ -82,8 +83,10 @@ class Bounded:
     """
 
     def __init__(self, gmm: Gmm, rest: Array, keep: int, follow: bool) -> None:
+        shape = gmm.parameters.gaussians.shape[:3]
+        check("rest", rest, np.float32, (*shape, PARTS, LANES))
         self._gmm, self._rest, self._keep, self._follow = gmm, rest, keep, follow
-        slots = gmm.parameters.gaussians.shape[2]
+        slots = shape[2]
         order = np.arange(slots, dtype=np.uint8)
         self._order = np.tile(order, (gmm.parameters.n_codebooks, STREAMS, 1))
 
@@ -137,8 +140,19 @@ def bounded(
 
     `rest` as `continuous.eliminate.rests` makes it; `order` uint8 [B, 3, slots]: in which order panels come.
     """
-    slots, depth = gaussians.shape[2], gaussians.shape[3]
-    dim = depth // 2
+    books, _, slots, depth, _ = gaussians.shape
+    n, dim = len(x), depth // 2
+    if (
+        gaussians.shape != (books, STREAMS, slots, 2 * dim + 1, LANES)
+        or slots == 0
+        or x.shape != (n, STREAMS, depth)
+        or rest.shape != (books, STREAMS, slots, PARTS, LANES)
+        or order.shape != (books, STREAMS, slots)
+        or g.shape != (n, books, STREAMS, slots * LANES)
+        or keep < 1
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("bounded: frames, Gaussians and densities do not fit each other")
     vector = LANES * 4
     bounds = np.empty(LANES, np.float32)
     entered = np.empty(slots, np.int64)
@@ -146,21 +160,21 @@ def bounded(
     for book in range(first, last):
         for s in range(STREAMS):
             which = book * STREAMS + s
-            for t in range(x.shape[0]):
-                frame = x.ctypes.data + (t * STREAMS + s) * depth * 4
-                row = g.ctypes.data + (t * g.shape[1] * STREAMS + which) * slots * vector
+            for t in range(n):
+                frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
+                row = address(g, np.float32) + (t * books * STREAMS + which) * slots * vector
                 g[t, book, s] = NEVER
                 bounds[:] = NEVER
                 winners = 0
                 for i in range(slots):
                     m = order[book, s, i]
-                    panel = gaussians.ctypes.data + (which * slots + m) * depth * vector
-                    parts = rest.ctypes.data + (which * slots + m) * PARTS * vector
+                    panel = address(gaussians, np.float32) + (which * slots + m) * depth * vector
+                    parts = address(rest, np.float32) + (which * slots + m) * PARTS * vector
                     to = row + m * vector
                     copy_floats(to, panel + 2 * dim * vector, LANES)
                     alive = True
                     for part in range(PARTS):
-                        if not can_reach(to, parts + part * vector, bounds.ctypes.data):
+                        if not can_reach(to, parts + part * vector, address(bounds, np.float32)):
                             alive = False
                             break
                         begin, end = part * dim // PARTS, (part + 1) * dim // PARTS

@@ -31,6 +31,12 @@ class Family(Protocol):
     """The stages that its strategies and `score_some` share, and their work counts."""
     team: Team
 
+    def small(self) -> Family:
+        """The same of one group of senones or one codebook, for compiling."""
+
+    def touch(self) -> None:
+        """Make the layouts of the parameters that are otherwise made when they are first asked for."""
+
     def begin_some(self, features: Array, meter: Meter) -> None:
         """What can be done for a block before anybody says which senones are wanted.
 

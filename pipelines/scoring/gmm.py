@@ -57,6 +57,14 @@ class Gmm:
         self._products = np.empty((MAX_FRAMES, p.columns), np.float32)
         self._shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
 
+    def small(self) -> Gmm:
+        """The same of one codebook, for compiling."""
+        return Gmm(self.parameters.small(), threads=1)
+
+    def touch(self) -> None:
+        """Make the layouts of the parameters that are otherwise made when they are first asked for."""
+        _ = self._lazy, self.parameters.rows
+
     @property
     def gaussians_per_frame(self) -> int:
         """Gaussians of the whole model."""

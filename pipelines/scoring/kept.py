@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import tempfile
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from profiler.paths import cache_dir
+from profiler import cache
 
 VERSION = 4
 """To be raised whenever what is prepared changes for the same model and settings."""
-MOST_BYTES = 512 << 20
-"""The cache is thinned to this, oldest first."""
 
 Array = np.ndarray[Any, Any]
 
@@ -35,48 +28,13 @@ def digest(*arrays: Array) -> str:
 def kept(name: str, facts: object, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
     """The arrays that `make` makes, from the cache if they are there; `facts` (by repr) decide which.
 
-    A file that cannot be read is made again; where nothing can be written, nothing is kept.
+    A file that is not whole is made again; where nothing can be written, nothing is kept.
     """
     key = hashlib.sha256(repr((VERSION, name, facts)).encode()).hexdigest()[:24]
-    try:
-        folder = cache_dir("selection")
-    except OSError:
-        return make()
-    path = folder / f"{name}-{key}.npz"
-    found = _read(path)
-    if found is None:
-        found = make()
-        with contextlib.suppress(OSError):
-            _write(path, found)
-            _thin(folder)
-    return found
-
-
-def _read(path: Path) -> dict[str, Array] | None:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-        os.utime(path)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        return None
-    return found
-
-
-def _write(path: Path, arrays: dict[str, Array]) -> None:
-    handle, name = tempfile.mkstemp(prefix=".making-", dir=path.parent)
-    made = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        made.replace(path)
-    finally:
-        made.unlink(missing_ok=True)
-
-
-def _thin(folder: Path) -> None:
-    files = sorted(folder.glob("*.npz"), key=lambda file: -file.stat().st_mtime)
-    total = 0
-    for file in files:
-        total += file.stat().st_size
-        if total > MOST_BYTES:
-            file.unlink(missing_ok=True)
+    found = cache.find(cache.SELECTION, f"{name}-{key}")
+    if found is not None:
+        # Copied: kernels are compiled for arrays that can be written, as `make` makes them.
+        return {name: array.copy() for name, array in found.arrays.items()}
+    made = make()
+    cache.keep(cache.SELECTION, f"{name}-{key}", made, {})
+    return made

@@ -11,7 +11,8 @@ Layouts (made by `packing`): B codebooks, 3 streams, K densities (a multiple of 
 - `products` f32 [n, W]: likelihoods, W = Σ w. `start` int64 [B + 1]: first column of each codebook.
 - `shift` f32 [n, B]: what was subtracted before the exponential, all streams together.
 
-Every kernel does the codebooks `first` … `last` − 1, so that threads can share a block.
+Every kernel does the codebooks `first` … `last` − 1, so that threads can share a block. Arrays that do not fit each
+other are an `ArrayError`, here and in all kernels of scoring.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numba import njit
 from pipelines.scoring.vector import (
     LANES,
     WIDE_REGISTERS,
+    address,
     bound_of_nth,
     copy_floats,
     count_bits,
@@ -35,8 +37,9 @@ from pipelines.scoring.vector import (
     make_tile,
     reached,
 )
+from profiler.arrays import ArrayError
 
-MADE_WITH = "734cf072645f"  # see tests/kernel_sources.py
+MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py
 
 STREAMS = 3
 DIM = 13
@@ -56,8 +59,15 @@ Array = np.ndarray[Any, Any]
 @njit(nogil=True, cache=True)
 def expand(features: Array, centre: Array, x: Array) -> None:
     """x[n, streams, 2·dim + 1] from features [n, streams · dim]: squares and values about `centre`, and one."""
-    streams, dim = x.shape[1], x.shape[2] // 2
-    for t in range(features.shape[0]):
+    n, streams, expanded = x.shape
+    dim = expanded // 2
+    if (
+        features.shape != (n, streams * dim)
+        or centre.shape != (streams * dim,)
+        or expanded != 2 * dim + 1
+    ):
+        raise ArrayError("expand: features, their centre and x do not fit each other")
+    for t in range(n):
         for s in range(streams):
             for d in range(dim):
                 value = features[t, s * dim + d]
@@ -126,22 +136,30 @@ def _multiply(
 @njit(nogil=True, cache=True)
 def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> None:
     """Log densities `g` of all Gaussians of the codebooks."""
-    n, densities = g.shape[0], g.shape[3]
+    n, books, streams, densities = g.shape
     panels = densities // LANES
     panel_bytes = EXPANDED * LANES * 4
+    if (
+        streams != STREAMS
+        or densities != panels * LANES
+        or x.shape != (n, STREAMS, EXPANDED)
+        or gaussians.shape != (books, STREAMS, panels, EXPANDED, LANES)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("evaluate: frames, Gaussians and densities do not fit each other")
     for book in range(first, last):
         for s in range(STREAMS):
             which = book * STREAMS + s
             _multiply(
-                x.ctypes.data + s * EXPANDED * 4,
+                address(x, np.float32) + s * EXPANDED * 4,
                 STREAMS * EXPANDED * 4,
                 n,
-                gaussians.ctypes.data + which * panels * panel_bytes,
+                address(gaussians, np.float32) + which * panels * panel_bytes,
                 panel_bytes,
                 panels,
                 EXPANDED,
-                g.ctypes.data + which * densities * 4,
-                g.shape[1] * STREAMS * densities * 4,
+                address(g, np.float32) + which * densities * 4,
+                books * STREAMS * densities * 4,
                 False,
             )
 
@@ -149,14 +167,22 @@ def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> Non
 @njit(nogil=True, cache=True)
 def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
     """Replace each stream's log densities by exp(g − best); `shift` = Σ best over the streams."""
-    densities = g.shape[3]
+    n, books, streams, densities = g.shape
     groups = densities // LANES
-    base = g.ctypes.data
-    for t in range(g.shape[0]):
+    if (
+        streams != STREAMS
+        or densities != groups * LANES
+        or densities < LANES
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("exponentiate: densities and shift do not fit each other")
+    base = address(g, np.float32)
+    for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
             for s in range(STREAMS):
-                at = base + ((t * g.shape[1] + book) * STREAMS + s) * densities * 4
+                at = base + ((t * books + book) * STREAMS + s) * densities * 4
                 best = largest(at, groups)
                 exp_shifted(at, at, groups, best)
                 total += best
@@ -164,25 +190,65 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
+def columns_fit(start: Array, products: Array, weights: int, densities: int) -> bool:
+    """Whether `products` and so many weights are what codebooks that start at these columns have."""
+    books, columns = len(start) - 1, products.shape[1]
+    if books < 0 or start[0] != 0 or start[books] != columns:
+        return False
+    for book in range(books):
+        width = start[book + 1] - start[book]
+        if width < 0 or width % LANES:
+            return False
+    return weights == columns * STREAMS * densities
+
+
+@njit(nogil=True, cache=True)
+def runs_fit(
+    start: Array, runs: Array, run_start: Array, senones: int, first: int, last: int
+) -> bool:
+    """Whether the runs of the codebooks lead from their own columns to senones that there are."""
+    if run_start.shape != start.shape or runs.shape[1] != 3:
+        return False
+    for book in range(first, last):
+        if not 0 <= run_start[book] <= run_start[book + 1] <= len(runs):
+            return False
+        for r in range(run_start[book], run_start[book + 1]):
+            senone, column, length = runs[r, 0], runs[r, 1], runs[r, 2]
+            if not (0 <= senone <= senone + length <= senones):
+                return False
+            if not start[book] <= column <= column + length <= start[book + 1]:
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
 def mix(g: Array, weights: Array, start: Array, products: Array, first: int, last: int) -> None:
     """products = Π over streams Σ over densities weight · exponential: one tile per 16 senones."""
-    n, densities = g.shape[0], g.shape[3]
+    n, books, streams, densities = g.shape
     book_bytes = STREAMS * densities * 4
     panel = STREAMS * densities * LANES
+    if (
+        streams != STREAMS
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, weights.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix: densities, weights and products do not fit each other")
     for book in range(first, last):
         panels = (start[book + 1] - start[book]) // LANES
-        base = weights.ctypes.data + start[book] * STREAMS * densities * 4
+        base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
         for p in range(0, panels, 2):
             for s in range(STREAMS):
                 _multiply(
-                    g.ctypes.data + book * book_bytes + s * densities * 4,
-                    g.shape[1] * book_bytes,
+                    address(g, np.float32) + book * book_bytes + s * densities * 4,
+                    books * book_bytes,
                     n,
                     base + (p * panel + s * densities * LANES) * 4,
                     panel * 4,
                     min(2, panels - p),
                     densities,
-                    products.ctypes.data + (start[book] + p * LANES) * 4,
+                    address(products, np.float32) + (start[book] + p * LANES) * 4,
                     products.shape[1] * 4,
                     s > 0,
                 )
@@ -204,14 +270,25 @@ def logarithms(
     `runs` int64 [r, 3] are (first senone, first column, length), those of codebook b at
     run_start[b] … run_start[b + 1].
     """
-    for t in range(products.shape[0]):
+    n, columns = products.shape
+    books, senones = len(start) - 1, scores.shape[1]
+    if (
+        shift.shape != (n, books)
+        or len(scores) != n
+        or not columns_fit(start, products, columns * STREAMS, 1)
+        or not 0 <= first <= last <= books
+        or not runs_fit(start, runs, run_start, senones, first, last)
+    ):
+        raise ArrayError("logarithms: products, runs and scores do not fit each other")
+    here, there = address(products, np.float32), address(scores, np.float32)
+    for t in range(n):
         for book in range(first, last):
-            at = products.ctypes.data + (t * products.shape[1] + start[book]) * 4
+            at = here + (t * columns + start[book]) * 4
             log_shifted(at, at, (start[book + 1] - start[book]) // LANES, shift[t, book])
             for r in range(run_start[book], run_start[book + 1]):
                 copy_floats(
-                    scores.ctypes.data + (t * scores.shape[1] + runs[r, 0]) * 4,
-                    products.ctypes.data + (t * products.shape[1] + runs[r, 1]) * 4,
+                    there + (t * senones + runs[r, 0]) * 4,
+                    here + (t * columns + runs[r, 1]) * 4,
                     runs[r, 2],
                 )
 
@@ -253,15 +330,26 @@ def select(
     index int32 [n, B, 3, keep]: which. kept f32 [n, B, 3·keep rounded up to 16]: their log density
     less the best one's.
     """
-    densities = g.shape[3]
+    n, books, streams, densities = g.shape
     groups = densities // LANES
+    if (
+        streams != STREAMS
+        or densities != groups * LANES
+        or not 1 <= keep <= densities
+        or index.shape != (n, books, STREAMS, keep)
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("select: densities and those kept do not fit each other")
     values = np.empty(densities, np.float32)
     places = np.empty(densities, np.int32)
-    for t in range(g.shape[0]):
+    for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
             for s in range(STREAMS):
-                at = g.ctypes.data + ((t * g.shape[1] + book) * STREAMS + s) * densities * 4
+                at = address(g, np.float32) + ((t * books + book) * STREAMS + s) * densities * 4
                 bound, best = bound_of_nth(at, groups, min(keep, LANE_BOUND))
                 if keep > LANE_BOUND:
                     bound = _threshold(at, groups, keep, best)
@@ -278,6 +366,10 @@ def select(
                         places[found] = place
                         values[found] = g[t, book, s, place]
                         found += 1
+                # Of numbers that are none too few reach any bound: a density that there is stands for the rest.
+                while found < keep:
+                    values[found], places[found] = best, 0
+                    found += 1
                 # The bound lets a few too many through: drop the worst until `keep` are left.
                 while found > keep:
                     worst = 0
@@ -297,9 +389,11 @@ def select(
 @njit(nogil=True, cache=True)
 def exponentiate_kept(kept: Array, first: int, last: int) -> None:
     """kept = exp(kept), in place."""
-    size = kept.shape[2]
-    for t in range(kept.shape[0]):
-        at = kept.ctypes.data + (t * kept.shape[1] + first) * size * 4
+    n, books, size = kept.shape
+    if size % LANES or not 0 <= first <= last <= books:
+        raise ArrayError("exponentiate_kept: not whole vectors of the codebooks")
+    for t in range(n):
+        at = address(kept, np.float32) + (t * books + first) * size * 4
         exp_shifted(at, at, (last - first) * size // LANES, np.float32(0))
 
 
@@ -315,17 +409,29 @@ def mix_kept(
     last: int,
 ) -> None:
     """products = Π over streams Σ over the kept densities weight · exponential."""
-    keep = index.shape[3]
+    n, books, streams, keep = index.shape
+    if (
+        streams != STREAMS
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, rows.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix_kept: densities kept, weights and products do not fit each other")
     # One codebook's rows (some 200 kB) stay in the second-level cache for all frames.
     for book in range(first, last):
         width = start[book + 1] - start[book]
-        for t in range(index.shape[0]):
-            which = t * index.shape[1] + book
+        for t in range(n):
+            which = t * books + book
             for s in range(STREAMS):
-                factors = kept.ctypes.data + (which * kept.shape[2] + s * keep) * 4
-                places = index.ctypes.data + (which * STREAMS + s) * keep * 4
-                row = rows.ctypes.data + (start[book] * STREAMS + s * width) * densities * 4
-                out = products.ctypes.data + (t * products.shape[1] + start[book]) * 4
+                factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
+                places = address(index, np.int32) + (which * STREAMS + s) * keep * 4
+                row = (
+                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+                )
+                out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 column = 0
                 while column < width:
                     left = width - column

@@ -20,6 +20,7 @@ from pipelines.scoring.gmm import MAX_FRAMES
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import Progress, never, quietly
 from pipelines.scoring.senones import SenoneRule
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 Array = np.ndarray[Any, Any]
@@ -220,6 +221,8 @@ class LayeredScorer(ABC):
         if not isinstance(state, LazyBlock):
             row: Array = state[t]
             return row
+        if not 0 <= t < len(state.scored):
+            raise ArrayError(f"frame {t} of a block of {len(state.scored)}")
         meter, scores, known = self._meter, self._scores, self._known
         meter.begin(state.first_frame + t, 1, state.lane)
         if wanted is None:

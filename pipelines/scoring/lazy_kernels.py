@@ -26,11 +26,13 @@ from pipelines.scoring.vector import (
     _constant,
     _fma,
     _load,
+    address,
     intrinsic,
     log_shifted,
 )
+from profiler.arrays import ArrayError
 
-MADE_WITH = "4192181beb8e"  # see tests/kernel_sources.py
+MADE_WITH = "5a223a0c4e92"  # see tests/kernel_sources.py
 
 Array = np.ndarray[Any, Any]
 
@@ -132,8 +134,23 @@ def mix_some(
     [n, B, 3, K] exponentials, shift f32 [n, B], book_of int32 [n_senones], scores f32 [n, n_senones];
     workspace `products` f32 [n, W], W the senones of the largest codebook and at least 16 to spare.
     """
-    groups = g.shape[3] // LANES
-    frame_bytes = g.shape[1] * STREAMS * g.shape[3] * 4
+    n, books, _, densities = g.shape
+    groups = densities // LANES
+    frame_bytes = books * STREAMS * densities * 4
+    if (
+        g.shape != (n, books, STREAMS, groups * LANES)
+        or shift.shape != (n, books)
+        or dots.shape != (len(book_of), STREAMS, densities)
+        or not 0 <= first <= last <= n
+        or len(scores) < last
+        or scores.shape[1] != len(book_of)
+        or len(products) < last
+        or products.shape[1] <= LANES
+    ):
+        raise ArrayError("mix_some: densities, weights and scores do not fit each other")
+    for senone in senones:
+        if not 0 <= senone < len(book_of) or not 0 <= book_of[senone] < books:
+            raise ArrayError("mix_some: a senone that there is none")
     row_bytes = STREAMS * dots.shape[2] * 4
     rows = np.empty(2 * AT_ONCE, np.int64)
     count = len(senones)
@@ -149,16 +166,16 @@ def mix_some(
             for j in range(2 * AT_ONCE):
                 # Past the end the last one once more: what comes out is not looked at.
                 bound = end if j < AT_ONCE else count
-                rows[j] = dots.ctypes.data + senones[min(i + j, bound - 1)] * row_bytes
+                rows[j] = address(dots, np.float32) + senones[min(i + j, bound - 1)] * row_bytes
             for t in range(first, last):
                 products_of_four(
-                    g.ctypes.data + t * frame_bytes + book * STREAMS * g.shape[3] * 4,
+                    address(g, np.float32) + t * frame_bytes + book * STREAMS * densities * 4,
                     groups,
-                    rows.ctypes.data,
-                    products.ctypes.data + (t * products.shape[1] + i - begin) * 4,
+                    address(rows, np.int64),
+                    address(products, np.float32) + (t * products.shape[1] + i - begin) * 4,
                 )
         for t in range(first, last):
-            at = products.ctypes.data + t * products.shape[1] * 4
+            at = address(products, np.float32) + t * products.shape[1] * 4
             # Whole vectors: the logarithm of what lay there before is not looked at either.
             log_shifted(at, at, -(-(end - begin) // LANES), shift[t, book])
             for i in range(begin, end):

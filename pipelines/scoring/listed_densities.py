@@ -13,19 +13,21 @@ from numba import njit
 
 from pipelines.scoring.clusters import Clusters
 from pipelines.scoring.continuous.steps import add_to, make_panel
-from pipelines.scoring.kernels import STREAMS
+from pipelines.scoring.kernels import STREAMS, columns_fit
 from pipelines.scoring.packing import NEVER
 from pipelines.scoring.quantiser import Codebook
 from pipelines.scoring.shortlists import Shortlists
 from pipelines.scoring.vector import (
     LANES,
+    address,
     exp_shifted,
     largest,
     lowest_bit,
     make_rows,
 )
+from profiler.arrays import ArrayError
 
-MADE_WITH = "629fc0a128f0"  # see tests/kernel_sources.py
+MADE_WITH = "22887e3268c1"  # see tests/kernel_sources.py
 
 _panel = make_panel(1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
@@ -63,19 +65,39 @@ def evaluate_listed(
     last: int,
 ) -> None:
     """Fill `index`, `kept` and `count` of the codebooks first … last − 1 by the lists of `shortlists`."""
-    slots, depth = gaussians.shape[2], gaussians.shape[3]
+    n, depth = len(x), x.shape[2]
+    books, _, slots, _, _ = gaussians.shape
+    if (
+        x.shape[1] != STREAMS
+        or gaussians.shape != (books, STREAMS, slots, depth, LANES)
+        or start.shape != (STREAMS, start.shape[1], books + 1)
+        or len(lanes) != len(items)
+        or words.shape != (n, STREAMS)
+        or index.shape != (n, books, STREAMS, slots * LANES)
+        or kept.shape != (n, books, STREAMS, (slots + 1) * LANES)
+        or count.shape != (n, books, STREAMS)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("evaluate_listed: lists, Gaussians and densities do not fit each other")
+    for t in range(n):
+        for s in range(STREAMS):
+            if not 0 <= words[t, s] < start.shape[1]:
+                raise ArrayError("evaluate_listed: a codeword that has no list")
     panel = depth * LANES * 4
     values = np.empty(LANES, np.float32)
     for book in range(first, last):
         for s in range(STREAMS):
-            base = gaussians.ctypes.data + (book * STREAMS + s) * slots * panel
-            for t in range(x.shape[0]):
-                frame = x.ctypes.data + (t * STREAMS + s) * depth * 4
+            base = address(gaussians, np.float32) + (book * STREAMS + s) * slots * panel
+            for t in range(n):
+                frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
                 k = words[t, s]
                 found = 0
-                for i in range(start[s, k, book], start[s, k, book + 1]):
+                begin, end = start[s, k, book], start[s, k, book + 1]
+                if not 0 <= begin <= end <= len(items) or end - begin > slots:
+                    raise ArrayError("evaluate_listed: a list beyond the items or the panels")
+                for i in range(begin, end):
                     at = base + items[i] * panel
-                    _panel(at, depth, at, (frame, values.ctypes.data))
+                    _panel(at, depth, at, (frame, address(values, np.float32)))
                     bits = np.uint64(lanes[i])
                     while bits:
                         lane = lowest_bit(bits)
@@ -91,14 +113,21 @@ def evaluate_listed(
 @njit(nogil=True, cache=True)
 def exponentiate_listed(kept: Array, count: Array, shift: Array, first: int, last: int) -> None:
     """kept = exp(kept − best), in place; `shift` = Σ best over the streams."""
-    for t in range(kept.shape[0]):
+    n, books, streams, size = kept.shape
+    if (
+        streams != STREAMS
+        or size < LANES
+        or size % LANES
+        or count.shape != (n, books, STREAMS)
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("exponentiate_listed: densities and shift do not fit each other")
+    for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
             for s in range(STREAMS):
-                at = (
-                    kept.ctypes.data
-                    + ((t * kept.shape[1] + book) * STREAMS + s) * kept.shape[3] * 4
-                )
+                at = address(kept, np.float32) + ((t * books + book) * STREAMS + s) * size * 4
                 groups = -(-count[t, book, s] // LANES)
                 best = largest(at, groups)
                 exp_shifted(at, at, groups, best)
@@ -119,15 +148,29 @@ def mix_listed(
     last: int,
 ) -> None:
     """products = Π over streams Σ over the listed densities weight · exponential."""
+    n, books, streams, most = index.shape
+    if (
+        streams != STREAMS
+        or kept.shape != (n, books, STREAMS, most + LANES)
+        or count.shape != (n, books, STREAMS)
+        or most != densities
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, rows.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix_listed: densities, weights and products do not fit each other")
     for book in range(first, last):
         width = start[book + 1] - start[book]
-        for t in range(index.shape[0]):
+        for t in range(n):
             for s in range(STREAMS):
-                which = (t * index.shape[1] + book) * STREAMS + s
-                factors = kept.ctypes.data + which * kept.shape[3] * 4
-                places = index.ctypes.data + which * index.shape[3] * 4
-                row = rows.ctypes.data + (start[book] * STREAMS + s * width) * densities * 4
-                out = products.ctypes.data + (t * products.shape[1] + start[book]) * 4
+                which = (t * books + book) * STREAMS + s
+                factors = address(kept, np.float32) + which * (most + LANES) * 4
+                places = address(index, np.int32) + which * most * 4
+                row = (
+                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+                )
+                out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 column = 0
                 while column < width:
                     left = width - column
@@ -170,19 +213,36 @@ def evaluate_expanded(
 
     `expanded` uint64 [3, clusters], bit by frame; `densities` f32 [n, 3, clusters]; others as in `clusters`.
     """
-    slots, depth = gaussians.shape[2], gaussians.shape[3]
+    n, depth = len(x), x.shape[2]
+    books, _, slots, _, _ = gaussians.shape
+    if (
+        n > 64
+        or x.shape[1] != STREAMS
+        or gaussians.shape != (books, STREAMS, slots, depth, LANES)
+        or of_panel.shape != (books, STREAMS, slots)
+        or log_weights.shape != (books, STREAMS, slots, LANES)
+        or len(expanded) != STREAMS
+        or densities.shape != (n, STREAMS, expanded.shape[1])
+        or g.shape != (n, books, STREAMS, slots * LANES)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError(
+            "evaluate_expanded: clusters, Gaussians and densities do not fit each other"
+        )
     for book in range(first, last):
         for s in range(STREAMS):
             for m in range(slots):
                 which = (book * STREAMS + s) * slots + m
-                panel = gaussians.ctypes.data + which * depth * LANES * 4
-                backing = log_weights.ctypes.data + which * LANES * 4
+                panel = address(gaussians, np.float32) + which * depth * LANES * 4
+                backing = address(log_weights, np.float32) + which * LANES * 4
                 k = of_panel[book, s, m]
-                for t in range(x.shape[0]):
-                    row = (t * g.shape[1] + book) * STREAMS + s
-                    to = g.ctypes.data + (row * slots + m) * LANES * 4
+                if k >= expanded.shape[1]:
+                    raise ArrayError("evaluate_expanded: a cluster that there is none")
+                for t in range(n):
+                    row = (t * books + book) * STREAMS + s
+                    to = address(g, np.float32) + (row * slots + m) * LANES * 4
                     if (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
-                        frame = x.ctypes.data + (t * STREAMS + s) * depth * 4
+                        frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
                         _panel(panel, depth, panel, (frame, to))
                     else:
                         add_to(backing, densities[t, s, k], to)

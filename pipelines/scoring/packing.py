@@ -15,8 +15,9 @@ import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import kept
-from pipelines.scoring.kernels import DIM, EXPANDED, STREAMS
+from pipelines.scoring.kernels import DIM, EXPANDED, STREAMS, columns_fit, runs_fit
 from pipelines.scoring.vector import LANES
+from profiler.arrays import ArrayError, check, check_offsets
 
 NEVER = -1e30  # log density of the padding: no mixture ever notices it
 
@@ -41,6 +42,46 @@ class PackedGmm:
     start: Array
     runs: Array
     run_start: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
+        books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
+        panels = padded // LANES
+        check("centre", self.centre, np.float32, (STREAMS * DIM,))
+        check("gaussians", self.gaussians, np.float32, (books, STREAMS, panels, EXPANDED, LANES))
+        check("weights", self.weights, np.float32, (None,))
+        check("start", self.start, np.int64, (books + 1,))
+        check("runs", self.runs, np.int64, (None, 3))
+        check("run_start", self.run_start, np.int64, (books + 1,))
+        check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
+        check_offsets("run_start", self.run_start, len(self.runs))
+        columns = np.empty((0, self.columns), np.float32)
+        if not columns_fit(self.start, columns, self.weights.size, padded) or not runs_fit(
+            self.start, self.runs, self.run_start, senones, 0, books
+        ):
+            raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
+        begins = np.sort(self.runs[:, 0])
+        lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
+        if not np.array_equal(np.append(begins, senones), np.append(0, np.cumsum(lengths))):
+            raise ArrayError("the runs of a packed model are not each senone once")
+
+    def small(self) -> PackedGmm:
+        """A model of one of its codebooks alone, for compiling."""
+        book = int(np.argmax(self.senones_per_codebook > 0))
+        senones, (begin, end) = int(self.senones_per_codebook[book]), self.start[book:][:2]
+        size = STREAMS * self.padded_densities
+        return PackedGmm(
+            n_codebooks=1,
+            n_densities=self.n_densities,
+            n_senones=senones,
+            senones_per_codebook=self.senones_per_codebook[book : book + 1],
+            centre=self.centre,
+            gaussians=self.gaussians[book : book + 1],
+            weights=self.weights[begin * size : end * size],
+            start=np.array([0, end - begin]),
+            runs=np.array([[0, 0, senones]]),
+            run_start=np.array([0, 1]),
+        )
 
     @property
     def padded_densities(self) -> int:

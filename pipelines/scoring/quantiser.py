@@ -17,11 +17,12 @@ from numba import njit
 
 from pipelines.scoring.continuous.kernels import multiply
 from pipelines.scoring.selection import Progress
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.vector import LANES, address
+from profiler.arrays import ArrayError, check, check_indices
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "a53d614017d2"  # see tests/kernel_sources.py
+MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
 
 ROUNDS = 12
 """Of k-means; the mean distance falls by less than 1 % in those after."""
@@ -53,6 +54,22 @@ class Codebook:
     planes: Array
     children: Array
 
+    def __post_init__(self) -> None:
+        """ArrayError unless the arrays are those of so many codewords, and every way down the tree ends at one."""
+        streams, size, dim = self.words.shape
+        nodes = self.planes.shape[1]
+        check("words", self.words, np.float32, (streams, size, dim))
+        check("scale", self.scale, np.float32, (streams, dim))
+        check("panels", self.panels, np.float32, (streams, -(-size // LANES), dim + 1, LANES))
+        check("planes", self.planes, np.float32, (streams, nodes, dim + 1))
+        check("children", self.children, np.int32, (streams, nodes, 2))
+        inner = self.children >= 0
+        check_indices("nodes of the tree", self.children[inner], nodes)
+        check_indices("codewords of the tree", ~self.children[~inner], size)
+        # A node's children come after it, so that no way leads back.
+        if (inner & (self.children <= np.arange(nodes)[:, None])).any() or not nodes:
+            raise ArrayError("the tree of the codewords has no node or leads back to one")
+
     @property
     def size(self) -> int:
         """Codewords per stream."""
@@ -61,7 +78,7 @@ class Codebook:
     def nearest(self, x: Array, found: Array) -> None:
         """found int32 [n, streams]: the nearest codewords of expanded frames `x` f32 [n, streams, 2·D + 1]."""
         products = np.empty((len(x), self.panels.shape[1] * LANES), np.float32)
-        _nearest(x, self.panels, products, found)
+        _nearest(x, self.panels, self.size, products, found)
 
     def cost(self, by_tree: bool, frames: int) -> Cost:
         """Law of the stage QUANTISE for calls of about `frames` frames.
@@ -215,23 +232,32 @@ def _panels(words: Array, scale: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def _nearest(x: Array, panels: Array, products: Array, found: Array) -> None:
+def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) -> None:
+    """The nearest of `size` codewords: what fills up their panels is never meant."""
     n, streams, expanded = x.shape
     groups, rows = panels.shape[1], panels.shape[2]
     dim = rows - 1
+    if (
+        expanded != 2 * dim + 1
+        or panels.shape != (streams, groups, rows, LANES)
+        or not 0 < size <= groups * LANES
+        or products.shape != (n, groups * LANES)
+        or found.shape != (n, streams)
+    ):
+        raise ArrayError("_nearest: frames, codewords and what is found do not fit each other")
     for s in range(streams):
         multiply(
-            x.ctypes.data + (s * expanded + dim) * 4,
+            address(x, np.float32) + (s * expanded + dim) * 4,
             streams * expanded * 4,
             n,
-            panels.ctypes.data + s * groups * rows * LANES * 4,
+            address(panels, np.float32) + s * groups * rows * LANES * 4,
             groups,
             rows,
-            products.ctypes.data,
+            address(products, np.float32),
         )
         for t in range(n):
             best = 0
-            for k in range(1, products.shape[1]):
+            for k in range(1, size):
                 if products[t, k] > products[t, best]:
                     best = k
             found[t, s] = best
@@ -242,6 +268,13 @@ def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
     n, streams, expanded = x.shape
     dim = expanded // 2
     compared = 0
+    if (
+        expanded != 2 * dim + 1
+        or planes.shape != (streams, planes.shape[1], dim + 1)
+        or children.shape != (streams, planes.shape[1], 2)
+        or found.shape != (n, streams)
+    ):
+        raise ArrayError("_descend: frames, tree and what is found do not fit each other")
     for s in range(streams):
         for t in range(n):
             node = np.int32(0)

@@ -14,10 +14,11 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.continuous.kernels import multiply
-from pipelines.scoring.vector import LANES, exp_shifted, log_shifted
+from pipelines.scoring.vector import LANES, address, exp_shifted, log_shifted
+from profiler.arrays import ArrayError
 from profiler.machine.timing import Task, Work
 
-MADE_WITH = "a53d614017d2"  # see tests/kernel_sources.py
+MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
 
 SIZE = 2048
 """Floats a pass: two arrays of 8 KiB."""
@@ -27,20 +28,33 @@ ROWS, DEPTH, PANELS = 64, 48, 3
 
 @njit(nogil=True, cache=True)
 def _exp(source: Any, target: Any, repeats: int) -> None:
+    if target.shape != source.shape:
+        raise ArrayError("_exp: source and target do not fit each other")
+    here, there = address(source, np.float32), address(target, np.float32)
     for _ in range(repeats):
-        exp_shifted(source.ctypes.data, target.ctypes.data, source.size // LANES, np.float32(0))
+        exp_shifted(here, there, source.size // LANES, np.float32(0))
 
 
 @njit(nogil=True, cache=True)
 def _log(source: Any, target: Any, repeats: int) -> None:
+    if target.shape != source.shape:
+        raise ArrayError("_log: source and target do not fit each other")
+    here, there = address(source, np.float32), address(target, np.float32)
     for _ in range(repeats):
-        log_shifted(source.ctypes.data, target.ctypes.data, source.size // LANES, np.float32(0))
+        log_shifted(here, there, source.size // LANES, np.float32(0))
 
 
 @njit(nogil=True, cache=True)
 def _product(a: Any, b: Any, c: Any, repeats: int) -> None:
+    if (
+        a.shape != (ROWS, DEPTH)
+        or b.shape != (PANELS, DEPTH, LANES)
+        or c.shape != (ROWS, PANELS * LANES)
+    ):
+        raise ArrayError("_product: factors and product do not fit each other")
+    x, y, z = address(a, np.float32), address(b, np.float32), address(c, np.float32)
     for _ in range(repeats):
-        multiply(a.ctypes.data, 4 * DEPTH, ROWS, b.ctypes.data, PANELS, DEPTH, c.ctypes.data)
+        multiply(x, 4 * DEPTH, ROWS, y, PANELS, DEPTH, z)
 
 
 def _multiplied() -> Task:

@@ -26,7 +26,7 @@ from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.packing import pack
 from pipelines.scoring.selection import Progress, Strategy, never, quietly
-from pipelines.scoring.senones import SenoneRule
+from pipelines.scoring.senones import Parents, SenoneRule
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 Array = np.ndarray[Any, Any]
@@ -144,14 +144,23 @@ class GmmScorer(LayeredScorer):
 
     def warm_up(self) -> None:
         """Compile what any strategy or rule may call, prepared or not, so that a live change waits for nothing."""
-        features = np.zeros((3, self._family.dim), np.float32)
+        # On a model of its own, so that what scores is at no time set to something else.
+        small = self._family.small()
+        features, n = np.zeros((3, small.dim), np.float32), small.n_senones
+        scores, senones_of = np.zeros((3, n), np.float32), np.arange(n)
         for strategy in self._strategies.values():
-            strategy.warm_up(features, self._scores[:3])
-        source = _Source(self._family, self._strategies[EXACT])
-        for layer in self._layers.values():
+            type(strategy).warm_up(small, features, scores)
+        source = _Source(small, selection.create(EXACT, small.kind, small))
+        parents = Parents(np.arange(1), np.zeros(n, np.int32))
+        for name in self._layers:
+            layer = senones.create(name, n, parents)
             layer.configure(self._config.gmm, source)
-            layer.score(features, self._scores[:3], Meter())
-        self.configure(self._config)
+            layer.score(features, scores, Meter())
+            if layer.lazy:
+                layer.begin(features, Meter(), ahead=True)
+                layer.frame(0, senones_of, scores, Meter())
+        self._family.touch()
+        self._strategy.score(features, self._scores[:3], Meter())
 
     def _parts(self, config: Any) -> list[Part]:
         """What `config` needs by layer: (layer, (its part, key), what makes it)."""

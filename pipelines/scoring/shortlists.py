@@ -25,13 +25,16 @@ from pipelines.scoring import kept, quantiser
 from pipelines.scoring.continuous.kernels import multiply
 from pipelines.scoring.quantiser import FAR, Codebook
 from pipelines.scoring.selection import Progress
-from pipelines.scoring.vector import LANES, reached
-from profiler.errors import Cancelled
+from pipelines.scoring.vector import LANES, address, address_of_rows, reached
+from profiler.arrays import ArrayError, check, check_indices
+from profiler.errors import BadInput, Cancelled
 
-MADE_WITH = "69f6f7846ee0"  # see tests/kernel_sources.py
+MADE_WITH = "6f07b928f805"  # see tests/kernel_sources.py
 
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
+MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
+"""What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
 
@@ -51,6 +54,28 @@ class Shortlists:
     start: Array
     items: Array
     lanes: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless every list is a stretch of the items."""
+        streams, size, _ = self.codebook.words.shape
+        check("start", self.start, np.int32, (streams, size, None))
+        check("items", self.items, np.uint8, (None,))
+        check("lanes", self.lanes, np.uint16, (len(self.items),))
+        begin, end = self.start[:, :, :-1], self.start[:, :, 1:]
+        if self.start.min() < 0 or self.start.max() > len(self.items) or (begin > end).any():
+            raise ArrayError(f"start does not divide {len(self.items)} items into lists")
+
+    def check_for(self, gaussians: Array) -> None:
+        """ArrayError unless these are lists of panels of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
+        groups, streams, slots, depth, _ = gaussians.shape
+        dim = self.codebook.words.shape[2]
+        if self.start.shape[::2] != (streams, groups + 1) or depth != 2 * dim + 1:
+            raise ArrayError(f"lists {self.start.shape} are not of Gaussians {gaussians.shape}")
+        check_indices("items", self.items, slots)
+        lengths = np.diff(self.start, axis=2)
+        # None empty: the likeliest panel is on every list.
+        if lengths.min() < 1 or lengths.max() > slots:
+            raise ArrayError(f"lists of {lengths.min()} to {lengths.max()} of {slots} panels")
 
     @property
     def mean_panels(self) -> float:
@@ -119,6 +144,11 @@ def build(
         bound = np.float32(-0.5 * threshold)
         streams, size = codebook.words.shape[:2]
         groups, slots = len(panels), panels.shape[2]
+        if streams * size * groups * slots > MOST_ITEMS or slots > MOST_SLOTS:
+            raise BadInput(
+                f"Shortlists of {size} codewords for {groups * slots * LANES} Gaussians are too many; "
+                "choose fewer codewords (gmm.selection.codewords)."
+            )
         start = np.empty((streams, size, groups + 1), np.int32)
         items, lanes = [], []
         used = 0
@@ -182,15 +212,27 @@ def _masks(
     groups, slots, depth, lanes = rows.shape
     panel = depth * lanes * 4
     row = slots * lanes
+    if (
+        lanes != LANES
+        or slots == 0
+        or words.shape != (n, depth)
+        or panels.shape != rows.shape
+        or panels.strides[1:] != (panel, lanes * 4, 4)
+        or len(products) < n
+        or products.shape[1] != row
+        or masks.shape != (n, groups, slots)
+    ):
+        raise ArrayError("_masks: codewords, Gaussians and masks do not fit each other")
+    here, found = address(words, np.float32), address(products, np.float32)
     for g in range(groups):
-        at = rows.ctypes.data + g * slots * panel
-        multiply(words.ctypes.data, depth * 4, n, at, slots, depth, products.ctypes.data)
+        at = address(rows, np.float32) + g * slots * panel
+        multiply(here, depth * 4, n, at, slots, depth, found)
         for k in range(n):
             for m in range(slots):
-                place = products.ctypes.data + (k * row + m * lanes) * 4
+                place = found + (k * row + m * lanes) * 4
                 masks[k, g, m] = reached(place, bound)
-        at = panels.ctypes.data + g * panels.strides[0]
-        multiply(words.ctypes.data, depth * 4, n, at, slots, depth, products.ctypes.data)
+        at = address_of_rows(panels, np.float32) + g * panels.strides[0]
+        multiply(here, depth * 4, n, at, slots, depth, found)
         for k in range(n):
             likeliest, lane_of, highest = 0, 0, np.float32(-np.inf)
             for m in range(slots):

@@ -7,7 +7,7 @@ the products are too small for it, and the kernels do not call it.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -34,12 +34,15 @@ class Team:
 
     def __init__(self, threads: int, work: np.ndarray[Any, Any]) -> None:
         """`work` [codebooks]: relative cost of each codebook, which the ranges share out evenly."""
-        self.threads = max(1, min(threads, len(work)))
+        threads = max(1, min(threads, len(work)))
         ends = np.cumsum(work) / work.sum()
         middles = ends - work / work.sum() / 2
-        cuts = np.searchsorted(middles, np.arange(1, self.threads) / self.threads)
+        cuts = np.searchsorted(middles, np.arange(1, threads) / threads)
         edges = [0, *(int(cut) for cut in cuts), len(work)]
-        self.ranges = list(pairwise(edges))
+        # Where one codebook is as much work as several threads should have, there is nothing left for one of them:
+        # every range has something in it, and a workspace is known by where its range begins.
+        self.ranges = [(a, b) for a, b in pairwise(edges) if a < b]
+        self.threads = len(self.ranges)
         self._pool: ThreadPoolExecutor | None = None
         if self.threads > 1:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="scoring")
@@ -50,7 +53,10 @@ class Team:
             part(*self.ranges[0], meter)
             return
         others = [self._pool.submit(part, *share, Meter()) for share in self.ranges[1:]]
-        part(*self.ranges[0], meter)
+        try:
+            part(*self.ranges[0], meter)
+        finally:
+            wait(others)  # they write into the caller's arrays
         for other in others:
             other.result()
         meter.done(WAIT_STAGE)

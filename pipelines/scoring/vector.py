@@ -4,6 +4,10 @@ numba's own loops do not keep a matrix tile in registers and have no vector `exp
 would need Intel's SVML). Vectors of 16 floats are legal on every target: LLVM splits them into
 what the processor has (one AVX-512 register, two of AVX, four of NEON). Addresses are bytes.
 
+An address forgets what it is of. So kernels take it by `address`, which compiles for the array that they were
+written for and no other, and say in their first lines how large each array has to be (`ArrayError`): beyond these
+lines nothing is checked.
+
 numba's cache looks only at the file of the kernel: after a change here, touch `kernels.py`.
 """
 
@@ -18,6 +22,7 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic as _untyped_intrinsic
 
 # numba's type hints take the typing context for a parameter of the call.
@@ -65,8 +70,36 @@ def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> np.ndarray[Any, A
     """Zeros of `kind` that begin with a cache line: a vector then lies in one line and not across two."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     space = np.zeros(size + VECTOR_BYTES, np.uint8)
-    begin = -space.ctypes.data % VECTOR_BYTES
+    # The last line that there is room for: what reads on beyond the array leaves what was allocated.
+    begin = VECTOR_BYTES - space.ctypes.data % VECTOR_BYTES
     return space[begin : begin + size].view(kind).reshape(shape)
+
+
+@intrinsic
+def address(typing_context: Any, array: Any, kind: Any) -> Any:
+    """Where an array of `kind` (np.float32, …) begins; for one of another type or not in C order nothing compiles."""
+    _must_be(array, kind)
+    if array.layout != "C":
+        raise TypingError(f"{array}: the kernel reads it in C order")
+    return types.intp(array, kind), _begin
+
+
+@intrinsic
+def address_of_rows(typing_context: Any, array: Any, kind: Any) -> Any:
+    """The same of an array in any order: the kernel goes by its strides, or compares them first."""
+    _must_be(array, kind)
+    return types.intp(array, kind), _begin
+
+
+def _must_be(array: Any, kind: Any) -> None:
+    wanted = kind.instance_type
+    if not isinstance(array, types.Array) or array.dtype != wanted or not array.aligned:
+        raise TypingError(f"{array}: the kernel wants aligned {wanted}")
+
+
+def _begin(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    made = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.ptrtoint(made.data, _I64)
 
 
 def _at(builder: Any, address: Any, kind: Any) -> Any:

@@ -16,6 +16,8 @@ from pipelines.search.device_frontier import NOBODY
 
 MADE_WITH = "6ce58c745f18"  # see tests/kernel_sources.py
 
+BROKEN = -(1 << 62)
+
 
 @numba.njit(cache=True, nogil=True)
 def _append(
@@ -41,7 +43,8 @@ def absorb(
     history: Any,
     used: int,
 ) -> int:  # pragma: no cover - compiled
-    """Append the entries of a block; returns how many there are then, or −(how many more must fit).
+    """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN
+    where what came from the device leads nowhere.
 
     `entry` int32 [tokens] holds each token's latest entry before the block, and after it. `base`, `path`,
     `path_arc`, `path_before`, `longest`: of `device_graph.DirectArcs`.
@@ -52,6 +55,8 @@ def absorb(
     for t in range(frames - 1, -1, -1):
         for k in range(tokens):
             if arc[t, k] != NOBODY and (t == frames - 1 or live[t, k] != 0):
+                if not (0 <= previous[t, k] < tokens and arc[t, k] < len(base)):
+                    return BROKEN
                 live[t, k] = 1
                 n_live += 1
                 if t > 0:

@@ -6,8 +6,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.search._layout import LARGEST
+
+MADE_WITH = "b22145c58637"  # see tests/kernel_sources.py
+
 SOUND, RANGES, LOOPS, TARGETS, WORDS, SENONES, WEIGHTS, EPSILONS, ORDER = range(9)
-_NOT_FINITE = np.int32(0x7F800000)
+_MAGNITUDE = np.int32(0x7FFFFFFF)
+_LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are ordered as they are
 
 
 @numba.njit(cache=True, nogil=True)
@@ -33,7 +38,7 @@ def fault(
             return RANGES
         if states[state, 2] < 0 or states[state, 2] > n_senones:
             return LOOPS
-        if states[state, 3] & _NOT_FINITE == _NOT_FINITE:
+        if states[state, 3] & _MAGNITUDE > _LARGEST_BITS:
             return WEIGHTS
         if epsilon < end and state >= n_epsilon_states:
             return ORDER
@@ -47,6 +52,6 @@ def fault(
                 return SENONES
             if (senone == 0) != (arc >= epsilon):
                 return EPSILONS
-            if weight & _NOT_FINITE == _NOT_FINITE:
+            if weight & _MAGNITUDE > _LARGEST_BITS:
                 return WEIGHTS
     return SOUND

@@ -13,17 +13,19 @@ from pipelines.search._layout import (
     BEST,
     BY_ENTRY,
     DONE,
+    ENDLESS,
     EPSILON_ARCS,
     EPSILONS,
     FRAME,
     HISTORY,
     INFINITY,
+    MOST_EPSILONS,
     NEED_HISTORY,
     M,
     N,
 )
 
-MADE_WITH = "b6572796c6a4"  # see tests/kernel_sources.py
+MADE_WITH = "97061c212192"  # see tests/kernel_sources.py
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -68,7 +70,8 @@ def close(
     """Epsilon closure of the new tokens within `limit`.
 
     Listed arcs first, which are few enough to price at once; tokens that these or the emit step made
-    or bettered follow from a queue, first in first out.
+    or bettered follow from a queue, first in first out: so each round lengthens paths by an arc, and
+    after as many rounds as there are states only a cycle that makes paths cheaper goes on (ENDLESS).
     """
     states, arcs, _, n_epsilon_states, penalty = graph
     state, _, _, new_cost, new_hist, come, _, _ = tokens
@@ -80,6 +83,7 @@ def close(
     room = len(history) - 2
     status = DONE
     head, waiting, size = 0, 0, len(queue)
+    endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), MOST_EPSILONS)
     for x in range(n_arcs):
         total[x] = new_cost[source[x]] + weight[x]
     passed = 0
@@ -138,6 +142,8 @@ def close(
         at = state[i]
         begin, end = np.uint32(states[at].epsilon), np.uint32(states[at + 1].first)
         n_arcs += end - begin
+        if n_arcs > endless:
+            status = ENDLESS
         for k in range(begin, end):
             word = arcs[k].olabel != 0
             value = here + arcs[k].weight

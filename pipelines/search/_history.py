@@ -49,7 +49,7 @@ def collect(
         while a >= 0 and alternative[a, 0] == i:
             losing = alternative[a, 1]
             value = here + delta[a]
-            if not value <= beam:
+            if not (value <= beam and here < np.inf):
                 alternative[a, 0] = -1
             elif losing >= 0:
                 above[losing] = min(above[losing], value)

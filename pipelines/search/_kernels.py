@@ -40,6 +40,7 @@ from pipelines.search._layout import (
     EXAMINED,
     FRAME,
     INFINITY,
+    LARGEST,
     LIMIT,
     PENDING,
     SENONES,
@@ -50,7 +51,7 @@ from pipelines.search._layout import (
 from pipelines.search._pruning import REDUCING, below, prune
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 
-MADE_WITH = "826d818933cd"  # see tests/kernel_sources.py
+MADE_WITH = "ee76631c9ca1"  # see tests/kernel_sources.py
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""
 
@@ -240,7 +241,9 @@ def advance(
         t1 = now_ns()
         row[0] = INFINITY
         for s in range(scores.shape[1]):
-            row[s + 1] = minus * scores[t, s]
+            value = minus * scores[t, s]
+            # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
+            row[s + 1] = value if value >= -LARGEST else INFINITY
         before[:] = work
         limit = emit(graph[0], tokens, emitting, slot, registers, floats, row, asked, work)
         t2 = now_ns()

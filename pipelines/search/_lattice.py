@@ -35,7 +35,7 @@ from pipelines.search._layout import (
     N,
 )
 
-MADE_WITH = "94607e378d15"  # see tests/kernel_sources.py
+MADE_WITH = "b22145c58637"  # see tests/kernel_sources.py
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -34,7 +34,7 @@ from pipelines.search._layout import (
     N,
 )
 
-MADE_WITH = "6b1dfbe6412b"  # see tests/kernel_sources.py
+MADE_WITH = "342f22c33a9f"  # see tests/kernel_sources.py
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
 DEAD_SHARE = 4
@@ -90,6 +90,7 @@ def cutoff(
         scale, last = np.float32(BINS / beam), np.float32(BINS)
         for i in range(m):
             place = (costs[i] - best) * scale
+            # In this order: what is not below the last bin is in it, whatever it is.
             bins[i] = np.int32(min(last, place))
         counts[:] = 0
         for i in range(m):

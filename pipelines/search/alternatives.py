@@ -10,6 +10,7 @@ best one: a best-first search meets complete sequences in order, and none twice 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from pipelines.search import _lattice
 from pipelines.search.wfst import Graph
+from profiler.arrays import ArrayError, check, check_indices
 
 FIRST_ALTERNATIVES = 1 << 18
 """Alternatives (12 bytes) that there is room for at first; it grows with the history."""
@@ -33,12 +35,13 @@ class Hypothesis(NamedTuple):
     cost: float
 
 
-class Lattice(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Lattice:
     """What the search kept, cut to its used part, and where its paths end.
 
     `history` int32 [used, 3], `alternative` int32 [n, 2] ascending, `delta` f32 [n], as in
     `_lattice`; `ends` int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their
-    costs above the best, which is `best_cost`.
+    costs above the best, which is `best_cost`. ArrayError where something leads nowhere.
     """
 
     history: NDArray[np.int32]
@@ -47,6 +50,24 @@ class Lattice(NamedTuple):
     ends: NDArray[np.int64]
     above: NDArray[np.float64]
     best_cost: float
+
+    def __post_init__(self) -> None:
+        used = len(self.history)
+        check("history", self.history, np.int32, (None, 3))
+        check("alternatives", self.alternative, np.int32, (None, 2))
+        check("their costs", self.delta, np.float32, (len(self.alternative),))
+        check("ends", self.ends, np.int64, (None,))
+        check("their costs", self.above, np.float64, (len(self.ends),))
+        owner = self.alternative[:, 0]
+        # Entries point backwards only: that is what lets one pass reach all.
+        backwards = self.history[:, 0] < np.arange(used)
+        if not backwards.all() or (self.alternative[:, 1] >= owner).any():
+            raise ArrayError("the lattice has an entry that does not point backwards")
+        if (owner[1:] < owner[:-1]).any():
+            raise ArrayError("the lattice's alternatives are not in the order of their entries")
+        check_indices("owners", owner, used)
+        for entries in (self.history[:, 0], self.alternative[:, 1], self.ends):
+            check_indices("entries + 1", entries + 1, used + 1)
 
     def first(self) -> NDArray[np.int64]:
         """[used + 1]: where the alternatives of each entry begin."""
@@ -61,8 +82,13 @@ def no_lattice() -> tuple[Any, ...]:
     return -1.0, pairs, np.empty(1, dtype=np.float32), head, *pool, rank, 0
 
 
-def lattice_arrays(graph: Graph, on: bool, beam: float, before: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What kernels record the lattice in, see `_lattice.record_frame`; arrays of `before` serve again."""
+def lattice_arrays(
+    graph: Graph, on: bool, beam: float, before: tuple[Any, ...], empty: Any = np.empty
+) -> tuple[Any, ...]:
+    """What kernels record the lattice in, see `_lattice.record_frame`; arrays of `before` serve again.
+
+    `empty` makes the others, as `np.empty`.
+    """
     if not on:
         return no_lattice()
     if before[0] >= 0:
@@ -70,25 +96,46 @@ def lattice_arrays(graph: Graph, on: bool, beam: float, before: tuple[Any, ...])
     places = graph.n_states + 1
     # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
     ways = places + len(graph.arcs)
-    rank = epsilon_ranks(graph)
+    found = epsilon_ranks(graph)
+    rank = empty(len(found), np.int32)
+    rank[:] = found
     return (
         float(beam),
-        np.empty((FIRST_ALTERNATIVES, 2), dtype=np.int32),
-        np.empty(FIRST_ALTERNATIVES, dtype=np.float32),
-        np.empty(places, dtype=np.int32),
-        np.empty(ways, dtype=np.float32),
-        np.empty(ways, dtype=np.int32),
-        np.empty(ways, dtype=np.int32),
+        empty((FIRST_ALTERNATIVES, 2), np.int32),
+        empty(FIRST_ALTERNATIVES, np.float32),
+        empty(places, np.int32),
+        empty(ways, np.float32),
+        empty(ways, np.int32),
+        empty(ways, np.int32),
         rank,
         int(rank.max(initial=0)) + 1,
     )
 
 
-def grown(lattice: tuple[Any, ...]) -> tuple[Any, ...]:
+def grown(lattice: tuple[Any, ...], empty: Any = np.empty) -> tuple[Any, ...]:
     """The same with twice the room for alternatives."""
     beam, alternative, delta, *rest = lattice
-    more = np.empty_like(alternative), np.empty_like(delta)
-    return beam, np.concatenate([alternative, more[0]]), np.concatenate([delta, more[1]]), *rest
+    if beam < 0:
+        return lattice
+    room = len(delta)
+    pairs, costs = empty((2 * room, 2), np.int32), empty(2 * room, np.float32)
+    pairs[:room], costs[:room] = alternative, delta
+    return beam, pairs, costs, *rest
+
+
+def check_lattice(graph: Graph, lattice: tuple[Any, ...]) -> None:
+    """ArrayError unless these are what `lattice_arrays` makes for `graph`, or `no_lattice`."""
+    beam, alternative, delta, head, *pool, rank, ranks = lattice
+    on = beam >= 0
+    places = graph.n_states + 1
+    ways = places + len(graph.arcs)
+    check("alternatives", alternative, np.int32, (None, 2), writable=True)
+    check("their costs", delta, np.float32, (len(alternative),), writable=True)
+    check("head", head, np.int32, (places if on else 1,), writable=True)
+    for column, kind in zip(pool, (np.float32, np.int32, np.int32), strict=True):
+        check("ways", column, kind, (ways if on else 1,), writable=True)
+    check("rank", rank, np.int32, (max(graph.n_epsilon_states, 1) if on else 1,), writable=True)
+    check_indices("rank", rank, max(ranks, 1))
 
 
 def epsilon_ranks(graph: Graph) -> NDArray[np.int32]:
@@ -113,6 +160,7 @@ def epsilon_ranks(graph: Graph) -> NDArray[np.int32]:
 def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[Hypothesis]:
     """The `n` best different word sequences within `beam` (nat) of the best, best first."""
     first, other = lattice.first(), np.ascontiguousarray(lattice.alternative[:, 1])
+    check_indices("arcs + 1", lattice.history[:, 1] + 1, len(graph.arcs) + 1)
     scratch = np.full(len(lattice.history), np.inf)
     number = count()
     # (least cost above the best, a number to keep order, last words as nested pairs, ends, costs).

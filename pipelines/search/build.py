@@ -25,11 +25,17 @@ from pipelines.search import context, lexicon, topology
 from pipelines.search.ngrams import backoff_label
 from pipelines.search.openfst import from_kaldifst, to_kaldifst
 from pipelines.search.recipe import Recipe
-from pipelines.search.sources import language, source
+from pipelines.search.sources import Source, language, source
 from pipelines.search.wfst import Graph, GraphError, from_fst
+from profiler.plain import one_line
 
 COMPILER_VERSION = 2
 """Raised whenever the same inputs would give another graph; part of the cache key."""
+MAX_PHONES = 5_000_000
+"""Of all pronunciations that are put together, each as often as its word can be said. Some 250 bytes each."""
+MAX_GRAMMAR_STATES = 500_000
+"""Of a grammar's words spelled in phones and minimised. Spelled in senones it takes some 2.3 kB for each of them:
+20 000 random phrases of five words are 504 070 states and took 1.4 GB. The default language model has 174 607."""
 Progress = Callable[[str, float], None]
 
 
@@ -68,6 +74,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     progress("reading what can be said", 0.02)
     said = source(recipe, definition)
 
+    _check_phones(said, recipe)
     progress("composing words and pronunciations", 0.15)
     labels = {word: i for i, word in enumerate(said.words, start=1) if word in said.dictionary}
     lex, phone_labels = lexicon.transducer(
@@ -83,6 +90,11 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     _determinise(fst)
     progress("minimising words", 0.25)
     kaldifst.minimize_encoded(fst)
+    if recipe.grammar and fst.num_states > MAX_GRAMMAR_STATES:
+        raise GraphError(
+            f"{one_line(recipe.grammar)} says too much for one graph: {fst.num_states:,} phones that differ by "
+            f"what comes before or after, where {MAX_GRAMMAR_STATES:,} can be compiled."
+        )
     progress("adding phone contexts", 0.4)
     tied, sequences = context.expand(from_kaldifst(fst), definition, phone_labels)
     del fst
@@ -111,6 +123,20 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         definition.filler,
         made={"recipe": recipe.as_dict(), "words": len(said.dictionary), **said.about},
     )
+
+
+def _check_phones(said: Source, recipe: Recipe) -> None:
+    """GraphError when the pronunciations would be more than can be put together."""
+    lengths = {word: sum(map(len, said.dictionary[word])) for word in said.dictionary.words()}
+    total = sum(lengths.values())
+    if recipe.grammar:
+        each = np.array([0, *(lengths.get(word, 0) for word in said.words)], np.int64)
+        total = int(each[said.acceptor.ilabel].sum())
+    if total > MAX_PHONES:
+        raise GraphError(
+            f"{one_line(recipe.grammar or recipe.dictionary)} says too much for one graph: its words, as often "
+            f"as they stand there, have {total:,} phones where {MAX_PHONES:,} can be put together."
+        )
 
 
 def transition_costs(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -21,10 +22,11 @@ from typing import IO
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.sphinx import AcousticModel
-from pipelines.search import cache
+from pipelines.search import cache as store
 from pipelines.search.build import compile_graph
 from pipelines.search.recipe import Recipe, from_mapping, recipe_of
 from pipelines.search.wfst import Graph, GraphError, load, save
+from profiler import cache, children
 from profiler.errors import Cancelled
 
 Progress = Callable[[str, float | None], None]
@@ -41,7 +43,13 @@ def load_or_build(
 
     BadInput in one sentence; Cancelled.
     """
-    return obtain(recipe_of(config, model), progress, cancelled)[1]
+    recipe = recipe_of(config, model)
+    path, graph = obtain(recipe, progress, cancelled)
+    if graph.n_senones != model.n_senones:
+        # Not the model's, whatever its name says: made anew like a damaged one.
+        path.unlink(missing_ok=True)
+        path, graph = obtain(recipe, progress, cancelled)
+    return graph
 
 
 def obtain(
@@ -49,8 +57,8 @@ def obtain(
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[Path, Graph]:
-    """The graph of `recipe` and its place in the cache; it is compiled if need be."""
-    path = cache.path_of(recipe)
+    """The graph of `recipe` and its place; it is compiled if need be, and kept where there is a cache."""
+    path = store.path_of(recipe)
     if (graph := _cached(path, progress)) is not None:
         return path, graph
 
@@ -65,26 +73,29 @@ def obtain(
         waited = True
         time.sleep(POLL_S)
 
-    with cache.workplace(path, wait) as place:
+    with store.workplace(path, wait) as place:
         # Another program may just have finished it.
         graph = _cached(path, progress)
         if graph is None:
-            made = place / "graph"
+            made = place / path.name
             _run_child(recipe, made, progress, cancelled)
-            made.replace(path)
+            try:
+                cache.clear(path)
+                made.replace(path)
+            except OSError:  # a cache that this user may only read
+                return made, load(made)
             graph = load(path)
     cache.evict(keep=path)
     return path, graph
 
 
 def _cached(path: Path, progress: Progress) -> Graph | None:
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
         graph = load(path)
     except GraphError:
         progress("replacing a damaged graph in the cache", None)
-        path.unlink(missing_ok=True)
         return None
     cache.used(path)
     return graph
@@ -93,19 +104,18 @@ def _cached(path: Path, progress: Progress) -> Graph | None:
 def _run_child(
     recipe: Recipe, target: Path, progress: Progress, cancelled: Callable[[], bool]
 ) -> None:
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    # Its intermediate files go where the parent removes them, even when it has to be killed.
-    environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(target.parent)}
-    command = [sys.executable, "-m", "pipelines.search.compile", str(target)]
     child = subprocess.Popen(
-        [*command, json.dumps(recipe.as_dict())],
+        children.python(
+            "-m", "pipelines.search.compile", str(target), json.dumps(recipe.as_dict())
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         encoding="utf-8",
-        env=environment,
+        errors="replace",
+        start_new_session=True,  # Ctrl+C is the parent's to answer
+        # Its intermediate files go where the parent removes them, even when it has to be killed.
+        env=children.environment({"TMPDIR": str(target.parent)}),
     )
     assert child.stdout is not None
     assert child.stderr is not None
@@ -146,13 +156,12 @@ def _run_child(
         return
     if failure:
         raise GraphError(failure)
-    if code < 0:
+    if code == -signal.SIGKILL:
         raise GraphError(
             f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
             "fewer words or n-grams need less."
         )
-    last = (errors or ["no message"])[-1].strip()
-    raise GraphError(f"The graph compiler ended with code {code}: {last}")
+    raise GraphError(f"The graph compiler failed: {children.last_words(''.join(errors), code)}.")
 
 
 def _pump(stream: IO[str], put: Callable[[str | None], None]) -> None:
@@ -183,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from_mapping(json.loads(recipe)),
             lambda stage, fraction: say(stage=stage, fraction=fraction),
         )
-        save(graph, target)
+        save(graph, Path(target))
     except (ValueError, OSError) as error:
         say(error=str(error))
         return 2

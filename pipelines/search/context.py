@@ -17,6 +17,8 @@ from pipelines.models.sphinx.mdef import POSITIONS, ModelDefinition
 from pipelines.search import _context
 from pipelines.search.lexicon import PhoneLabels
 from pipelines.search.openfst import Fst, from_arcs
+from pipelines.search.wfst import GraphError
+from profiler.arrays import check, check_indices
 
 
 def expand(
@@ -39,6 +41,7 @@ def expand(
     symbol = np.zeros(n_labels, dtype=np.int32)
     symbol[labels.backoff :] = n + 2 + np.arange(labels.n_disambiguation)
     base = base.astype(np.int32)
+    _check(fst, base, onward, said, symbol, definition.silence)
 
     keys, table = _context.find_places(
         fst.first, fst.ilabel, fst.target, fst.start, base, onward, span
@@ -71,6 +74,30 @@ def expand(
     weight = np.append(fst.weight, fst.final[::-1])[origin]
     olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[origin]
     return Fst(0, final, first, ilabel, olabel, weight, target), sequences
+
+
+def _check(
+    fst: Fst,
+    base: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    said: NDArray[np.int32],
+    symbol: NDArray[np.int32],
+    silence: int,
+) -> None:
+    """What the kernels follow without looking: ArrayError where it leads nowhere."""
+    span, phones = said.shape
+    if not fst.n_states:
+        raise GraphError(
+            "Nothing can be said: no path leads through the words and what may follow."
+        )
+    check("base", base, np.int32, (None,))
+    check("onward", onward, np.int32, (len(base), span))
+    check("said", said, np.int32, (span, phones))
+    check("symbol", symbol, np.int32, (len(base),))
+    check_indices("input labels", fst.ilabel, len(base))
+    check_indices("base", base + 1, phones + 1)
+    check_indices("onward", onward, span)
+    check_indices("silence", np.array([silence]), phones)
 
 
 def _tied(

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.search.wfst import Graph, GraphError
+from profiler.arrays import check, check_indices, check_offsets
 
 LONGEST_PATH = 64
 """Epsilon arcs in a row; more are a cycle."""
+MOST_PATHS = 1 << 23
+"""Of epsilon arcs, kept in 56 bytes each; the largest graphs of words have a tenth of these."""
 MOST_ARCS = 1 << 30
 """Direct arcs are numbered in 32 bits."""
 ARC_BYTES = 17
@@ -29,7 +32,8 @@ class DirectArcs:
 
     `words`: how many word labels they carry. `base`: the arc of the graph that emits, −1 for a self-loop;
     `path`: the epsilon path behind it, −1 for none. An epsilon path is its last arc `path_arc` behind the
-    path `path_before`; `start`: the paths from the start state. `longest`: arcs of the longest path.
+    path `path_before`, whose number is less; `start`: the paths from the start state. `longest`: arcs of the
+    longest path. ArrayError where something leads nowhere.
     """
 
     first: NDArray[np.int32]
@@ -46,6 +50,21 @@ class DirectArcs:
     path_words: NDArray[np.int8]
     start: NDArray[np.int32]
     longest: int
+
+    def __post_init__(self) -> None:
+        n, paths = len(self.target), len(self.path_arc)
+        check("first", self.first, np.int32, (None,))
+        check_offsets("first", self.first, n)
+        check_indices("targets", self.target, self.n_states)
+        for name, length in (("base", n), ("path", n), ("path_arc", paths), ("path_before", paths)):
+            check(name, getattr(self, name), np.int32, (length,))
+        check_indices("paths + 1", self.path + 1, paths + 1)
+        check_indices("start", self.start, paths)
+        # Behind each path lies a shorter one, so that following them ends.
+        lengths: NDArray[Any] = np.ones(paths, np.int64)
+        for _ in range(self.longest):
+            lengths = 1 + np.where(self.path_before >= 0, lengths[self.path_before], 0)
+        check_indices("lengths", lengths, self.longest + 1)
 
     @property
     def n_states(self) -> int:
@@ -134,6 +153,11 @@ def _epsilon_paths(graph: Graph, source: NDArray[np.int64]) -> dict[str, NDArray
         if len(levels) == LONGEST_PATH:
             raise GraphError(
                 "The graph has a cycle of epsilon arcs, which no device search can follow."
+            )
+        if numbered + len(level["start"]) > MOST_PATHS:
+            raise GraphError(
+                f"The graph has more than {MOST_PATHS} paths of epsilon arcs, too many for a device search; "
+                "choose search.device = cpu."
             )
         levels.append(level)
         number = numbered + np.arange(len(level["start"]))

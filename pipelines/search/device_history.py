@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _backpointers, _history
+from pipelines.search import _backpointers
 from pipelines.search.device_frontier import NOBODY
 from pipelines.search.device_graph import DirectArcs
+from pipelines.search.history import collect
 from pipelines.search.wfst import Graph
 from pipelines.search.words import Word, WordTracer
+from profiler.arrays import ArrayError, check, check_indices
 
 FIRST_HISTORY = 1 << 16
 """Entries (12 bytes) that a history starts with; it grows and is collected as needed."""
@@ -78,6 +80,11 @@ class UtteranceHistory:
     ) -> None:
         """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""
         arcs = self._arcs
+        previous, arc = np.ascontiguousarray(previous), np.ascontiguousarray(arc)
+        check("previous", previous, np.int32, (None, len(states)))
+        check("arc", arc, np.int32, previous.shape)
+        # One more than there are is where tokens are that are none.
+        check_indices("states", states, self._graph.n_states + 1)
         entry = np.full(len(states), -1, np.int32)
         entry[: len(self._entry)] = self._entry[: len(entry)]
         self._entry, self.states, self.costs = entry, states.copy(), costs.copy()
@@ -85,8 +92,8 @@ class UtteranceHistory:
             return
         while True:
             used = _backpointers.absorb(
-                np.ascontiguousarray(previous),
-                np.ascontiguousarray(arc),
+                previous,
+                arc,
                 arcs.base,
                 arcs.path,
                 arcs.path_arc,
@@ -99,6 +106,10 @@ class UtteranceHistory:
             )
             if used >= 0:
                 break
+            if used == _backpointers.BROKEN:
+                raise ArrayError(
+                    "the device's back-pointers lead to tokens or arcs that there are not"
+                )
             self._make_room(-used)
         self._used = used
         self._frames += len(previous)
@@ -122,7 +133,8 @@ class UtteranceHistory:
         best = int(np.argmin(total))
         if final:
             self.best_cost = self._offset + float(total[best])
-        found = self._tracer.words(self._history, int(self._entry[best]), self._frames)
+        entry = int(self._entry[best])
+        found = self._tracer.words(self._history[: self._used], entry, self._frames)
         return found, self._tracer.entries
 
     def wanted(self) -> tuple[NDArray[np.int64], int]:
@@ -136,18 +148,9 @@ class UtteranceHistory:
 
     def _make_room(self, need: int) -> None:
         """Collect history that no token leads to; enlarge it when more than half stays in use."""
-        none, entry = np.empty((0, 2), np.int32), self._entry
-        self._used, _ = _history.collect(
-            self._history,
-            self._used,
-            entry,
-            len(entry),
-            none[:, 0].copy(),
-            0,
-            none,
-            np.empty(0, np.float32),
-            0,
-            np.inf,
+        nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        self._used, _ = collect(
+            self._history[: self._used], self._entry, nobody, none, np.empty(0, np.float32), np.inf
         )
         self._tracer.reset()
         size = len(self._history)

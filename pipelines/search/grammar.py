@@ -25,9 +25,11 @@ from pipelines.models.grammar.expression import (
     Word,
 )
 from pipelines.search.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from profiler.plain import one_line
 
-MAX_STATES = 500_000
-"""Of the acceptor. Rules that are used in rules multiply; beyond this no graph would be small."""
+MAX_STATES, MAX_ARCS = 200_000, 500_000
+"""Of the acceptor as it is laid down. Words of phrases are states, words of lists are arcs; more than these are
+beyond what a graph can be compiled of (`pipelines.search.build`). Rules that are used in rules multiply."""
 GROWTH, SLACK = 4, 5000
 """Determinisation may make this many states of one, and so many more; a word list makes fewer."""
 _HALF = -log(0.5)
@@ -45,19 +47,21 @@ def acceptor(grammar: Grammar, label: Callable[[Word], int]) -> Fst:
     # Determinisation removes epsilons too, but is wrong about cycles of them.
     kaldifst.rmepsilon(fst)
     if fst.num_states == 0:
-        raise GrammarError(f"{grammar.path}: its public rules can never be said to their end.")
+        raise GrammarError(
+            f"{one_line(str(grammar.path))}: its public rules can never be said to their end."
+        )
     limit = SLACK + GROWTH * fst.num_states
     try:
         kaldifst.determinize_star(fst, max_states=limit)
     except RuntimeError:
         raise GrammarError(
-            f"{grammar.path} cannot be made deterministic within {limit} states: the same words can "
+            f"{one_line(str(grammar.path))} cannot be made deterministic within {limit} states: the same words can "
             "be said in too many ways, or with different weights in repetitions."
         ) from None
     kaldifst.minimize_encoded(fst)
     result = from_kaldifst(fst)
     if not result.n_arcs:
-        raise GrammarError(f"{grammar.path}: its public rules say no word.")
+        raise GrammarError(f"{one_line(str(grammar.path))}: its public rules say no word.")
     result.olabel = result.ilabel
     return result
 
@@ -67,6 +71,7 @@ class _Automaton:
 
     def __init__(self, grammar: Grammar, label: Callable[[Word], int]) -> None:
         self._grammar = grammar
+        self._name = one_line(str(grammar.path))
         self._label = label
         self._arcs: list[tuple[int, int, float, int]] = []
         self._n_states = 2
@@ -88,12 +93,17 @@ class _Automaton:
         self._n_states += 1
         if self._n_states > MAX_STATES:
             raise GrammarError(
-                f"{self._grammar.path} needs more than {MAX_STATES} states: rules that are used in "
-                "rules multiply."
+                f"{self._name} needs more than {MAX_STATES:,} states: it has too many words, or rules that "
+                "are used in rules multiply them."
             )
         return self._n_states - 1
 
     def _arc(self, source: int, target: int, weight: float = 0.0, label: int = 0) -> None:
+        if len(self._arcs) >= MAX_ARCS:
+            raise GrammarError(
+                f"{self._name} needs more than {MAX_ARCS:,} arcs: it has too many words, or rules that are "
+                "used in rules multiply them."
+            )
         self._arcs.append((source, label, weight, target))
 
     def _add(self, expression: Expression, source: int, target: int, weight: float = 0.0) -> None:
@@ -126,7 +136,7 @@ class _Automaton:
     def _nest(self, item: Expression, source: int, target: int, weight: float = 0.0) -> None:
         # Each group and each rule makes up to three levels of the tree.
         if self._depth > 3 * MAX_DEPTH:
-            raise GrammarError(f"{self._grammar.path}: its rules lie too deep within each other.")
+            raise GrammarError(f"{self._name}: its rules lie too deep within each other.")
         self._depth += 1
         self._add(item, source, target, weight)
         self._depth -= 1
@@ -136,7 +146,7 @@ class _Automaton:
             begin, end = self._open[rule]
             if target != end:
                 raise GrammarError(
-                    f"{self._grammar.path}, line {where.line}: <{rule}> uses itself before its "
+                    f"{self._name}, line {where.line}: <{one_line(rule, 40)}> uses itself before its "
                     "end; a rule may only say itself as the last thing."
                 )
             self._arc(source, begin, weight)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -51,8 +52,9 @@ def positions(length: int) -> list[int]:
 
 def disambiguate(prons: Sequence[tuple[int, ...]]) -> list[int]:
     """For each pronunciation 0, or k for `#k`: what tells it from homophones and longer ones."""
-    prefixes = {pron[:i] for pron in set(prons) for i in range(1, len(pron))}
     homophones = Counter(prons)
+    # Sorted, what begins with a pronunciation follows it.
+    prefixes = {a for a, b in pairwise(sorted(homophones)) if b[: len(a)] == a}
     used: Counter[tuple[int, ...]] = Counter()
     result = []
     for pron in prons:

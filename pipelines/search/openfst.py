@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.search import _arcs
+from profiler.arrays import ArrayError, check, check_indices, check_offsets
 
 if TYPE_CHECKING:
     import kaldifst
@@ -27,6 +28,9 @@ _LONGEST_HEADER = 128
 _VERSION = 2
 _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
 
+LABELS = 1 << 31
+"""Labels, states and arcs are int32."""
+
 Words = NDArray[np.int32]
 
 
@@ -36,6 +40,7 @@ class Fst:
 
     `final` float32 [n] (inf: not final), `first` int64 [n + 1] offsets into the arcs,
     `ilabel`, `olabel`, `target` int32 [arcs], `weight` float32 [arcs]. Label 0 is epsilon.
+    ArrayError where the arrays do not fit each other: the kernels below check no bounds.
     """
 
     start: int
@@ -45,6 +50,19 @@ class Fst:
     olabel: Words
     weight: NDArray[np.float32]
     target: Words
+
+    def __post_init__(self) -> None:
+        n, m = len(self.final), len(self.target)
+        check("final", self.final, np.float32, (n,))
+        check("first", self.first, np.int64, (n + 1,))
+        check_offsets("first", self.first, m)
+        for name in ("ilabel", "olabel", "weight", "target"):
+            kind = np.float32 if name == "weight" else np.int32
+            check(name, getattr(self, name), kind, (m,))
+        check_indices("ilabel", self.ilabel, LABELS)
+        check_indices("target", self.target, n)
+        if n and not 0 <= self.start < n:
+            raise ArrayError(f"start is {self.start}, and only 0 to {n - 1} exist")
 
     @property
     def n_states(self) -> int:
@@ -73,9 +91,11 @@ def from_arcs(
     target: NDArray[Any],
 ) -> Fst:
     """An Fst from arcs in any order, which is kept within each state."""
+    sources = np.ascontiguousarray(source, dtype=np.int64)
+    check_indices("source", sources, n_states)
     first = np.zeros(n_states + 1, dtype=np.int64)
-    order = np.empty(len(source), dtype=np.int64)
-    _arcs.sort_by_source(np.asarray(source, dtype=np.int64), first, order)
+    order = np.empty(len(sources), dtype=np.int64)
+    _arcs.sort_by_source(sources, first, order)
     return Fst(
         start,
         np.asarray(final, dtype=np.float32),
@@ -85,6 +105,14 @@ def from_arcs(
         np.asarray(weight, dtype=np.float32)[order],
         np.asarray(target, dtype=np.int32)[order],
     )
+
+
+def reached(fst: Fst) -> NDArray[np.bool_]:
+    """Which states paths from the start come to, bool [states]."""
+    found = np.zeros(fst.n_states, dtype=bool)
+    if fst.n_states:
+        _arcs.reach(fst.first, fst.target, fst.start, found)
+    return found
 
 
 def write(fst: Fst, path: str | os.PathLike[str]) -> None:
@@ -111,7 +139,7 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> Fst:
     """Reads an OpenFst vector file that this program or OpenFst just wrote; ValueError if not."""
     with Path(path).open("rb") as handle:
-        data = handle.read(_LONGEST_HEADER)
+        data = handle.read(_LONGEST_HEADER).ljust(_LONGEST_HEADER, b"\0")
     at = 4
     if struct.unpack_from("<i", data)[0] != MAGIC:
         raise ValueError(f"{path} is not an OpenFst file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.wfst import GraphError
+from profiler import inputs
+from profiler.plain import one_line
 
 SILENCE_PROBABILITY = 0.3
 FILLER_PROBABILITY = 0.001
@@ -84,17 +87,17 @@ def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
 
 
 def _file(name: str) -> str:
-    return str(Path(name).expanduser()) if name else ""
+    return os.path.expanduser(name)
 
 
 def _grammar_file(name: str) -> Path:
     """The file called `name`, or the shipped grammar of that name."""
-    file = Path(name).expanduser()
+    file = Path(os.path.expanduser(name))
     shipped = {path.stem: path for path in sorted(assets.path("grammars").glob("*.gram"))}
-    if not file.exists() and name in shipped:
+    if not os.path.exists(file) and name in shipped:
         return shipped[name]
-    if not file.is_file():
+    if not inputs.regular(file):
         raise GraphError(
-            f"There is no grammar file {name}; shipped with the program are {', '.join(shipped)}."
+            f"There is no grammar file {one_line(name)}; shipped with the program are {', '.join(shipped)}."
         )
     return file

@@ -10,12 +10,14 @@ from typing import Any
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import Dictionary, DictionaryError, listed
 from pipelines.models.grammar import jsgf, phrases
-from pipelines.models.grammar.expression import Grammar, GrammarError, Word
+from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
 from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.sphinx import ModelDefinition
 from pipelines.search import grammar, ngrams
 from pipelines.search.openfst import Fst
 from pipelines.search.recipe import Recipe
+from profiler import inputs
+from profiler.plain import one_line
 
 JSGF_SUFFIXES = (".jsgf", ".gram")
 
@@ -44,12 +46,10 @@ def source(recipe: Recipe, definition: ModelDefinition) -> Source:
 def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
     """Reads a `.lm.bin` or an ARPA file (also gzip), by what it begins with."""
     try:
-        with Path(path).open("rb") as handle:
+        with inputs.open_input(path, "a language model", arpa.MAX_BYTES) as handle:
             magic = handle.read(len(lm_bin.MAGIC))
-    except OSError as error:
-        raise ngram.LanguageModelError(
-            f"{path} cannot be read: {error.strerror or error}."
-        ) from error
+    except inputs.InputError as error:
+        raise ngram.LanguageModelError(f"The language model cannot be read: {error}") from None
     reader = lm_bin.read if magic == lm_bin.MAGIC else arpa.read
     return reader(path, max_order)
 
@@ -63,8 +63,8 @@ def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, 
         marks = (ngram.SENTENCE_START, ngram.SENTENCE_END)
         lacking = [word for word in model.words if word not in marks]
         raise DictionaryError(
-            f"{recipe.dictionary} pronounces no word of the language model "
-            f"{recipe.language_model}, which lists {listed(lacking) or 'none'}."
+            f"{one_line(recipe.dictionary)} pronounces no word of the language model "
+            f"{one_line(recipe.language_model)}, which lists {listed(lacking) or 'none'}."
         )
     words = words.restrict(chosen)
     words.check_phones(_speech(definition))
@@ -76,10 +76,10 @@ def read_grammar(path: str | Path) -> Grammar:
     """Reads JSGF, which begins with `#JSGF` or is named like it, or a plain list of phrases."""
     file = Path(path)
     try:
-        with file.open("rb") as handle:
+        with inputs.open_input(file, "a grammar", MAX_FILE_BYTES) as handle:
             is_jsgf = jsgf.MAGIC.encode() in handle.read(64)
-    except OSError as error:
-        raise GrammarError(f"{file} cannot be read: {error.strerror or error}.") from error
+    except inputs.InputError as error:
+        raise GrammarError(f"The grammar cannot be read: {error}") from None
     is_jsgf |= file.suffix.lower() in JSGF_SUFFIXES
     return jsgf.read(file) if is_jsgf else phrases.read(file)
 
@@ -98,7 +98,7 @@ def _sentences(recipe: Recipe, definition: ModelDefinition) -> Source:
     missing = [word for word in labels if word not in words]
     if missing:
         raise DictionaryError(
-            f"{recipe.grammar} has words that {recipe.dictionary} does not pronounce: "
+            f"{one_line(recipe.grammar)} has words that {one_line(recipe.dictionary)} does not pronounce: "
             f"{listed(missing)}."
         )
     words = words.restrict(labels)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _arcs
-from pipelines.search.openfst import Fst, from_arcs
+from pipelines.search.openfst import Fst, from_arcs, reached
 
 COPY_ARCS = 2
 """A split state with at most this many arcs is copied; a larger one is reached by an epsilon."""
@@ -117,17 +116,16 @@ def _fold_single_entries(fst: Fst) -> Fst:
 
 def trim(fst: Fst) -> Fst:
     """Drop states that the start state does not reach."""
-    reached = np.zeros(fst.n_states, dtype=bool)
-    _arcs.reach(fst.first, fst.target, fst.start, reached)
-    if reached.all():
+    found = reached(fst)
+    if found.all():
         return fst
-    number = np.cumsum(reached) - 1
+    number = np.cumsum(found) - 1
     source = fst.source
-    kept = reached[source]
+    kept = found[source]
     return from_arcs(
-        int(reached.sum()),
+        int(found.sum()),
         int(number[fst.start]),
-        fst.final[reached],
+        fst.final[found],
         number[source[kept]],
         fst.ilabel[kept],
         fst.olabel[kept],

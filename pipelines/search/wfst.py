@@ -1,17 +1,12 @@
 """The compiled search graph in memory and as one flat, memory-mapped file.
 
-File: magic, version, length and CRC-32 of a JSON header, the header, then the arrays, each aligned
-to 64 bytes. The header holds the arrays' places and checksums, the words and how the graph was
-made. A reader maps the arrays, so that processes share their pages, and checks everything that the
-kernels rely on (they do not check bounds) before it hands a graph out.
+The file is one of the cache (`profiler.cache`): arrays that processes share, the words and how the graph was made,
+under one digest. Everything that the kernels rely on (they do not check bounds) is checked before a graph is
+handed out.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,16 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.search import _check
+from pipelines.search._layout import LARGEST
 from pipelines.search.openfst import Fst, from_arcs
+from profiler import arrays, cache
 from profiler.errors import BadInput
 
-MAGIC = b"ASRSGRPH"
-VERSION = 2
-"""Of this layout; part of the cache key, so that an older cache is rebuilt and not misread."""
-ALIGNMENT = 64
-PIECE = 1 << 20
-MAX_HEADER = 64 * 1024 * 1024
-_PREAMBLE = struct.Struct("<8sIII")
+VERSION = 3
+"""Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
 
 STATE = np.dtype(
     [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
@@ -52,6 +44,9 @@ class Graph:
     word number. Pronunciations for word times: those of word w are `pron_first[w]` …
     `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p] : phone_first[p + 1]]`.
     `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones].
+
+    One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so
+    they are checked here, once, and nobody can write to the arrays afterwards.
     """
 
     start: int
@@ -68,6 +63,17 @@ class Graph:
     senone_state: NDArray[np.uint8]
     filler: NDArray[np.bool_]
     made: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, dtype in _ARRAYS:
+            given = getattr(self, name)
+            arrays.check(name, given, dtype, (None,))
+            # One type for mapped and for fresh arrays: kernels are compiled once.
+            array = given.view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if wrong := _fault(self):
+            raise GraphError(f"The graph is damaged: {wrong}.")
 
     @property
     def n_states(self) -> int:
@@ -140,7 +146,7 @@ def from_fst(
     states["loop_weight"][:-1] = loop_weight
     with_epsilon = np.nonzero(n_epsilon)[0]
     prons = [p for word in pronunciations for p in word]
-    graph = Graph(
+    return Graph(
         start=fst.start,
         n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
         n_senones=n_senones,
@@ -156,8 +162,6 @@ def from_fst(
         filler=np.asarray(filler, dtype=bool),
         made=dict(made or {}),
     )
-    check(graph, "The graph")
-    return graph
 
 
 _ARRAYS = (
@@ -173,93 +177,59 @@ _ARRAYS = (
 )
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Writes the graph beside `path` and renames it there, so that no half file is ever found."""
-    target = Path(path)
-    places, at = {}, 0
-    for name, _ in _ARRAYS:
-        array = getattr(graph, name)
-        places[name] = [at, len(array), _checksum(array)]
-        at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    header = json.dumps(
-        {
-            "start": graph.start,
-            "n_epsilon_states": graph.n_epsilon_states,
-            "n_senones": graph.n_senones,
-            "arrays": places,
-            "words": list(graph.words),
-            "made": dict(graph.made),
-            "bytes": at,
-        }
-    ).encode()
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as out:
-            out.write(_PREAMBLE.pack(MAGIC, VERSION, len(header), zlib.crc32(header)))
-            out.write(header)
-            out.write(b"\0" * (_body_start(len(header)) - out.tell()))
-            for name, _ in _ARRAYS:
-                data = np.ascontiguousarray(getattr(graph, name)).tobytes()
-                out.write(data + b"\0" * (-len(data) % ALIGNMENT))
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+def save(graph: Graph, path: Path) -> None:
+    """Writes the graph as `profiler.cache` writes files, so that no half file is ever found."""
+    columns = {name: getattr(graph, name) for name, _ in _ARRAYS}
+    plain = {n: a if a.dtype.names is None else a.view(np.uint8) for n, a in columns.items()}
+    facts = {
+        "version": VERSION,
+        "start": graph.start,
+        "n_epsilon_states": graph.n_epsilon_states,
+        "n_senones": graph.n_senones,
+        "words": list(graph.words),
+        "made": dict(graph.made),
+    }
+    cache.write(path, plain, facts)
 
 
-def load(path: str | os.PathLike[str]) -> Graph:
+def load(path: Path) -> Graph:
     """Maps a graph from its file; GraphError (one sentence) for anything but a sound graph."""
-    file = Path(path)
     try:
-        with file.open("rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
-            preamble = handle.read(_PREAMBLE.size)
-            if len(preamble) < _PREAMBLE.size or preamble[: len(MAGIC)] != MAGIC:
-                raise GraphError(f"{file} is not a search graph of this program.")
-            _, version, length, checksum = _PREAMBLE.unpack(preamble)
-            if version != VERSION:
-                raise GraphError(f"{file} has graph version {version}, wanted is {VERSION}.")
-            raw = handle.read(min(length, MAX_HEADER))
-        if len(raw) != length or zlib.crc32(raw) != checksum:
-            raise GraphError(f"{file} is damaged: its header does not match its checksum.")
-        header = json.loads(raw)
-        start = _body_start(length)
-        if size != start + header["bytes"]:
-            raise GraphError(
-                f"{file} is damaged: it has {size} bytes and should have {start + header['bytes']}."
-            )
-        mapped = np.memmap(file, dtype=np.uint8, mode="r")
-    except OSError as error:
-        raise GraphError(f"{file} cannot be read: {error.strerror or error}.") from error
+        kept = cache.read(path)
+    except cache.CacheError as error:
+        raise GraphError(str(error)) from error
+    about = kept.about
+    if about.get("version") != VERSION:
+        raise GraphError(f"{path} has graph version {about.get('version')}, wanted is {VERSION}.")
     try:
-        arrays: dict[str, Any] = {}
-        for name, dtype in _ARRAYS:
-            at, count, checksum = header["arrays"][name]
-            piece = mapped[start + at : start + at + count * dtype.itemsize]
-            arrays[name] = np.asarray(piece).view(dtype)
-            if min(at, count) < 0 or len(arrays[name]) != count:
-                raise ValueError(name)
-            if _checksum(arrays[name]) != checksum:
-                raise ValueError(f"{name} does not match its checksum")
-        graph = Graph(
-            start=int(header["start"]),
-            n_epsilon_states=int(header["n_epsilon_states"]),
-            n_senones=int(header["n_senones"]),
-            words=tuple(str(w) for w in header["words"]),
-            made=header["made"],
-            **arrays,
+        # Records are kept as bytes; what has another type than it was written with does not view.
+        columns: dict[str, Any] = {
+            name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in _ARRAYS
+        }
+        return Graph(
+            start=int(about["start"]),
+            n_epsilon_states=int(about["n_epsilon_states"]),
+            n_senones=int(about["n_senones"]),
+            words=tuple(str(w) for w in about["words"]),
+            made=about["made"],
+            **columns,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise GraphError(f"{file} is damaged: its arrays are not as announced ({error}).") from None
-    check(graph, str(file))
-    return graph
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise GraphError(f"{path} is damaged: its arrays are not as announced ({error}).") from None
 
 
-def check(graph: Graph, name: str) -> None:
-    """GraphError unless every index that the kernels follow stays inside its array."""
-    if not (0 <= graph.start < graph.n_states and len(graph.states) == graph.n_states + 1):
-        raise GraphError(f"{name} is damaged: its states and its start state do not fit.")
+def _fault(graph: Graph) -> str:
+    """What is wrong with a graph: "" when every index that the kernels follow stays inside its array."""
+    if not (
+        0 <= graph.start < graph.n_states
+        and 0 <= graph.n_epsilon_states <= graph.n_states
+        and len(graph.states) == graph.n_states + 1
+    ):
+        return "its states and its start state do not fit"
+    if len(graph.senone_phone) != graph.n_senones or len(graph.senone_state) != graph.n_senones:
+        return "its senones do not fit its other arrays"
     wrong = _check.fault(
         graph.states.view(np.int32).reshape(-1, 4),
         graph.arcs.view(np.int32).reshape(-1, 4),
@@ -268,19 +238,18 @@ def check(graph: Graph, name: str) -> None:
         graph.n_epsilon_states,
     )
     if wrong != _check.SOUND:
-        raise GraphError(f"{name} is damaged: {_FAULTS[wrong]}.")
+        return _FAULTS[wrong]
     sound = {
-        "its final weights": not np.isnan(graph.final).any(),
+        "its final weights": bool((graph.final >= -LARGEST).all()),
         "its pronunciations": len(graph.pron_first) == len(graph.words) + 1
         and _ascends(graph.pron_first, len(graph.phone_first) - 1)
         and _ascends(graph.phone_first, len(graph.pron_phones))
         and _within(graph.pron_phones, 0, len(graph.filler) - 1),
-        "its senones": len(graph.senone_phone) == len(graph.senone_state) == graph.n_senones
-        and _within(graph.senone_phone, 0, len(graph.filler) - 1),
+        "its senones": _within(graph.senone_phone, 0, len(graph.filler) - 1),
     }
-    for what, good in sound.items():
-        if not good:
-            raise GraphError(f"{name} is damaged: {what} do not fit its other arrays.")
+    return next(
+        (f"{what} do not fit its other arrays" for what, good in sound.items() if not good), ""
+    )
 
 
 _FAULTS = {
@@ -289,23 +258,10 @@ _FAULTS = {
     _check.TARGETS: "an arc leads to a state that there is not",
     _check.WORDS: "an arc has a word that there is not",
     _check.SENONES: "an arc has a senone that there is not",
-    _check.WEIGHTS: "a weight is not a finite number",
+    _check.WEIGHTS: "a weight is no number that a path could add up",
     _check.EPSILONS: "an epsilon arc lies where emitting ones should, or the reverse",
     _check.ORDER: "states with epsilon arcs do not come first",
 }
-
-
-def _checksum(array: NDArray[Any]) -> int:
-    """CRC-32 of the sums of pieces of PIECE bytes: any changed bit shows, at the speed of memory.
-
-    (zlib's CRC-32 of all bytes takes ten times as long.)
-    """
-    raw = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-    whole = len(raw) // 8 * 8
-    words = raw[:whole].view("<u8")
-    pieces = np.arange(0, len(words), PIECE // 8)
-    sums = np.add.reduceat(words, pieces) if len(words) else words
-    return zlib.crc32(raw[whole:].tobytes(), zlib.crc32(sums.tobytes()))
 
 
 def _within(values: NDArray[Any], low: int, high: int) -> bool:
@@ -314,13 +270,13 @@ def _within(values: NDArray[Any], low: int, high: int) -> bool:
 
 def _ascends(offsets: NDArray[Any], last: int) -> bool:
     return bool(
-        len(offsets) and offsets[0] == 0 and offsets[-1] == last and (np.diff(offsets) >= 0).all()
+        # Compared, not subtracted: a difference of two int32 may not be one.
+        len(offsets)
+        and offsets[0] == 0
+        and offsets[-1] == last
+        and (offsets[1:] >= offsets[:-1]).all()
     )
 
 
 def _offsets(counts: list[int]) -> NDArray[np.int32]:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
-
-
-def _body_start(header_length: int) -> int:
-    return -(-(_PREAMBLE.size + header_length) // ALIGNMENT) * ALIGNMENT

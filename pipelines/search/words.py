@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.search import _history
+from pipelines.search import history as histories
 from pipelines.search.wfst import Graph
 
 Word = tuple[str, int, int]
@@ -46,7 +46,10 @@ class WordTracer:
         self._anchor = _Anchor()
 
     def words(self, history: np.ndarray[Any, Any], entry: int, end_frame: int) -> list[Word]:
-        """Words of the path that ends in `entry`, with first frame and number of frames."""
+        """Words of the path that ends in `entry` of `history`, with first frame and number of frames.
+
+        `history` int32 [used, 3]: the part of it that is used.
+        """
         graph = self._graph
         n, reached = self._trace(history, entry)
         self.entries = n
@@ -95,7 +98,7 @@ class WordTracer:
 
     def _trace(self, history: np.ndarray[Any, Any], entry: int) -> tuple[int, bool]:
         while True:
-            n, reached = _history.trace(history, entry, self._anchor.entry, self._entries)
+            n, reached = histories.trace(history, entry, self._anchor.entry, self._entries)
             if n <= len(self._entries):
                 return n, reached
             self._entries = np.empty(2 * n, dtype=np.int32)

@@ -17,9 +17,10 @@ from numba import njit
 
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
+from profiler.arrays import check, check_indices, check_offsets
 from profiler.errors import BadInput
 
-MADE_WITH = "554db4f41f56"  # see tests/kernel_sources.py
+MADE_WITH = "c07a9cb1fef3"  # see tests/kernel_sources.py
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +38,8 @@ class Line:
 
     Per state: `senone` int32, `stay` and `leave` f32, log probabilities of its two transitions. Units that may
     come before unit u: `before[first[u] : first[u + 1]]`. Per unit: `phone` and `word` int32 (SILENT for
-    silence), `begins` and `ends` bool, whether an utterance may begin or end with it.
+    silence), `begins` and `ends` bool, whether an utterance may begin or end with it. ArrayError where these do
+    not fit each other.
     """
 
     senone: Array
@@ -49,6 +51,42 @@ class Line:
     word: Array
     begins: Array
     ends: Array
+
+    def __post_init__(self) -> None:
+        units, states = len(self.phone), len(self.senone)
+        check("senones", self.senone, np.int32, (units * STATES,))
+        check("before", self.before, np.int32, (None,))
+        check("first", self.first, np.int32, (units + 1,))
+        check_offsets("first", self.first, len(self.before))
+        check_indices("before", self.before, units)
+        for name, dtype, length in (
+            ("stay", np.float32, states),
+            ("leave", np.float32, states),
+            ("word", np.int32, units),
+            ("begins", np.bool_, units),
+            ("ends", np.bool_, units),
+        ):
+            check(name, getattr(self, name), dtype, (length,))
+
+    def best_path(self, scores: Array) -> tuple[Array, float]:
+        """The best state of each frame of `scores` f32 [frames, senones], int32, and its log-likelihood."""
+        check("scores", scores, np.float32, (None, None))
+        check_indices("senones", self.senone, scores.shape[1])
+        path = np.empty(len(scores), np.int32)
+        if not len(self.senone):
+            return path, float(NEVER)
+        score = _viterbi(
+            scores,
+            self.senone,
+            self.stay,
+            self.leave,
+            self.before,
+            self.first,
+            self.begins,
+            self.ends,
+            path,
+        )
+        return path, float(score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,24 +121,13 @@ class Aligner:
         AlignmentError when a word has no pronunciation or the utterance is too short for its words.
         """
         line = self.line(words)
-        path = np.empty(len(scores), np.int32)
-        score = _viterbi(
-            np.ascontiguousarray(scores, np.float32),
-            line.senone,
-            line.stay,
-            line.leave,
-            line.before,
-            line.first,
-            line.begins,
-            line.ends,
-            path,
-        )
+        path, score = line.best_path(np.ascontiguousarray(scores, np.float32))
         if score <= NEVER / 2:
             raise AlignmentError(
                 f"{len(scores)} frames are too few for the {len(words)} words of the transcript."
             )
         units = path // STATES
-        return Alignment(line.senone[path], line.phone[units], line.word[units], float(score))
+        return Alignment(line.senone[path], line.phone[units], line.word[units], score)
 
     def line(self, words: Sequence[str]) -> Line:
         """The HMM of a transcript; AlignmentError for a word without a pronunciation."""

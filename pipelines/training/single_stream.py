@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
 from pipelines.training.speech import SENTENCES, CorpusError, sentences
+from profiler import cache
 from profiler.errors import BadInput, Cancelled
 from profiler.paths import cache_dir
 from profiler.spans import NullLane
@@ -126,7 +126,7 @@ def train(
     progress: Progress,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AcousticModel:
-    """Align up to `hours` of `speech`, fit the model, put it into the cache; raises Cancelled.
+    """Align up to `hours` of `speech`, fit the model and keep it; raises Cancelled.
 
     BadInput when none of the speech can be aligned.
     """
@@ -136,20 +136,20 @@ def train(
     if not n:
         raise CorpusError(f"None of {speech.about} can be aligned with its words.")
     seen = int(np.count_nonzero(np.diff(frames.first)))
-    with derived.unfinished(single_stream.path_of(base, components, "trained")) as work:
-        arrays = derived.create(work, (base.n_senones, 1, components, frames.features.shape[1]))
-        title = "fitting the mixtures"
-        single_stream.fit(
-            base, arrays, title, frames, PRIOR_FRAMES, DRAWS, progress=progress, cancelled=cancelled
-        )
-        origin = (
-            f"single-stream, {components} Gaussians per senone, resampled from the {base.origin} and "
-            f"re-estimated on {n / FRAMES_PER_HOUR * 60:.0f} minutes of {speech.about}; "
-            f"{seen} of {base.n_senones} senones have seen real frames"
-        )
-        derived.finish(work, arrays, origin)
-        del arrays
-    model = single_stream.find(base, components, "trained")
+    arrays = derived.create(single_stream.shape_of(base, components))
+    title = "fitting the mixtures"
+    single_stream.fit(
+        base, arrays, title, frames, PRIOR_FRAMES, DRAWS, progress=progress, cancelled=cancelled
+    )
+    origin = (
+        f"single-stream, {components} Gaussians per senone, resampled from the {base.origin} and "
+        f"re-estimated on {n / FRAMES_PER_HOUR * 60:.0f} minutes of {speech.about}; "
+        f"{seen} of {base.n_senones} senones have seen real frames"
+    )
+    path = single_stream.trained_file(base, components)
+    cache.clear(path)
+    cache.write(path, arrays, {"origin": origin})
+    model = single_stream.trained(base, components)
     assert model is not None
     return model
 
@@ -182,22 +182,20 @@ def _aligned(
         progress("aligning speech", n / wanted)
         utterances = speech.utterances[at : at + BATCH]
         keys = "\n".join(utterance.key for utterance in utterances)
-        path = folder / f"{hashlib.sha256(keys.encode()).hexdigest()[:24]}.npz"
+        path = folder / f"{hashlib.sha256(keys.encode()).hexdigest()[:24]}{cache.SUFFIX}"
         batch = _read(path)
         if batch is None:
             batch = maker.batch(utterances, cancelled)
-            unfinished = path.with_suffix(".unfinished.npz")
-            np.savez(unfinished, **vars(batch))
-            unfinished.replace(path)
+            cache.clear(path)
+            cache.write(path, vars(batch), {})
         n += len(batch.features)
         yield batch
 
 
 def _read(path: Path) -> Batch | None:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return Batch(arrays["features"], arrays["senones"], arrays["shares"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile):
+        return Batch(**cache.read(path).arrays)
+    except cache.CacheError:
         return None
 
 

@@ -5,18 +5,22 @@ nanosecond. Stage rows come from `StageSums`: their spans, those on the edge of 
 lies in it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from profiler.analysis.attribution import Evidence, judge, roofs
 from profiler.analysis.device import hidden_ns
+from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CATEGORIES, CostTrack
+from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
-FRAME_SECONDS: Final = 0.01
+OVERHEAD: Final = "overhead"
+"""The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,9 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host work, None where
-    nothing measures it. `recorder`: ns_per_span, spans, dropped, perturbation (fraction of the wall time).
+    `stages`: their time on the decode lane and what of the overhead no stage explains, `between_ns`, add up to
+    `wall_ns` as well. `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host
+    work, None where nothing measures it. `recorder`: of the whole session, whatever the stretch.
     """
 
     first_frame: int
@@ -77,7 +82,13 @@ class Breakdown:
     categories: dict[str, float]
     hidden_ns: float | None
     stages: list[StageRow]
-    recorder: dict[str, Any]
+    recorder: RecorderCost
+
+    @property
+    def between_ns(self) -> float:
+        """Overhead that is no stage's: what lies between the stages of the decode lane."""
+        known = (row.time_ns for row in self.stages if row.share is not None)
+        return self.wall_ns - sum(known)
 
 
 def breakdown(
@@ -100,12 +111,11 @@ def breakdown(
     last = max(last, first)
     sums = track.total_ns(first, last)
     wall = float(sums.sum())
-    whole = first_frame is None and last_frame is None
-    audio = _audio_seconds(session, first, last)
-    bounds = (None, None) if whole else (first, last)
+    whole = first == 0 and last == track.n_frames
+    audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    for lane, stage, epoch, part in track.stages.within(session, *bounds):
+    for lane, stage, epoch, part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
@@ -116,43 +126,35 @@ def breakdown(
         last,
         wall,
         audio,
-        wall / 1e9 / audio if audio else None,
+        real_time_factor(wall, audio),
         outside["idle"],
         outside["setup"],
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
-        hidden_ns(session, first, None if last_frame is None else last),
+        hidden_ns(session, first, None if whole else last),
         _rows(session, found, wall),
-        recorder_cost(session, wall if whole else None),
+        recorder_cost(session, wall if whole else None, track.misplaced),
     )
 
 
-def recorder_cost(session: Session, wall_ns: float | None) -> dict[str, Any]:
-    """Return what recording itself has cost: ns per span, spans, dropped, share of `wall_ns`."""
-    spans = sum(lane.recorded for lane in session.lanes.values())
-    dropped = sum(lane.dropped for lane in session.lanes.values())
-    measured = session.meta.get("recorder")
-    measured = measured if isinstance(measured, dict) else {}
-    per_span = measured.get("ns_per_span")
-    if not isinstance(per_span, int | float):
-        per_span = None
-    elif isinstance(per_reading := measured.get("ns_per_counted_span"), int | float):
-        # With counters on, every span of the decode lane reads them too.
-        per_span += per_reading
-    on_wall = sum(lane.recorded + lane.dropped for lane in session.lanes.values() if lane.decode)
-    share = on_wall * per_span / wall_ns if per_span is not None and wall_ns else None
-    return {"ns_per_span": per_span, "spans": spans, "dropped": dropped, "perturbation": share}
+def _sums(
+    session: Session, track: CostTrack, first: int, last: int, whole: bool
+) -> Iterator[tuple[int, int, int, Sums]]:
+    """Give (lane, stage, epoch, sums) of a stretch.
 
+    Of a whole session all that lies beside the frames comes too: set-up, pace sleep, what the devices did. Stages
+    of the decode lane count by their part in the decoded frames even then: of an utterance that was stopped the
+    features are there to its end, and their time is no part of the wall time either.
+    """
 
-def _audio_seconds(session: Session, first: int, last: int) -> float:
-    """Return the audio time of the decoded frames in range; a whole utterance counts its whole length."""
-    seconds, named = 0.0, 0
-    for utterance in session.utterances:
-        begin, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
-        inside = min(end, last) - max(begin, first)
-        if inside > 0:
-            seconds += utterance.audio_s * inside / utterance.n_frames
-            named += inside
-    return seconds + max(last - first - named, 0) * FRAME_SECONDS
+    def tiled(lane: int, stage: int) -> bool:
+        return session.lanes[lane].decode and session.stages[stage].group not in ("idle", "setup")
+
+    found = track.stages.within
+    if not whole:
+        yield from found(session, first, last)
+        return
+    yield from (row for row in found(session, None, None) if not tiled(row[0], row[1]))
+    yield from (row for row in found(session, first, last) if tiled(row[0], row[1]))
 
 
 def _rows(

@@ -22,7 +22,6 @@ from profiler.analysis.arms import (
     lay_out,
     whole,
 )
-from profiler.analysis.breakdown import FRAME_SECONDS
 from profiler.analysis.statistics import (
     LEAST_REPEATS,
     Pair,
@@ -32,7 +31,9 @@ from profiler.analysis.statistics import (
     holm,
     student_quantile,
 )
+from profiler.analysis.utterances import ErrorCount, word_errors
 from profiler.errors import BadInput
+from profiler.plain import one_line
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
@@ -62,19 +63,6 @@ class StageRatio:
     ratio: Ratio
     p_adjusted: float | None
     verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """Word errors of an arm; `rate` is None where nothing is known of what was said."""
-
-    errors: int
-    words: int
-
-    @property
-    def rate(self) -> float | None:
-        """Errors per word of the reference."""
-        return self.errors / self.words if self.words else None
 
 
 @dataclass(frozen=True)
@@ -146,9 +134,9 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         name: draw(times_a.stages.get(name, nothing), times_b.stages.get(name, nothing))
         for name in times_a.stages | times_b.stages
     }
-    everything = total(pairs.values())
-    whole_ratio = everything.ratio()
-    if whole_ratio is None:
+    everything = total(pairs.values()) if pairs else None
+    whole_ratio = everything.ratio() if everything else None
+    if everything is None or whole_ratio is None or not times_a.total:
         raise BadInput(f"{a.session.path} and {b.session.path} hold no decoding time to compare.")
     tested = {name: ratio for name, pair in pairs.items() if (ratio := pair.ratio())}
     adjusted = holm([ratio.p for ratio in tested.values()])
@@ -189,7 +177,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         tuple(matched),
         unmatched_a,
         unmatched_b,
-        sum(frames.values()) * FRAME_SECONDS,
+        sum(found_a[key][0].audio_s for key in matched),
         times_b.total / times_a.total,
         floor if floor is not None else floor_within(times_a, times_b),
         tuple(_warnings(a, b, repeats, len(matched), (unmatched_a, unmatched_b))),
@@ -240,9 +228,7 @@ def floor_within(*arms: Times) -> float | None:
 
 def _errors(found: Mapping[Key, list[Utterance]], matched: Iterable[Key]) -> ErrorCount:
     """Count the word errors of one decode of each utterance that was matched."""
-    last = [found[key][-1] for key in matched]
-    known = [u for u in last if u.errors is not None and u.reference_words]
-    return ErrorCount(sum(u.errors or 0 for u in known), sum(u.reference_words or 0 for u in known))
+    return word_errors(found[key][-1] for key in matched)
 
 
 # -- what speaks against it -----------------------------------------------------------------------
@@ -318,10 +304,10 @@ def _plain(value: Any) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, dict):
-        return " ".join(f"{k} {_plain(v)}" for k, v in value.items())
+        return one_line(" ".join(f"{k} {_plain(v)}" for k, v in value.items()))
     if isinstance(value, list):
-        return ", ".join(_plain(item) for item in value)
-    return str(value)
+        return one_line(", ".join(_plain(item) for item in value))
+    return one_line(str(value))
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -22,9 +22,12 @@ CHUNK: Final = 256
 STRETCH: Final = 1 << 16
 """Spans taken in at once: bounds the temporary arrays to some megabytes."""
 
+ROW_GROUPS: Final = (*LEAF_GROUPS, "overhead")
+"""The groups whose stages have rows: those that are taken off a tile, and those that explain what is left."""
+
 # By code of the group; the last entry is for stages without one.
-_IS_OUTSIDE: Final = np.array([g in ("overhead", "idle", "setup") for g in (*GROUPS, "")])
-_IS_SHOWN: Final = _IS_OUTSIDE | np.array([g in LEAF_GROUPS for g in (*GROUPS, "")])
+_IS_OUTSIDE: Final = np.array([g in ("idle", "setup") for g in (*GROUPS, "")])
+_IS_SHOWN: Final = _IS_OUTSIDE | np.array([g in ROW_GROUPS for g in (*GROUPS, "")])
 
 
 class Sums(NamedTuple):
@@ -80,10 +83,10 @@ class StageSums:
     def _on_decode_lane(
         self, lane: int, fresh: np.ndarray, spans: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
-        """Return the positions that count by now: a leaf counts when its tile has come."""
+        """Return the positions that count by now: what lies in a tile counts when its tile has come."""
         waiting = self._waiting.get(lane)
         mine = fresh if waiting is None else np.concatenate([waiting, fresh])
-        tiled = tile(pick(spans, mine), codes)
+        tiled = tile(pick(spans, mine), codes, ROW_GROUPS)
         self._waiting[lane] = mine[tiled.used :]
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
         return np.concatenate([mine[tiled.leaf_positions], outside])

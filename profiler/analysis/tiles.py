@@ -17,7 +17,6 @@ LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")
 
 # By code of the group; the last entry is for stages without one.
 _IS_TILE: Final = np.array([group in TILING for group in (*GROUPS, "")])
-_IS_LEAF: Final = np.array([group in LEAF_GROUPS for group in (*GROUPS, "")])
 
 
 class Tiled(NamedTuple):
@@ -46,13 +45,14 @@ def pick(spans: np.ndarray, positions: np.ndarray) -> np.ndarray:
     return rows.take(positions, axis=0).view(SPAN)[:, 0]
 
 
-def tile(spans: np.ndarray, codes: np.ndarray) -> Tiled:
-    """Sort out the spans of one decode lane (dtype SPAN [n], in order of arrival)."""
+def tile(spans: np.ndarray, codes: np.ndarray, groups: tuple[str, ...] = LEAF_GROUPS) -> Tiled:
+    """Sort out the spans of one decode lane (dtype SPAN [n], in order of arrival); `groups`: of the leaves."""
+    is_leaf = np.array([group in groups for group in (*GROUPS, "")])
     group = codes[spans["stage"]]
     tile_positions = np.flatnonzero(_IS_TILE[group])
     used = int(tile_positions[-1]) + 1 if len(tile_positions) else 0
     tiles = pick(spans, tile_positions)
-    positions = np.flatnonzero(_IS_LEAF[group[:used]])
+    positions = np.flatnonzero(is_leaf[group[:used]])
     tile_of = np.searchsorted(tile_positions, positions)
     leaves = pick(spans, positions)
     begin, end = leaves["start_ns"], leaves["start_ns"] + leaves["duration_ns"]

@@ -1,23 +1,23 @@
-"""Writing an export: whole or not at all, and one sentence when it cannot be."""
+"""Writing an export of a session as text."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO
 
+from profiler.outputs import writing
+from profiler.session.files import own_files
+from profiler.session.reader import Session
 
-def write_text(path: str | os.PathLike[str], fill: Callable[[TextIO], None]) -> None:
-    """Let `fill` write a draft beside `path`, then put it in place; OSError with one sentence."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        try:
-            with draft.open("w", encoding="utf-8", newline="") as file:
-                fill(file)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise OSError(
-            f"{target}: the export cannot be written there: {(error.strerror or str(error)).lower()}"
-        ) from error
+
+def write_text(
+    session: Session, path: str | os.PathLike[str], fill: Callable[[TextIO], None]
+) -> None:
+    """Let `fill` write what becomes the file `path`, never one of the session's own; OutputError."""
+    with (
+        writing(path, "the export", own_files(session.path)) as draft,
+        # A file name that is no UTF-8 may stand in it.
+        draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        fill(file)

@@ -9,6 +9,7 @@ import math
 import os
 from typing import Any, Final, TextIO
 
+from profiler.analysis.breakdown import breakdown
 from profiler.export._files import write_text
 from profiler.export._nesting import PIECE, in_order
 from profiler.session.model import Marker
@@ -21,14 +22,14 @@ US: Final = 1e-3
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write all spans, samples and markers of `session` to `path`; OSError with one sentence."""
-    write_text(path, lambda file: _fill(session, file))
+    """Write all spans, samples and markers of `session` to `path`; OutputError with one sentence."""
+    write_text(session, path, lambda file: _fill(session, file))
 
 
 def _fill(session: Session, file: TextIO) -> None:
     about = {key: session.meta.get(key) for key in ("session_id", "preset", "asrscope_version")}
     file.write('{"displayTimeUnit":"ns","otherData":')
-    file.write(json.dumps({**about, "exporter": "asrscope"}))
+    file.write(json.dumps({**about, "exporter": "asrscope", **_totals(session)}))
     file.write(',"traceEvents":[\n')
     file.write(
         _line("M", "process_name", COUNTER_TID, args={"name": f"asrscope {session.path.name}"})
@@ -44,6 +45,20 @@ def _fill(session: Session, file: TextIO) -> None:
         _counters(session, name, origin, file)
     file.writelines(_instant(marker, origin) for marker in session.markers)
     file.write("\n]}\n")
+
+
+def _totals(session: Session) -> dict[str, Any]:
+    """What the whole adds up to, in the words of the report."""
+    parts = breakdown(session)
+    return {
+        "audio_s": parts.audio_s,
+        "wall_s": parts.wall_ns / 1e9,
+        "setup_s": parts.setup_ns / 1e9,
+        "idle_s": parts.idle_ns / 1e9,
+        "rtf": parts.rtf,
+        "categories": {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()},
+        "recorder": parts.recorder.as_dict(),
+    }
 
 
 def _spans(session: Session, lane: int, origin: int, file: TextIO) -> None:

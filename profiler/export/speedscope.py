@@ -18,8 +18,8 @@ SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write all spans of `session` to `path`; OSError with one sentence."""
-    write_text(path, lambda file: _fill(session, file))
+    """Write all spans of `session` to `path`; OutputError with one sentence."""
+    write_text(session, path, lambda file: _fill(session, file))
 
 
 def _fill(session: Session, file: TextIO) -> None:

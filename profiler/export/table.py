@@ -1,4 +1,8 @@
-"""The stages as CSV (RFC 4180): one row per stage, units in the column names, blank where unavailable."""
+"""The stages as CSV (RFC 4180): one row per stage, units in the column names, blank where unavailable.
+
+The last row is the overhead that no stage explains, so that the times of all rows with a share add up to the wall
+time of the decode lane; those of the other lanes have none.
+"""
 
 import csv
 import os
@@ -6,7 +10,7 @@ from typing import Final, TextIO
 
 import numpy as np
 
-from profiler.analysis.breakdown import Breakdown, breakdown
+from profiler.analysis.breakdown import OVERHEAD, Breakdown, breakdown
 from profiler.analysis.statistics import percentiles
 from profiler.export._files import write_text
 from profiler.session.reader import Session
@@ -39,8 +43,8 @@ COLUMNS: Final = (
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write the stages of the whole session to `path`; OSError with one sentence."""
-    write_text(path, lambda file: _fill(session, breakdown(session), file))
+    """Write the stages of the whole session to `path`; OutputError with one sentence."""
+    write_text(session, path, lambda file: _fill(session, breakdown(session), file))
 
 
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
@@ -79,6 +83,20 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
             row.sentence,
         )
         table.writerow(["" if value is None else value for value in values])
+    table.writerow(_between(session, parts))
+
+
+def _between(session: Session, parts: Breakdown) -> list[object]:
+    """The row of what lies between the stages; their times are rounded, and this one makes up for it."""
+    rows = [row for row in parts.stages if row.share is not None]
+    known: dict[str, object] = {
+        "stage": OVERHEAD,
+        "group": OVERHEAD,
+        "lane": _text(next((lane.name for lane in session.lanes.values() if lane.decode), "")),
+        "time_ns": round(parts.wall_ns) - sum(round(row.time_ns) for row in rows),
+        "share": parts.between_ns / parts.wall_ns if parts.wall_ns else "",
+    }
+    return [known.get(column, "") for column in COLUMNS]
 
 
 def _text(value: str) -> str:

@@ -8,7 +8,6 @@ better of the two stays. The file is replaced as a whole when all is done: nothi
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from profiler import cache
 from profiler.machine import measuring, torch_child
 from profiler.machine.describe import describe, usable_cores
 from profiler.machine.measuring import Step
 from profiler.machine.peaks import Cancelled, Peaks, Progress, Roof
 from profiler.machine.timing import Key, Work, better, is_steady, key_of
 from profiler.machine.torch_child import Missing
-from profiler.paths import cache_dir
 
 METHOD: Final = 8
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
@@ -121,13 +120,12 @@ def load_or_measure(
     kernels: Mapping[str, Work] | None = None,
 ) -> Peaks:
     """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
-    path = file()
-    known = load(path)
+    known = load(file())
     steps = _lacking(known, measuring.plan(threads, kernels, whole=False), fresh)
     if steps:
         roofs = measuring.take(steps, progress, cancelled)
         known.add(roofs, "run", time.time(), replace=fresh)
-        _replace(path, known)
+        _keep(known)
     return known.peaks
 
 
@@ -143,8 +141,7 @@ def calibrate(
 
     `fresh` measures all again. profiler.errors.Cancelled as soon as `cancelled()`; nothing is kept then.
     """
-    path = file()
-    known = load(path)
+    known = load(file())
     counts = thread_counts(threads or usable_cores() or 1)
     now = time.time()
     # Several plans share what does not depend on threads; by its key each roof is taken once.
@@ -163,7 +160,7 @@ def calibrate(
             known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
             known.unavailable[part] = answer.missing.get(part, [])
     if steps or parts:
-        _replace(path, known)
+        _keep(known)
     return known
 
 
@@ -175,6 +172,10 @@ def thread_counts(most: int) -> list[int]:
 
 def file() -> Path:
     """Return where this machine's roofs are kept, for these versions of the libraries."""
+    return cache.path_of(cache.PEAKS, _name())
+
+
+def _name() -> str:
     machine = describe()
     same: list[Any] = [METHOD]
     same += [
@@ -182,13 +183,13 @@ def file() -> Path:
     ]
     same += [machine["versions"].get(name) for name in BUILD]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
-    return cache_dir("peaks") / f"{digest[:20]}.json"
+    return digest[:20]
 
 
 def load(path: Path) -> Calibration:
-    """Return what the file holds; nothing where it is absent or spoiled."""
-    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        return Calibration.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    """Return what the file holds; nothing where it is absent or damaged."""
+    with suppress(cache.CacheError, ValueError, TypeError, KeyError, AttributeError):
+        return Calibration.from_dict(dict(cache.read(path).about))
     return Calibration()
 
 
@@ -203,9 +204,6 @@ def _scaled(progress: Progress | None, first: float, last: float) -> Progress | 
     return lambda what, fraction: progress(what, first + (last - first) * fraction)
 
 
-def _replace(path: Path, content: Calibration) -> None:
+def _keep(known: Calibration) -> None:
     # Two programs may calibrate at once; each puts a whole file in place.
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with suppress(OSError):
-        draft.write_text(json.dumps(content.as_dict(), indent=1), encoding="utf-8")
-        draft.replace(path)
+    cache.keep(cache.PEAKS, _name(), {}, known.as_dict())

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from profiler.arrays import check, check_indices
 from profiler.errors import Cancelled as Stopped
 from profiler.machine import timing
 from profiler.machine.describe import last_level_caches
@@ -266,6 +267,7 @@ def _arithmetic(name: str) -> Work:
     def over(function: Callable[..., Any], values: np.ndarray) -> Callable[[], Task]:
         def make() -> Task:
             out = aligned(values.size, APART)
+            _check_alike(values, out)
             return lambda n: function(values, out, n)
 
         return make
@@ -279,6 +281,10 @@ def _arithmetic(name: str) -> Work:
 
     if name == "scalar":
         order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
+        check(
+            "order", order, np.uint32, (kernels.SCALAR_CHAINS * (VECTOR // kernels.SCALAR_CHAINS),)
+        )
+        check_indices("order", order, negative.size)
         return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(negative, order, n))
     if name == "fma":
         return Work(2.0 * kernels.HORNER_TERMS * VECTOR, over(kernels.fma_vector, positive))
@@ -316,9 +322,11 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
         def make() -> Task:
             if name == "triad":
                 a, b, c = (aligned(n, i * APART) for i in range(3))
+                _check_alike(a, b, c)
                 return lambda repeats: kernels.triad(a, b, c, repeats)
             kernel = {"read": kernels.read, "write": kernels.write}[name]
             values = aligned(n)
+            _check_alike(values)
             return lambda repeats: kernel(values, repeats)
 
         moved = float(threads * n * (12 if name == "triad" else 4))
@@ -345,6 +353,12 @@ def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roo
 
         # Of these threads alone: BLAS's own go on turning for a while after their last product.
         return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])
+
+
+def _check_alike(*arrays: np.ndarray) -> None:
+    """What the kernels take their arrays for: float32, writable, all as long as the first."""
+    for array in arrays:
+        check("an array to be timed", array, np.float32, (arrays[0].size,), writable=True)
 
 
 def aligned(n: int, offset: int = 0) -> np.ndarray:

@@ -6,16 +6,15 @@ a reason why a roof is unavailable, never a failure of the calibration.
 """
 
 import json
-import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, NamedTuple
 
+from profiler import children
 from profiler.errors import Cancelled as Stopped
 from profiler.machine.peaks import Cancelled, Peaks, Progress, Roof
 
@@ -26,6 +25,8 @@ SILENCE_SECONDS: Final = 120.0
 """Importing torch from a cold disk takes up to a minute; a step, seconds."""
 
 POLL_SECONDS: Final = 0.1
+
+LONGEST_COMPLAINT: Final = 1 << 20
 
 
 class Missing(NamedTuple):
@@ -53,7 +54,7 @@ def measure(
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
     *,
-    command: Sequence[str] = (sys.executable, "-m", MODULE),
+    command: Sequence[str] = tuple(children.python("-m", MODULE)),
 ) -> Answer:
     """Measure `parts` ("device" and what `part` names) in a child process.
 
@@ -67,7 +68,7 @@ def measure(
             stdout=subprocess.PIPE,
             stderr=complaints,
             start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=children.environment({"PYTHONUNBUFFERED": "1"}),
         )
         try:
             whole = _listen(child, answer, progress, cancelled)
@@ -138,6 +139,6 @@ def _take(said: dict[str, Any], answer: Answer, progress: Progress | None) -> No
 
 def _reason(status: int | None, complaints: IO[bytes]) -> str:
     complaints.seek(0)
-    lines = complaints.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
-    last = f": {lines[-1]}" if lines else ""
-    return f"the process that measures with torch ended early (status {status}){last}"
+    said = complaints.read(LONGEST_COMPLAINT).decode("utf-8", "replace")
+    words = children.last_words(said, status or 0)
+    return f"the process that measures with torch ended early (status {status}): {words}"

@@ -12,6 +12,10 @@ class SessionError(OSError):
     """A session cannot be written or read; the message is one sentence naming file and remedy."""
 
 
+class Damaged(ValueError):
+    """Something in a file that no writer puts there, in a few words."""
+
+
 def reason(error: BaseException) -> str:
     """Put an SQLite or operating-system error into few words."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -8,12 +8,12 @@ import os
 import sqlite3
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
-from profiler.session.errors import SessionError, reason
+from profiler.session import rows, schema
+from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.owner import alive
 from profiler.session.schema import APPLICATION_ID, VERSION
 
@@ -40,6 +40,9 @@ _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _SUPER_JOURNAL_END: Final = bytes.fromhex("d9d505f920a163d7")
 """Ends a rollback journal that names another file, which SQLite might delete (file format, section 3)."""
 
+OWNER_ONLY: Final = 0o600
+"""A session holds paths, the command and the name of the host: it is its owner's until they pass it on."""
+
 STEPS_BETWEEN_LOOKS: Final = 10_000
 LEAST_STEPS: Final = 500_000
 STEPS_PER_BYTE: Final = 4
@@ -47,12 +50,41 @@ STEPS_PER_BYTE: Final = 4
 damaged file, whose tree of pages runs in circles, is there more to do."""
 
 MAX_VALUE_BYTES: Final = 1 << 27
-"""The largest value that SQLite may hand out: the wave form of a week."""
+"""The largest value that SQLite may hand out: the wave form of a week. None is larger than its file, either."""
+
+LEAST_VALUE_BYTES: Final = 1 << 20
+"""A file being recorded grows while it is read."""
+
+SCHEMA_STEPS: Final = 9_000
+"""Steps that reading the schema may take; it takes some 500."""
+
+LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 4096,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 4096,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 20,
+    sqlite3.SQLITE_LIMIT_COLUMN: 40,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 8,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 20,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+"""What SQLite is held to in a stranger's file: our longest statement has 500 characters, our widest table 15
+columns. The first is raised once the schema is known."""
 
 
 def side_files(path: Path) -> tuple[Path, Path]:
     """Return the names of the -wal and -shm files beside a session."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
+
+
+def inode(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file, which stay its own under any name; None where there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def read_header(path: Path) -> Header:
@@ -112,6 +144,12 @@ def journal_of(path: Path) -> Path:
     return path.with_name(path.name + "-journal")
 
 
+def own_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Return the session and all that may lie beside it: what no output may take the place of."""
+    session = Path(path)
+    return (session, *side_files(session), journal_of(session))
+
+
 def check_side_files(path: Path) -> None:
     """Refuse side files that SQLite would follow to somewhere else; SessionError says which."""
     for side in (*side_files(path), journal_of(path)):
@@ -135,18 +173,22 @@ def check_side_files(path: Path) -> None:
             )
 
 
+def state_and_owner(connection: sqlite3.Connection) -> tuple[str, object]:
+    """Return a session's state and writer as the file says; Damaged where it has no state."""
+    query = "SELECT key, value FROM meta WHERE key IN ('state', 'writer')"
+    found = rows.texts(connection.execute(query), "meta")
+    if "state" not in found:
+        raise Damaged("meta holds no state")
+    state = rows.json(found["state"], "meta state")
+    return str(state), rows.json(found.get("writer", "null"), "meta writer")
+
+
 def owner_alive(path: Path) -> bool | None:
     """Say whether the process that records into `path` lives; False once it has ended in order."""
-    with contextlib.suppress(sqlite3.Error, msgspec.DecodeError, RecursionError, OSError):
+    with contextlib.suppress(sqlite3.Error, OSError, Damaged):
         with contextlib.closing(connect_read_only(path)) as connection:
-            rows = dict(
-                connection.execute(
-                    "SELECT key, value FROM meta WHERE key IN ('state', 'writer')"
-                ).fetchall()
-            )
-        if msgspec.json.decode(rows.get("state", "null")) != "recording":
-            return False
-        return alive(msgspec.json.decode(rows.get("writer", "null")))
+            state, owner = state_and_owner(connection)
+        return alive(owner) if state == "recording" else False
     return None
 
 
@@ -156,33 +198,13 @@ def claim(path: Path, replace: bool) -> None:
     An existing session is removed only when `replace` is true and nobody records into it; any other
     existing file is never touched.
     """
-    if path.exists() or path.is_symlink():
-        if path.is_dir():
-            raise SessionError(f"{path}: this is a folder; name a file in it to record to")
-        try:
-            read_header(path)
-            is_session = True
-        except SessionError as error:
-            # A newer or a cut-off session is still somebody's session: only the mark counts here.
-            is_session = "format version" in str(error)
-        if not is_session:
-            raise SessionError(
-                f"{path}: a file that is not an asrscope session lies there and is not overwritten; "
-                "choose another name"
-            )
-        if owner_alive(path):
-            raise SessionError(
-                f"{path}: another asrscope is recording into this session; choose another name"
-            )
-        if not replace:
-            raise SessionError(
-                f"{path}: a session of this name exists; choose another name or ask to replace it"
-            )
+    _check_claim(path, replace)
     try:
         if replace:
             path.unlink(missing_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
-        for side in side_files(path):
+        # SQLite gives the -wal and the -shm the rights of the file itself.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
+        for side in (*side_files(path), journal_of(path)):
             side.unlink(missing_ok=True)
     except FileExistsError:
         raise SessionError(
@@ -199,28 +221,97 @@ def claim(path: Path, replace: bool) -> None:
         ) from error
 
 
-def connect_read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    """Open a database for reading only, its own SQL functions and schema tricks distrusted."""
-    uri = path.as_uri() + "?mode=ro" + ("&immutable=1" if immutable else "")
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
+def _check_claim(path: Path, replace: bool) -> None:
+    """Refuse a name under which something lies that a new session may not take the place of."""
     try:
-        distrust(connection, path)
-        connection.execute("PRAGMA query_only = ON")
-    except sqlite3.Error:
+        about = path.lstat()
+    except (OSError, ValueError):
+        return  # nothing there, or nothing that can be; making the file says what is wrong
+    if stat.S_ISDIR(about.st_mode):
+        raise SessionError(f"{path}: this is a folder; name a file in it to record to")
+    if stat.S_ISLNK(about.st_mode):
+        raise SessionError(
+            f"{path}: this is a link, and a session is recorded into a file of its own; name that file"
+        )
+    if not stat.S_ISREG(about.st_mode):
+        raise SessionError(
+            f"{path}: this is a pipe or a device, and a session is recorded into a file; choose "
+            "another name"
+        )
+    try:
+        read_header(path)
+        is_session = True
+    except SessionError as error:
+        # A newer or a cut-off session is still somebody's session: only the mark counts here.
+        is_session = "format version" in str(error)
+    if not is_session:
+        raise SessionError(
+            f"{path}: a file that is not an asrscope session lies there and is not overwritten; "
+            "choose another name"
+        )
+    if owner_alive(path):
+        raise SessionError(
+            f"{path}: another asrscope is recording into this session; choose another name"
+        )
+    if not replace:
+        raise SessionError(
+            f"{path}: a session of this name exists; choose another name or ask to replace it"
+        )
+
+
+def connect_read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """Open a session for reading only, its schema found to be its version's own (`distrust`)."""
+    return _connect(path, "mode=ro" + ("&immutable=1" if immutable else ""), VERSION, 1.0)
+
+
+def connect_alone(path: Path, version: int = VERSION) -> sqlite3.Connection:
+    """Open a session for writing with nobody else in it, its schema found to be that version's own."""
+    return _connect(path, "mode=rw", version, 0.05)
+
+
+def _connect(path: Path, mode: str, version: int, timeout: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{mode}", uri=True, isolation_level=None, timeout=timeout
+    )
+    try:
+        if mode == "mode=rw":
+            # Before anything is read: not even a writer whose life cannot be seen from here may be in it.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        else:
+            connection.execute("PRAGMA query_only = ON")
+        distrust(connection, path, version)
+    except BaseException:
         connection.close()
         raise
     return connection
 
 
-def distrust(connection: sqlite3.Connection, path: Path) -> None:
-    """Limit what the contents of a stranger's file can make SQLite do: no code, no end of work."""
-    steps = LEAST_STEPS + STEPS_PER_BYTE * size_of(path)
-    looks = iter(range(steps // STEPS_BETWEEN_LOOKS))
-    connection.set_progress_handler(lambda: next(looks, None) is None, STEPS_BETWEEN_LOOKS)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Limit what the contents of a stranger's file can make SQLite do, and check its schema; Damaged if it is other.
+
+    The first query makes SQLite parse every statement of the schema and read the statistics of its planner,
+    generated columns and all. Functions run between two steps, where no progress handler is called: until the
+    schema is known, no value may be longer than our longest statement, and few steps are taken.
+    """
+    connection.set_progress_handler(_after(SCHEMA_STEPS), SCHEMA_STEPS)
+    for limit, value in LIMITS.items():
+        connection.setlimit(limit, value)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
+    schema.check(connection, version)
+    size = size_of(path)
+    connection.setlimit(
+        sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, LEAST_VALUE_BYTES), MAX_VALUE_BYTES)
+    )
+    connection.set_progress_handler(
+        _after(LEAST_STEPS + STEPS_PER_BYTE * size), STEPS_BETWEEN_LOOKS
+    )
+
+
+def _after(steps: int) -> Callable[[], bool]:
+    """A progress handler that ends the work after so many steps, looking as often as it is called."""
+    looks = iter(range(steps // STEPS_BETWEEN_LOOKS))
+    return lambda: next(looks, None) is None
 
 
 def size_of(path: Path) -> int:

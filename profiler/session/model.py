@@ -1,5 +1,6 @@
 """What a reader hands out: small immutable records, one per row of the session's tables."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,17 @@ class ConfigEpoch:
     first_frame: int
     tree: dict[str, Any]
     applied_ns: int
+
+
+def setting(tree: Mapping[str, Any], key: str) -> bool | int | float | str | None:
+    """The setting `key` ("dnn.net") of a configuration as run; None where it has no such setting.
+
+    What is in a session's configuration is for the recogniser to check; views look settings up by this alone.
+    """
+    node: object = tree
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, bool | int | float | str) else None
 
 
 @dataclass(frozen=True, slots=True)

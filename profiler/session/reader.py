@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.machine.peaks import Peaks
-from profiler.session import rows
-from profiler.session.errors import SessionError, reason
+from profiler.session import facts, rows
+from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files, size_of
 from profiler.session.grow import Growing
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
@@ -79,6 +79,7 @@ class Session:
         self._size = self._room = 0
         self._decoded = 0
         self._heard = 0
+        self._named = 0
         self._meta_text: dict[str, str] = {}
         self._calibration_rows: list[dict[str, Any]] = []
         self._last = {
@@ -192,7 +193,7 @@ class Session:
         if alive(self.meta.get("writer")) is not False:
             return False
         changed = self._read_again()
-        self.notes = list(self._located.notes)
+        self.notes += [note for note in self._located.notes if note not in self.notes]
         return changed
 
     def _read(self) -> bool:
@@ -213,7 +214,7 @@ class Session:
             raise self._damaged(error) from error
         except (sqlite3.Error, OverflowError, MemoryError) as error:
             raise self._damaged(error) from error
-        except rows.Damaged as error:
+        except Damaged as error:
             raise SessionError(f"{self.path}: the session is damaged: {error}") from error
 
     def _read_again(self) -> bool:
@@ -222,7 +223,7 @@ class Session:
         try:
             settle(self._located)
             return self._read()
-        except (sqlite3.Error, rows.Damaged) as error:
+        except (sqlite3.Error, Damaged) as error:
             raise self._damaged(error) from error
         finally:
             self._retrying = False
@@ -231,8 +232,6 @@ class Session:
         return SessionError(f"{self.path}: the session cannot be read: {reason(error)}")
 
     def _read_all(self, db: sqlite3.Connection) -> bool:
-        if not self._meta_text:
-            rows.check_tables(db)
         self._size = size_of(self._located.read_from)
         self._room = self._size + SLACK_BYTES
         news = self._read_meta(db)
@@ -243,7 +242,9 @@ class Session:
         news |= self._read_changed(db)
         news |= self._read_counters(db)
         if self._decoded > self._heard + UNHEARD_FRAMES:
-            raise rows.Damaged("its spans decode more frames than its utterances have")
+            raise Damaged("its spans decode more frames than its utterances have")
+        if self._named > self._heard + UNHEARD_FRAMES:
+            raise Damaged("its utterances have more frames than there is sound of")
         if self._located.state is not None:
             self.state = self._located.state
         else:
@@ -256,9 +257,22 @@ class Session:
             return False
         for key, value in text.items():
             if self._meta_text.get(key) != value:
-                self.meta[key] = rows.json(value, f"meta {key}")
+                self._take_fact(key, rows.json(value, f"meta {key:.40}"))
         self._meta_text = text
         return True
+
+    def _take_fact(self, key: str, value: object) -> None:
+        """Keep a fact, or leave it out and say so where no recording says such a thing."""
+        if facts.sound(key, value):
+            self.meta[key] = value
+            return
+        self.meta.pop(key, None)
+        note = (
+            f"What the session says of its {key.partition('/')[0]} is nothing that a recording writes, "
+            "and is left out."
+        )
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _read_registers(self, db: sqlite3.Connection) -> bool:
         news = False
@@ -266,13 +280,15 @@ class Session:
         for row in found:
             stage = rows.stage(row)
             if stage.id != len(self.stages):
-                raise rows.Damaged("the stages are not numbered without a gap")
+                raise Damaged("the stages are not numbered without a gap")
             self.stages[stage.id] = stage
             news = True
         for row in self._get(db, "SELECT * FROM lane"):
             lane = rows.lane(row)
             news |= self.lanes.get(lane.id) != lane
             self.lanes[lane.id] = lane
+            if len(self.lanes) > rows.MOST_LANES:
+                raise Damaged(f"it has more than {rows.MOST_LANES} lanes")
         for row in self._later(db, "config", "epoch, first_frame, applied_ns, tree"):
             self.configs.append(rows.config(row))
             news = True
@@ -285,7 +301,7 @@ class Session:
         clock = "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>? ORDER BY rowid"
         for row in self._get(db, clock, self._last["clock"]):
             self._last["clock"] = row[0]
-            self.clock.append((rows.integer(row[1], "clock"), rows.integer(row[2], "clock")))
+            self.clock.append((rows.amount(row[1], "clock"), rows.amount(row[2], "clock")))
         return news
 
     def _later(self, db: sqlite3.Connection, table: str, columns: str) -> list[tuple[Any, ...]]:
@@ -307,7 +323,7 @@ class Session:
                 size = size_of(self._located.read_from)
                 self._room, self._size = self._room + size - self._size, size
                 if self._room < 0:
-                    raise rows.Damaged("it holds more than fits into the file")
+                    raise Damaged("it holds more than fits into the file")
             yield row
 
     def _read_calibration(self, db: sqlite3.Connection) -> bool:
@@ -340,7 +356,7 @@ class Session:
                 self._decoded += int(records["frames"].sum(where=moves[records["stage"]]))
                 self._seen[lane] = seen = end
             if seen != self.lanes[lane].recorded:
-                raise rows.Damaged(f"blocks of spans of lane {lane} are missing")
+                raise Damaged(f"blocks of spans of lane {lane} are missing")
         return len(self._spans) > before
 
     def _blocks(
@@ -359,11 +375,11 @@ class Session:
         )
         for end, data in self._get(db, query, owner, seen):
             if not isinstance(end, int) or not isinstance(data, bytes):
-                raise rows.Damaged(f"a {table} of {column} {owner} is of no known kind")
+                raise Damaged(f"a {table} of {column} {owner} is of no known kind")
             count, rest = divmod(len(data), record_bytes)
             begin = end - count
             if rest or count > MAX_BLOCK_RECORDS or not 0 <= begin <= seen < end:
-                raise rows.Damaged(f"a {table} of {column} {owner} has an impossible length")
+                raise Damaged(f"a {table} of {column} {owner} has an impossible length")
             yield memoryview(data)[(seen - begin) * record_bytes :], end
             seen = end
 
@@ -406,5 +422,6 @@ class Session:
             revision, utterance = rows.utterance(row, peaks)
             self._last["revision"] = max(self._last["revision"], revision)
             self._utterances[utterance.id] = utterance
+            self._named = max(self._named, utterance.first_frame + utterance.n_frames)
             news = True
         return news

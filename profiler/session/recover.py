@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Final
 
 from profiler.session import rows, schema
-from profiler.session.errors import SessionError, reason
+from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import (
     check_side_files,
+    connect_alone,
     connect_read_only,
-    distrust,
     journal_of,
     read_header,
     side_files,
+    state_and_owner,
 )
 from profiler.session.owner import alive
 
@@ -59,18 +60,18 @@ def locate(path: Path) -> Located:
     try:
         if header.version < schema.VERSION:
             # Before anything is copied: a file without a way forward may be of any size.
-            if header.version not in schema.MIGRATIONS:
+            if header.version not in schema.MIGRATIONS or header.version not in schema.LAYOUTS:
                 raise _no_way(path, header.version, "no migration leads on from it")
             check_side_files(path)
             _copy(located)
-            _fold(located.read_from)
+            _fold(located.read_from, header.version)
             _migrate(located, header.version)
         else:
             settle(located)
     except SessionError:
         located.release()
         raise
-    except rows.Damaged as error:
+    except Damaged as error:
         located.release()
         raise SessionError(f"{path}: the session is damaged: {error}") from error
     except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
@@ -130,20 +131,10 @@ def _code(error: sqlite3.Error) -> int:
 def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
     """Return state and writer as the file says."""
     with contextlib.closing(connect_read_only(path, immutable=immutable)) as connection:
-        rows.check_tables(connection)
-        found = rows.texts(
-            connection.execute("SELECT key, value FROM meta WHERE key IN ('state', 'writer')"),
-            "meta",
-        )
-    if "state" not in found:
-        raise rows.Damaged("meta holds no state")
-    return (
-        str(rows.json(found["state"], "meta state")),
-        rows.json(found.get("writer", "null"), "meta writer"),
-    )
+        return state_and_owner(connection)
 
 
-def _fold(path: Path) -> str:
+def _fold(path: Path, version: int = schema.VERSION) -> str:
     """Fold the -wal into the file, mark a session that was being recorded as crashed; return its state.
 
     SQLite's errors go up. A program killed in here leaves what the next opening can fold in.
@@ -151,24 +142,18 @@ def _fold(path: Path) -> str:
     deadline = time.monotonic() + FOLD_SECONDS
     while True:
         try:
-            return _fold_once(path)
+            return _fold_once(path, version)
         except sqlite3.OperationalError as error:
             if _code(error) not in _HELD or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
 
 
-def _fold_once(path: Path) -> str:
-    with contextlib.closing(
-        sqlite3.connect(path.as_uri() + "?mode=rw", uri=True, isolation_level=None, timeout=0.05)
-    ) as connection:
-        # Nobody else may be in the file, least of all a writer whose life cannot be seen from here.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        distrust(connection, path)
+def _fold_once(path: Path, version: int) -> str:
+    # Writing may run what a schema holds: none but ours is here.
+    with contextlib.closing(connect_alone(path, version)) as connection:
         state = ""
-        if connection.execute("PRAGMA user_version").fetchone()[0] == schema.VERSION:
-            # Writing may run triggers: none may be there.
-            rows.check_tables(connection)
+        if version == schema.VERSION:
             # Still in the -wal: leaving WAL mode makes it lasting together with everything else.
             connection.execute(
                 "UPDATE meta SET value='\"crashed\"' WHERE key='state' AND value='\"recording\"'"
@@ -197,9 +182,7 @@ def _copy(located: Located) -> None:
 
 
 def _migrate(located: Located, version: int) -> None:
-    with contextlib.closing(sqlite3.connect(located.read_from, isolation_level=None)) as connection:
-        distrust(connection, located.read_from)
-        _refuse_code(connection)
+    with contextlib.closing(connect_alone(located.read_from, version)) as connection:
         try:
             schema.migrate(connection, version)
         except ValueError as error:
@@ -215,9 +198,3 @@ def _no_way(path: Path, version: int, why: str) -> SessionError:
         f"{path}: the session has format version {version}, which this program "
         f"(version {schema.VERSION}) cannot convert: {why}"
     )
-
-
-def _refuse_code(connection: sqlite3.Connection) -> None:
-    for kind, name in connection.execute("SELECT type, name FROM sqlite_master"):
-        if kind not in ("table", "index"):
-            raise rows.Damaged(f"it holds a {kind!s:.10} {name!s:.40} that no session has")

@@ -4,14 +4,17 @@ SQLite columns hold any type in a hostile file, so every value is looked at once
 words what is wrong with it.
 """
 
-import sqlite3
+import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
 
+from profiler.errors import BadInput
+from profiler.inputs import check_tree
 from profiler.session import schema
+from profiler.session.errors import Damaged, plain
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 
@@ -30,31 +33,26 @@ MAX_START_NS: Final = 1 << 62
 MAX_JSON: Final = 1 << 24
 """Characters; the words of three days. Decoded, JSON may weigh 20 times as much."""
 
+LONGEST_NAME: Final = 1 << 14
+"""Characters of a name or a path: the longest path, each byte of which may be written as \\xff."""
+
+LONGEST_MARK: Final = schema.LONGEST_MARK
+
+MOST_IDS: Final = 1 << 16
+"""Spans name stage, lane and epoch in 16 bits."""
+
+MOST_STAGES: Final = 512
+MOST_LANES: Final = 64
+"""A run has some 40 stages on one to three lanes; views keep arrays for each."""
+
+LONGEST_AUDIO_S: Final = 1e8
+"""Three years; the frames of an utterance are counted in 32 bits."""
+
+Frame = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Words = tuple[tuple[str, Frame, Frame], ...]
+Epochs = tuple[Annotated[int, msgspec.Meta(ge=0, lt=MOST_IDS)], ...]
+
 _PAIRS: Final = 2
-
-
-class Damaged(ValueError):
-    """A value in the file that no writer has put there."""
-
-
-def check_tables(db: sqlite3.Connection) -> None:
-    """Refuse a database whose schema holds anything but the known tables and indexes."""
-    found = set()
-    for kind, name, statement in db.execute("SELECT type, name, sql FROM sqlite_master"):
-        if kind == "index" and (
-            name in schema.INDEXES or str(name).startswith("sqlite_autoindex_")
-        ):
-            continue
-        known = schema.TABLES.get(name) if kind == "table" else None
-        if known is None or statement != known:
-            raise Damaged(
-                f"it holds a {kind!s:.10} {name!s:.40} that no session has; it may have been tampered "
-                "with"
-            )
-        found.add(name)
-    missing = sorted(set(schema.TABLES) - found)
-    if missing:
-        raise Damaged(f"the table {missing[0]} is missing")
 
 
 def integer(value: object, what: str) -> int:
@@ -71,33 +69,54 @@ def count(value: object, what: str) -> int:
     return value
 
 
+def number_of(value: object, what: str, most: int = MOST_IDS) -> int:
+    """Return `value` if it is the number of a stage, lane or epoch: 0 … `most` − 1."""
+    if not isinstance(value, int) or not 0 <= value < most:
+        raise Damaged(f"{what} holds {value!r:.40} where a number below {most} belongs")
+    return value
+
+
+def amount(value: object, what: str) -> int:
+    """Return `value` if it is a time or a count of many: 0 … 2^62-1."""
+    if not isinstance(value, int) or not 0 <= value < MAX_START_NS:
+        raise Damaged(f"{what} holds {value!r:.40} where a count belongs")
+    return value
+
+
 def real(value: object, what: str) -> float:
-    """Return `value` if it is a number."""
-    if not isinstance(value, int | float):
+    """Return `value` if it is a finite number."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
         raise Damaged(f"{what} holds {value!r:.40} where a number belongs")
     return float(value)
 
 
-def text(value: object, what: str) -> str:
-    """Return `value` if it is text."""
+def text(value: object, what: str, longest: int = LONGEST_NAME) -> str:
+    """Return `value` if it is text of at most so many characters."""
     if not isinstance(value, str):
         raise Damaged(f"{what} holds {value!r:.40} where text belongs")
+    if len(value) > longest:
+        raise Damaged(f"{what} holds a text of {len(value):,} characters; {longest:,} are the most")
     return value
 
 
 def texts(rows: Iterable[tuple[object, object]], what: str) -> dict[str, str]:
     """Return rows of two texts as a table."""
-    return {text(key, what): text(value, what) for key, value in rows}
+    return {text(key, what): text(value, what, MAX_JSON) for key, value in rows}
 
 
-def json(value: object, what: str) -> Any:
-    """Decode JSON text."""
-    if len(text(value, what)) > MAX_JSON:
-        raise Damaged(f"{what} holds more than {MAX_JSON >> 20} MB of JSON")
+def json(value: object, what: str, kind: Any = Any) -> Any:
+    """Decode JSON text of a kind; what may be of any kind is no deeper and holds no larger integers than is sane."""
     try:
-        return msgspec.json.decode(text(value, what))
+        decoded = msgspec.json.decode(text(value, what, MAX_JSON), type=kind)
+        if kind is Any:
+            check_tree(decoded, what)
+    except msgspec.ValidationError as error:
+        raise Damaged(f"{what} holds JSON of another kind ({plain(str(error))})") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Damaged(f"{what} is not JSON ({error})") from None
+        raise Damaged(f"{what} is not JSON ({plain(str(error))})") from None
+    except BadInput as error:
+        raise Damaged(str(error).rstrip(".")) from None
+    return decoded
 
 
 def state(value: object) -> str:
@@ -112,44 +131,54 @@ def _optional_count(value: object, what: str) -> int | None:
 
 
 def _optional_text(value: object, what: str) -> str | None:
-    return None if value is None else text(value, what)
+    return None if value is None else text(value, what, MAX_JSON)
 
 
 def stage(row: tuple[Any, ...]) -> StageInfo:
     """Check a row of `stage`."""
     number, name, group, work = row
-    names = json(work, "stage")
-    if group not in GROUPS or not isinstance(names, list) or len(names) > WORK_COUNTS:
+    names = json(work, "stage", tuple[str, ...])
+    if group not in GROUPS or len(names) > WORK_COUNTS:
         raise Damaged(f"stage {name!r:.40} is of no known kind")
-    return StageInfo(
-        count(number, "stage"),
-        text(name, "stage"),
-        group,
-        tuple(text(item, "stage") for item in names),
-    )
+    return StageInfo(number_of(number, "stage", MOST_STAGES), text(name, "stage"), group, names)
 
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:
     """Check a row of `lane`."""
     number, name, kind, decode, recorded, dropped = row
     return LaneInfo(
-        count(number, "lane"),
+        number_of(number, "lane"),
         text(name, "lane"),
         text(kind, "lane"),
         bool(decode),
-        integer(recorded, "lane"),
-        integer(dropped, "lane"),
+        amount(recorded, "lane"),
+        amount(dropped, "lane"),
     )
+
+
+def _check_settings(tree: object) -> None:
+    """Refuse a configuration that is anything but tables of tables of single values."""
+    if not isinstance(tree, dict):
+        raise Damaged("config holds no table of options")
+    for key, value in tree.items():
+        text(key, "config")
+        if isinstance(value, dict):
+            _check_settings(value)
+        elif isinstance(value, str):
+            text(value, f"config {key:.40}")
+        elif not isinstance(value, bool | int | float):
+            raise Damaged(
+                f"config {plain(key):.40} is {plain(repr(value)):.40} and no single value"
+            )
 
 
 def config(row: tuple[Any, ...]) -> ConfigEpoch:
     """Check a row of `config`."""
     epoch, first_frame, applied_ns, tree = row
     decoded = json(tree, "config")
-    if not isinstance(decoded, dict):
-        raise Damaged("config holds no table of options")
+    _check_settings(decoded)
     return ConfigEpoch(
-        count(epoch, "config"),
+        number_of(epoch, "config"),
         count(first_frame, "config"),
         decoded,
         integer(applied_ns, "config"),
@@ -160,7 +189,9 @@ def cost(row: tuple[Any, ...]) -> tuple[tuple[int, int], Cost]:
     """Check a row of `cost`: ((stage, epoch), law)."""
     number, epoch, law = row
     try:
-        return (count(number, "cost"), count(epoch, "cost")), Cost.from_dict(json(law, "cost"))
+        return (number_of(number, "cost"), number_of(epoch, "cost")), Cost.from_dict(
+            json(law, "cost")
+        )
     except Damaged:
         raise
     except ValueError as error:
@@ -187,14 +218,12 @@ def calibration(row: tuple[Any, ...]) -> dict[str, Any]:
 def counter(row: tuple[Any, ...]) -> tuple[int, CounterTotal]:
     """Check a row of `counter`: (revision, total)."""
     lane, stage, epoch, name, value, source, revision = row
-    if integer(value, "counter") < 0:
-        raise Damaged("counter holds a total below 0")
     return integer(revision, "counter"), CounterTotal(
-        count(lane, "counter"),
-        count(stage, "counter"),
-        count(epoch, "counter"),
+        number_of(lane, "counter"),
+        number_of(stage, "counter"),
+        number_of(epoch, "counter"),
         text(name, "counter"),
-        value,
+        amount(value, "counter"),
         text(source, "counter"),
     )
 
@@ -222,7 +251,7 @@ def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
     return integer(revision, "marker"), Marker(
         integer(number, "marker"),
         text(kind, "marker"),
-        text(words, "marker"),
+        text(words, "marker", LONGEST_MARK),
         integer(t_ns, "marker"),
         count(asked, "marker"),
         _optional_count(applied, "marker"),
@@ -262,27 +291,21 @@ def utterance(row: tuple[Any, ...], wave: np.ndarray) -> tuple[int, Utterance]:
         done,
     ) = row
     what = "utterance"
-    timed = json(words, what)
-    under = json(epochs, what)
-    if not isinstance(timed, list) or not isinstance(under, list):
-        raise Damaged("an utterance has no list of words")
-    checked = []
-    for item in timed:
-        if not isinstance(item, list) or len(item) != 3:
-            raise Damaged(f"an utterance has the word {item!r:.40}")
-        checked.append((text(item[0], what), count(item[1], what), count(item[2], what)))
+    seconds = real(audio_s, what)
+    if not 0 <= seconds < LONGEST_AUDIO_S:
+        raise Damaged(f"an utterance lasts {seconds:g} s")
     return integer(revision, what), Utterance(
         integer(number, what),
         text(name, what),
         text(path, what),
         count(first_frame, what),
         count(n_frames, what),
-        real(audio_s, what),
+        seconds,
         _optional_text(reference, what),
         _optional_text(hypothesis, what),
-        tuple(checked),
-        None if wall_ns is None else integer(wall_ns, what),
-        tuple(count(epoch, what) for epoch in under),
+        json(words, what, Words),
+        None if wall_ns is None else amount(wall_ns, what),
+        json(epochs, what, Epochs),
         _optional_count(errors, what),
         _optional_count(reference_words, what),
         bool(done),

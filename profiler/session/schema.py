@@ -5,9 +5,13 @@ same in prose. `APPLICATION_ID` tells a session from any other SQLite file, `VER
 counts released schemas, and `MIGRATIONS` lead from each older one to the next.
 """
 
+import contextlib
+import functools
 import sqlite3
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+
+from profiler.session.errors import Damaged, plain
 
 APPLICATION_ID: Final = 0x41535253
 """The letters ASRS in SQLite's application_id field (byte 68 of the file)."""
@@ -27,6 +31,9 @@ MAX_BLOCK_RECORDS: Final = 1 << 16
 
 SAMPLE_LAYOUT: Final = "<qd"
 """One reading: t_ns and value, packed."""
+
+LONGEST_MARK: Final = 1 << 16
+"""Characters of a marker's text; of a longer one the beginning is stored."""
 
 STATES: Final = ("recording", "closed", "stopped", "failed", "crashed")
 
@@ -120,10 +127,13 @@ INDEXES: Final[dict[str, str]] = {
     "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
 }
 
+LAYOUTS: Final[dict[int, tuple[str, ...]]] = {VERSION: (*TABLES.values(), *INDEXES.values())}
+"""Schema version → the statements that lay it out. A file of that version holds exactly these."""
+
 MIGRATIONS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {}
 """Schema version → function that turns such a database into the next version, in place.
 
-Readers run them on a private copy; the user's file stays as it is.
+Readers run them on a private copy; the user's file stays as it is. The layout of the version stays in `LAYOUTS`.
 """
 
 
@@ -131,8 +141,41 @@ def create(connection: sqlite3.Connection) -> None:
     """Lay out an empty database as a session of this version; inside a transaction."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    for statement in (*TABLES.values(), *INDEXES.values()):
+    for statement in LAYOUTS[VERSION]:
         connection.execute(statement)
+
+
+@functools.cache
+def _master(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
+    """What SQLite's own table of the schema holds of a layout: type, name, table and statement of each."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        for statement in layout:
+            empty.execute(statement)
+        return tuple(empty.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+def check(connection: sqlite3.Connection, version: int) -> None:
+    """Refuse a database that is not laid out exactly as that version is; Damaged says what is other.
+
+    Whatever could make SQLite compute something (an expression in an index, a default, a generated column, a
+    view, a trigger, a virtual table, statistics for its planner) stands in the text of a statement, and every
+    text is compared.
+    """
+    wanted = _master(LAYOUTS[version])
+    found = connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?", (len(wanted) + 1,)
+    ).fetchall()
+    for row in found:
+        if row not in wanted:
+            kind, name = (plain(str(value)) for value in row[:2])
+            raise Damaged(
+                f"it holds a {kind:.10} {name:.40} that no session has; it may have been tampered with"
+            )
+    missing = [row for row in wanted if row not in found]
+    if missing:
+        raise Damaged(f"the {missing[0][0]} {missing[0][1]} is missing")
+    if len(found) > len(wanted):
+        raise Damaged("it holds a table twice")
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:

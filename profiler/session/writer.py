@@ -6,6 +6,7 @@ configuration and spans become visible together. WAL with synchronous=NORMAL kee
 when the process dies; closing leaves one portable file without side files.
 """
 
+import contextlib
 import itertools
 import os
 import queue
@@ -27,7 +28,7 @@ from profiler.session.blocks import give_back
 from profiler.session.checkpoint import Checkpointer
 from profiler.session.encode import text, to_column, to_json
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import claim, recorded_here, side_files
+from profiler.session.files import claim, inode, recorded_here, side_files
 from profiler.session.model import CounterTotal
 from profiler.session.owner import identity
 from profiler.session.tables import REVISION, Tables, Word
@@ -84,9 +85,10 @@ class SessionWriter:
         self._final_state = ""
         self._connection = self._create(meta, replace)
         self._tables = Tables(self._connection, recorder)
-        stat = os.stat(self.path)
-        self._file_key = (stat.st_dev, stat.st_ino)
+        about = os.stat(self.path)
+        self._file_key = (about.st_dev, about.st_ino)
         recorded_here.add(self._file_key)
+        self._sides = [(side, inode(side)) for side in side_files(self.path)]
         self._checkpointer = Checkpointer(self.path)
         self._switch_seconds = sys.getswitchinterval()
         sys.setswitchinterval(min(self._switch_seconds, SWITCH_SECONDS))
@@ -119,7 +121,7 @@ class SessionWriter:
                 marker,
                 REVISION,
                 kind,
-                text,
+                text[: schema.LONGEST_MARK],
                 self.recorder.clock(),
                 asked_frame,
                 key,
@@ -300,6 +302,11 @@ class SessionWriter:
         self._guarded(self._finish)
         self._connection.close()
         recorded_here.discard(self._file_key)
+        if inode(self.path) != self._file_key:
+            # SQLite leaves them where the file is no longer beside them; all they held is in it.
+            for side, key in self._sides:
+                if key is not None and inode(side) == key:
+                    side.unlink(missing_ok=True)
         sys.setswitchinterval(self._switch_seconds)
 
     def _wait(self) -> None:
@@ -334,19 +341,22 @@ class SessionWriter:
                 "what was recorded before stays in the file"
             )
         )
-        # A full disk often has room for this one word; where not, readers will say "crashed".
-        try:
+        # A full disk often has room for this one word; where not, readers will say "crashed". The -wal is moved
+        # into the main file at once: under another name that one is found without it.
+        with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             self._connection.execute("UPDATE meta SET value='\"failed\"' WHERE key='state'")
-        except sqlite3.Error:
-            pass
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _flush(self) -> None:
         now = self.monotonic()
+        self._write_news(now)
         if now - self._last_presence >= PRESENCE_SECONDS:
             self._last_presence = now
             self._check_presence()
+
+    def _write_news(self, now: float) -> None:
         # Counts are read before the queue and the registers: whatever a span refers to was said
         # before the span was put, so it is in this transaction or an earlier one.
         lanes = [(lane, lane.waiting) for lane in list(self.recorder.lanes)]
@@ -364,24 +374,19 @@ class SessionWriter:
         self._tables.round.finish()
 
     def _check_presence(self) -> None:
-        try:
-            stat = os.stat(self.path)
-            present = (stat.st_dev, stat.st_ino) == self._file_key
-        except OSError:
-            present = False
-        if not present:
+        if inode(self.path) != self._file_key:
             raise SessionError(
                 f"{self.path}: the session file was removed or replaced while it was being recorded; "
-                "recording has stopped"
+                "recording has stopped, and a file that was only renamed holds what came until then"
             )
 
     def _finish(self) -> None:
-        self._check_presence()
         tables = self._tables
         tables.seal()
         tables.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
         tables.execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
         tables.round.finish()
+        self._check_presence()
         execute = self._connection.execute
         give_back(self._connection)
         execute("PRAGMA busy_timeout = 50")

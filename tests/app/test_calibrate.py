@@ -12,12 +12,12 @@ from PySide6.QtGui import QImage
 
 from app.calibration_picture import CalibrationPicture, calibration_picture
 from app.cli import calibrate, main
-from app.pictures import PictureError
 from profiler.machine import calibration
 from profiler.machine.calibration import Calibration
 from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.timing import key_of
 from profiler.machine.torch_child import Missing
+from profiler.outputs import OutputError
 
 
 def roof(
@@ -133,7 +133,7 @@ def test_ctrl_c_stops_and_keeps_nothing(
     monkeypatch.setattr(measuring, "take", stopped)
     assert main.main(["calibrate"]) == main.INTERRUPTED
     assert capsys.readouterr().err == "asrscope: stopped.\n"
-    assert not list((tmp_path / "peaks").iterdir())
+    assert not list(tmp_path.rglob("*.kept"))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -170,7 +170,7 @@ def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
     tree = calibrate.as_json(Calibration())
     calibration_picture(tree, tmp_path / "empty.png", scale=1.0)
     assert (tmp_path / "empty.png").exists()
-    with pytest.raises(PictureError):
+    with pytest.raises(OutputError):
         calibration_picture(tree, tmp_path / "no" / "folder.png", scale=1.0)
     widget = CalibrationPicture(calibrate.as_json(known))
     assert [(line.name, line.threads) for line in widget._ladders] == [

@@ -229,5 +229,5 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
     page = as_text(tree)
-    assert "a\ufffd[2J" in page
-    assert "b\ufffd\ufffdc" in page
+    assert "a\\x1b[2J" in page
+    assert "b\\x07\\nc" in page

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.cli import _tiers, doctor, main
 from app.cli._tiers import Tier
 from pipelines import availability
 from pipelines.availability import Availability
+from profiler import cache
 from profiler.machine import accelerator, counters, energy
 from profiler.machine.counters import EVENTS
 
@@ -64,6 +67,22 @@ def test_the_checks_are_still_there(told: dict) -> None:
     assert checks["accelerator"]["detail"] == "Fast GPU (torch 9)"
 
 
+def test_the_cache_tells_its_size_and_is_emptied(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
+    monkeypatch.setattr(availability, "probe", lambda: TORCH)
+    cache.keep(cache.GRAPHS, "x", {"arcs": np.zeros(2_000_000, np.uint8)}, {})
+    main.main(["doctor"])
+    assert "2.0 MB in 1 files, at most 2,147.5 MB" in capsys.readouterr().out
+    main.main(["doctor", "--empty-cache", "--json"])
+    told = capsys.readouterr()
+    assert "The cache is empty: 2.0 MB freed." in told.err
+    details = {check["name"]: check["detail"] for check in json.loads(told.out)["checks"]}
+    assert "0.0 MB in 0 files" in details["cache folder"]
+
+
 def test_the_page_for_a_person_says_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,4 +129,4 @@ def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(
     (check,) = doctor._onnx()
     assert not check.works
     assert not check.needed
-    assert "pip install onnxruntime" in check.detail
+    assert "pip install onnx onnxruntime" in check.detail

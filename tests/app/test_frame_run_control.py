@@ -104,7 +104,7 @@ def test_a_killed_worker_is_reported_with_its_signal(qtbot, start, tmp_path):
     qtbot.wait(300)
     os.kill(control.process_id, signal.SIGKILL)
     qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=20_000)
-    assert heard.of("died") == [["killed by signal 9", str(tmp_path / "run.asrs")]]
+    assert heard.of("died") == [["killed by signal 9, SIGKILL", str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == []
     assert control.state == "idle"
     session = Session.open(tmp_path / "run.asrs")

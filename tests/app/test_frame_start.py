@@ -56,7 +56,7 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     ).splitlines()
     assert loaded[0] == ""
     told = {name for name in loaded[1].split() if not name.startswith("pipelines.config.")}
-    assert told <= {"pipelines", "pipelines.config", "pipelines.presets"}
+    assert told <= {"pipelines", "pipelines.config", "pipelines.presets", "pipelines.wer"}
 
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):

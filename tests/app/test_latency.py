@@ -72,6 +72,45 @@ def test_what_is_not_known_is_left_out_and_the_whole_with_it():
     assert latency.of_session(session(300, other, ABOUT), Track()).context_frames is None
 
 
+def test_another_net_than_the_first_is_known_by_what_the_session_tells_of_it(tmp_path):
+    trap = tmp_path / "trap.safetensors"
+    trap.with_suffix(".json").write_text('{"right": 4}')
+    configs = [(0, tree(block=16)), (50, tree(block=16, dnn__net=str(trap)))]
+    unknown = session(300, configs, ABOUT)
+    assert latency.of_session(unknown, Track()).context_frames is None
+    unknown.meta["nets"] = {str(trap): {"context": [2, 3]}}
+    assert latency.of_session(unknown, Track()).context_frames == 3
+
+
+@pytest.mark.skipif("sys.platform == 'win32'")
+def test_no_file_is_opened_because_a_session_names_it(qtbot, finished, tmp_path):
+    """A card that is a pipe would be waited for without end; one that is a file would be believed."""
+    import os
+    import sqlite3
+    import sys
+
+    from app.main_window import MainWindow
+
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "file.json").write_text('{"right": 4}')
+    for name in ("pipe", "file"):
+        named = tree(block=16, dnn__net=str(tmp_path / f"{name}.safetensors"))
+        with sqlite3.connect(finished) as connection:
+            connection.execute("UPDATE config SET tree=?", (json.dumps(named),))
+        connection.close()
+        window = MainWindow((sys.executable, "-c", "pass"))
+        qtbot.addWidget(window)
+        window.show()
+        window.open_session(finished)
+        note = window.desk.form.fields[latency.BLOCK_KEY].note
+        assert window.pipeline.value(latency.NET_KEY) == named["dnn"]["net"]
+        window.pipeline.set("block", 8)
+        assert note.text() == "latency over 80 ms: 80 ms block"
+        window.playhead.close()
+        assert note.text() == "latency over 80 ms: 80 ms block"
+        window.close()
+
+
 def test_settings_take_the_context_from_the_card_and_the_time_from_a_session_alike(tmp_path):
     config = presets.load("dnn").config
     after = json.loads(assets.path("nets", "base.json").read_bytes())["right"]
@@ -81,6 +120,7 @@ def test_settings_take_the_context_from_the_card_and_the_time_from_a_session_ali
     named = settings.replace(config, "dnn.net", str(mine))
     assert latency.of_settings(named).context_frames is None
     mine.with_suffix(".json").write_text('{"right": 4}')
+    assert latency.of_settings(named, chosen=False).context_frames is None
     assert latency.of_settings(named).context_frames == 4
     mine.with_suffix(".json").write_text("[]")
     assert latency.of_settings(named).context_frames is None

@@ -22,6 +22,8 @@ from app.provenance import caption, provenance_of
 from app.theme import THEMES, theme
 from app.views import VIEWS
 from app.views.raster import StackRaster
+from profiler.errors import BadInput
+from profiler.outputs import OutputError
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 
@@ -176,13 +178,13 @@ def _inflated(stream: bytes) -> bytes:
         ("a.png", (16000, 16000), 1, "choose a smaller size"),
         ("a.png", (400, 200), 0, "scale is 0.25 to 8"),
         ("a.png", (400, 200), float("nan"), "scale is 0.25 to 8"),
-        ("nowhere/a.png", (400, 200), 1, "cannot be written here"),
+        ("nowhere/a.png", (400, 200), 1, "cannot be written there"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(
     tmp_path: Path, name: str, size: tuple[int, int], scale: float, says: str
 ) -> None:
-    with pytest.raises(PictureError, match=re.escape(says)) as caught:
+    with pytest.raises(BadInput, match=re.escape(says)) as caught:
         export(label(), tmp_path / name, size=size, scale=scale)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
@@ -198,8 +200,8 @@ def test_a_failure_leaves_the_old_picture_and_no_litter(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PictureError, match="No space left on device"):
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OutputError, match="no space left on device"):
         export(label(), out, size=(400, 200))
     assert out.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir() if p.suffix == ".png"] == ["a.png"]

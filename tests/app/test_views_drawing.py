@@ -21,8 +21,9 @@ from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
 from app.views.plot import TimePlot
 from app.views.raster import rgb
+from app.views.readout import Line, Readout
 from app.views.words import WordsView
-from app.views.work import WorkView
+from app.views.work import COLORS, WorkView
 
 FRAMES = 2048
 LEFT, MIDDLE, RIGHT = (
@@ -400,3 +401,16 @@ def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once
     playhead.close()
     view.clear()
     view.deleteLater()
+
+
+@pytest.mark.parametrize("token", sorted(set(COLORS.values())))
+def test_every_curve_of_the_work_view_has_a_swatch_in_its_read_out(qtbot, token: str) -> None:
+    """Scoring time takes the colour of text, which has no hatch."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(300, 200)
+    readout = Readout(window)
+    readout.show_lines([Line("a quantity", "1", token)], QPoint(10, 10))
+    with qtbot.captureExceptions() as raised:
+        readout.grab()
+    assert not raised

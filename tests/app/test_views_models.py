@@ -6,22 +6,24 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
 
 from app.views import breakdown_model as bm
-from app.views.alignment import DELETED, INSERTED, SUBSTITUTED
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
-from app.views.words_model import shown_form, words_model
+from app.views.words_model import Spoken, words_model
 from app.views.work_model import work_model
+from pipelines.wer import DELETED, INSERTED, SUBSTITUTED
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
+from profiler.analysis.utterances import ErrorCount
+from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
 FRAMES = 2048
@@ -274,7 +276,7 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     assert sorted(wrong.values()).count(DELETED) == 1
     assert wrong["uh"] == INSERTED
     assert wrong["dashwood"] == SUBSTITUTED
-    assert (spoken.errors, spoken.words) == (4, 14)
+    assert spoken.count == ErrorCount(4, 14)
     for token in spoken.heard:
         assert 0.0 <= token.first_s < token.last_s <= 2.56
     assert model.high.max() == pytest.approx(
@@ -292,15 +294,69 @@ def test_a_partial_utterance_shows_what_was_heard_so_far(
     assert spoken.partial
     assert 0 < len(spoken.heard) < len(HEARD.split())
     assert all(token.first_s < 3.84 for token in spoken.heard)
-    assert spoken.counts is not None
-    assert spoken.counts.said < len(SAID.split())
+    assert spoken.count is not None
+    assert spoken.count.words < len(SAID.split())
     assert len(model.spoken) == 2, "utterances to come are not shown"
     assert np.isnan(model.high[int(512 * 5.3 / 20.48) :]).all()
 
 
-def test_variants_of_pronunciation_are_not_shown() -> None:
-    assert shown_form("the(2)") == "the"
-    assert shown_form("(laughs)") == "(laughs)"
+def spoken_of(reference: str, *words: tuple[str, int, int], **more: Any) -> Spoken:
+    """The one utterance of a session, as the view sees it at its end."""
+    utterance = Utterance(
+        id=1,
+        name="one",
+        path="one.wav",
+        first_frame=0,
+        n_frames=100,
+        audio_s=1.0,
+        reference=reference,
+        hypothesis=" ".join(word for word, _, _ in words),
+        words=words,
+        wall_ns=1,
+        epochs=(0,),
+        done=True,
+        peaks=np.zeros((100, 2), np.int8),
+        **{"errors": None, "reference_words": None, **more},
+    )
+    session = SimpleSession([utterance])
+    track = CostTrack()
+    (spoken,) = words_model(session, track, 100, (0.0, 1.0), 10).spoken
+    return spoken
+
+
+class SimpleSession:
+    """What the words view reads of a session."""
+
+    def __init__(self, utterances: list[Utterance]) -> None:
+        self.utterances = utterances
+        self.markers: list[object] = []
+        self.state = "closed"
+
+
+def test_words_are_shown_as_given_and_compared_as_the_run_compares_them() -> None:
+    heard = [("the(2)", 0, 10), ("<sil>", 10, 10), ("well", 20, 10), ("known", 30, 10)]
+    spoken = spoken_of("The well-known (cat)!", *heard, ("cat", 40, 10))
+    assert [t.text for t in spoken.heard] == ["the", "well", "known", "cat"]
+    assert spoken.said is not None
+    assert [t.text for t in spoken.said] == ["The", "well", "known", "(cat)!"]
+    assert {t.kind for t in (*spoken.heard, *spoken.said)} == {"same"}
+    assert not len(spoken.wrong_s)
+    (word,) = (t for t in spoken_of("x", ("well-known", 10, 20)).heard if t.text == "known")
+    assert (word.first_s, word.last_s) == (pytest.approx(0.2), pytest.approx(0.3))
+
+
+def test_what_the_run_did_not_score_has_no_count() -> None:
+    heard = ("a", 0, 10)
+    assert spoken_of("a b", heard).count is None
+    assert spoken_of("a b", heard, errors=1, reference_words=2).count == ErrorCount(1, 2)
+    assert spoken_of("...", heard, errors=1, reference_words=0).count is None
+
+
+def test_what_is_too_long_to_align_is_shown_as_heard() -> None:
+    words = [(f"v{i}", i % 100, 1) for i in range(2000)]
+    spoken = spoken_of("w " * 2100, *words, errors=7, reference_words=9)
+    assert (spoken.columns, spoken.said, spoken.count) == (None, (), ErrorCount(7, 9))
+    assert len(spoken.heard) == 2000
 
 
 def test_series_start_again_when_the_meaning_of_the_file_changed(

@@ -61,7 +61,7 @@ class Side:
 
     def errors(self, items: Iterable[Item]) -> wer.Count:
         """Word errors over the utterances of which is known what was said."""
-        return wer.total((i.reference, self.heard[i.name]) for i in items if i.reference)
+        return wer.total((i.reference, self.heard[i.name]) for i in items)
 
     def seconds(self) -> list[float]:
         """Time of each round."""
@@ -128,7 +128,7 @@ def run(
             "ratio": median(ratios),
             "ratio_min": min(ratios),
             "ratio_max": max(ratios),
-            "no_worse": mine.errors(items).errors <= one_pass.errors(items).errors,
+            "no_worse": no_worse(mine.errors(items), one_pass.errors(items)),
         }
         for name, side in sides.items():
             errors = side.errors(items)
@@ -158,6 +158,11 @@ def run(
         },
         "rows": rows,
     }
+
+
+def no_worse(ours: wer.Count, theirs: wer.Count) -> bool | None:
+    """Whether we make no more word errors; None where nobody knows what was said."""
+    return ours.errors <= theirs.errors if ours.reference_words else None
 
 
 def _decoded(

@@ -25,6 +25,7 @@ from pipelines.search import compile as graphs
 from pipelines.search.device_search import DeviceSearch
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.wfst import Graph
+from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 
 BATCHES = (1, 4, 16)
@@ -43,14 +44,19 @@ def run(
     progress: Callable[[str, float | None], None],
 ) -> dict[str, Any]:
     """Decode the first utterances of `paths` (default: the bundled voices) `repeat` times on both sides."""
+    items = playlist.build(paths, transcripts)
+    here = {found.name for found in availability.probe() if found.available}
+    here -= set(availability.obstacles("search.device"))
+    usable = [name for name in ("cuda", "xpu", "torch-cpu") if name in here]
+    if not usable:
+        raise BadInput(
+            "The bench needs a device to search on, and none works here; see asrscope doctor."
+        )
     config = presets.load("gmm").config
     model = open_model(config)
     graph = graphs.load_or_build(config.graph, model)
-    utterances = _scores(config, model, playlist.build(paths, transcripts), progress)
-    here = {found.name for found in availability.probe() if found.available}
-    refused = availability.obstacles("search.device")
-    usable = (name for name in ("cuda", "xpu", "torch-cpu") if name in here - set(refused))
-    work = DeviceWork(open_device(next(usable), config.threads), Recorder(), NullLane())
+    utterances = _scores(config, model, items, progress)
+    work = DeviceWork(open_device(usable[0], config.threads), Recorder(), NullLane())
     compiled = Viterbi(graph, config.search)
     compiled.warm_up()
     rows, same = [], True

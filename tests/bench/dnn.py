@@ -6,9 +6,9 @@
 onnxruntime gets the same net as a graph of Gemm and Relu (`tests.pipelines.onnx_files`) and the same frames of real
 speech, already spliced; every batch size goes through all ways in turns. The roof is a square product by the same
 library, timed in the same turns. Lazy outputs, tokens and two frames at once come from recorded decodes
-(`tests.bench._dnn_runs`) of the files given, or of the human speech beside the checkout, or of the bundled voices.
-What 8 bits cost in words is audited on the synthetic test corpus and kept in the cache, since it does not depend on
-the machine.
+(`tests.bench._dnn_runs`) of the files given, or of the human speech beside the checkout.
+What 8 bits cost in words is audited on the files given, or on the synthetic test corpus, and kept in the cache,
+since it does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from pipelines.scoring.dnn.dense import DenseNet, layer_stage
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import never
+from profiler.errors import BadInput
 from profiler.machine.measuring import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
 from tests.bench import _dnn_runs as runs
+from tests.bench._data import human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Array,
@@ -54,7 +56,6 @@ from tests.bench._rounds import (
     sources,
     spoken,
 )
-from tests.bench.gmm import speech_for_words
 from tests.pipelines import onnx_files
 
 NETS = ("base", "large")
@@ -66,8 +67,6 @@ MOST_AUDIO_S = 6.0
 LEAST_ROUNDS = 5
 PEAK_ROUNDS = 4
 """Rounds beside the square product for one of the others: they are short."""
-HUMAN = Path(__file__).parents[3] / "shared" / "audio"
-"""Real human speech with transcripts.tsv, where it lies beside the checkout."""
 
 PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
 FP32 = (PLAIN, SIMD)
@@ -196,9 +195,8 @@ def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[floa
     return paired(*sides)
 
 
-def words_lost(config: Config, progress: Progress) -> dict[str, Any]:
-    """Word errors of `config` and of exact scoring on the synthetic test corpus, from the cache if they are there."""
-    items = speech_for_words([], None)
+def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dict[str, Any]:
+    """Word errors of `config` and of exact scoring of `items`, from the cache if they are there."""
     kept = Kept("dnn", [*said(items), *sources("audit.py")])
     key = key_of(config) + digest_of(nets.find(config.dnn.net).read_bytes())
     row: dict[str, Any] | None = kept.get(key)
@@ -230,11 +228,8 @@ def holds(found: dict[str, float | None]) -> dict[str, dict[str, Any]]:
 
 
 def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or the labelled human speech beside the checkout, or the bundled voices."""
-    if paths or not (HUMAN / "transcripts.tsv").exists():
-        return build(paths, transcripts)
-    human = build([str(HUMAN)], str(HUMAN / "transcripts.tsv"))
-    return [item for item in human if item.reference]
+    """The files given, or the labelled human speech beside the checkout; BadInput where there is neither."""
+    return build(paths, transcripts) if paths else human_speech()
 
 
 @dataclass
@@ -293,18 +288,17 @@ def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Time every way at every batch size, decode in turns, and audit the words of 8 bits."""
-    items = speech_of(paths, transcripts)
+    items, for_words = speech_of(paths, transcripts), speech_for_words(paths, transcripts)
+    absent = [name for name in NETS if name not in nets.shipped()]
+    if absent:
+        raise BadInput(f"The bench compares the nets {', '.join(NETS)}; {absent[0]} is not there.")
     frontend = Mfcc(sphinx.load(sphinx.default_directory()).feat_params)
     frontend.stages(Recorder())
     speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MOST_AUDIO_S)]
     with threadpool_limits(1):
-        speeds = {
-            name: measure(name, speech, max(repeat, LEAST_ROUNDS), progress)
-            for name in NETS
-            if name in nets.shipped()
-        }
+        speeds = {name: measure(name, speech, max(repeat, LEAST_ROUNDS), progress) for name in NETS}
         arms = runs.decoded(items, repeat, progress)
-    lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), progress)
+    lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
     first = speeds[NETS[0]]
     best = max(first.of_peak, key=lambda t: median(paired(first.sides[PEER], first.sides[t])))
     ratios = paired(first.sides[PEER], first.sides[best])

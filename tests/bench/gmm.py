@@ -28,7 +28,7 @@ import numpy as np
 import pocketsphinx
 from threadpoolctl import threadpool_limits
 
-from pipelines import playlist, wer
+from pipelines import playlist
 from pipelines.audit import audit
 from pipelines.config import Config, Value, assign
 from pipelines.frontend.mfcc import Mfcc
@@ -39,8 +39,8 @@ from pipelines.scoring.continuous import pack
 from pipelines.scoring.selection import never, quietly
 from profiler.spans import NullLane, Recorder
 from tests.bench import continuous as bench_continuous
+from tests.bench._data import speech_for_words
 from tests.bench._rounds import Side, interleave, paired, spoken
-from tests.bench.corpus import CorpusError, flite_corpus
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
@@ -48,9 +48,6 @@ Progress = Callable[[str, float | None], None]
 LANE = NullLane()
 MOST_AUDIO_S = 40.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
-
-WORDS = 1500
-"""Word errors are counted on at least so many words, where there are as many."""
 
 SELECTION: dict[str, Value] = {
     "gmm.selection.method": "vq",
@@ -120,29 +117,12 @@ def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
     return found
 
 
-def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or as many sentences of the test corpus as hold WORDS words, or the bundled voices."""
-    if not paths:
-        try:
-            folder = flite_corpus(split="test")
-        except (CorpusError, OSError):
-            return playlist.build([], None)
-        paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")
-    items = playlist.build(paths, transcripts)
-    enough: list[Item] = []
-    words = 0
-    for item in items:
-        if words >= WORDS:
-            break
-        enough.append(item)
-        words += len(wer.words(item.reference or ""))
-    return enough
-
-
 def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Time all sides `repeat` times over, audit the selection, and hold dense kernels against bare products."""
+    for_words = speech_for_words(paths, transcripts)
+    items = playlist.build(paths, transcripts)
     ptm = assign(Config(), {"block": MAX_FRAMES})
     dense = assign(Config(), {"model": "continuous", "block": 1})
     selected = assign(dense, SELECTION)
@@ -150,7 +130,6 @@ def run(
     tied, continuous = open_model(ptm), open_model(dense)
     frontend = Mfcc(tied.feat_params)
     frontend.stages(Recorder())
-    items = playlist.build(paths, transcripts)
     speech = utterances(items, frontend)
     frames = sum(len(utterance.features) for utterance in speech)
     with threadpool_limits(1):
@@ -176,7 +155,7 @@ def run(
         del scorer
         progress("bare products", None)
         bare = bench_continuous.measure(pack(continuous), 64, max(repeat, 9))
-    found = audit(selected, speech_for_words(paths, transcripts), progress, lambda: False)
+    found = audit(selected, for_words, progress, lambda: False)
     interval = found.wer_change_interval()
     ratios = paired(peer, blocks[64])
     saving = paired(*each)

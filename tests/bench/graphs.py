@@ -16,7 +16,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -47,11 +46,13 @@ from pipelines.search.sources import source
 from pipelines.search.wfst import Graph as SearchGraph
 from pipelines.search.wfst import load
 from pipelines.unrecorded import Unrecorded
+from profiler import children
+from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
+from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
 
 Progress = Callable[[str, float | None], None]
 
-SHARED = Path(__file__).parents[3] / "shared" / "audio"
 GRAPHS: dict[str, dict[str, Any]] = {
     "digits": {"grammar": "digits"},
     "cards": {"grammar": "cards"},
@@ -79,6 +80,10 @@ def run(
     paths: list[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Build all graphs once, the peer's `repeat` times in turns, and decode what there is."""
+    items = playlist.build(paths, transcripts) if paths else human_speech()
+    cut = [item.path for item in items] if paths else spoken_digits()
+    if not any(map(_is_cut, cut)):
+        needs_words(items)
     model = sphinx.load(sphinx.default_directory())
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=cache.folder(), prefix=".build-bench-") as folder:
@@ -96,7 +101,10 @@ def run(
             ratios.append(theirs / built(recipe, place)["cpu_s"])
         apart = disagreement(load(place), peer)
     progress("decoding", None)
-    rows += list(heard(paths, transcripts, progress))
+    words = list(heard(items, cut, progress))
+    if not words:
+        raise BadInput(f"No grammar that ships can say what was said in these files; {GIVE}.")
+    rows += words
     return {
         "peer": f"Kaldi's recipe in kaldifst, {PEER}",
         "ratio": median(ratios),
@@ -114,16 +122,10 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
     """Build `recipe` into `place` in a child of its own; what that took, and what came of it."""
     start = time.perf_counter()
     child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pipelines.search.compile",
-            str(place),
-            json.dumps(recipe.as_dict()),
-        ],
+        children.python("-m", "pipelines.search.compile", str(place), json.dumps(recipe.as_dict())),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env=os.environ | {"TMPDIR": str(place.parent)},
+        env=children.environment({"TMPDIR": str(place.parent)}),
     )
     _, status, used = os.wait4(child.pid, 0)
     wall = time.perf_counter() - start
@@ -241,27 +243,21 @@ def tie(
     return relabelled, rows.astype(np.int32)
 
 
-def heard(
-    paths: list[str], transcripts: str | None, progress: Progress
-) -> Iterator[dict[str, Any]]:
-    """Word errors of the shipped grammars on the recordings that they can say."""
-    if not paths and not SHARED.exists():
-        return
-    labelled = transcripts or (None if paths else str(SHARED / "transcripts.tsv"))
-    items = playlist.build(paths or [str(SHARED)], labelled)
+def heard(items: list[Item], cut: list[Path], progress: Progress) -> Iterator[dict[str, Any]]:
+    """Word errors of the shipped grammars on the recordings that they can say, and on those to be `cut`."""
     with tempfile.TemporaryDirectory() as folder:
-        spoken = list(isolated([i.path for i in items] if paths else digits8k(), Path(folder)))
+        spoken = list(isolated(cut, Path(folder)))
         for path in sorted(assets.path("grammars").glob("*.gram")):
             settings = assign(Config(), {"graph.grammar": path.stem})
             recogniser = build(settings, Recorder(), NullLane(), progress, lambda: False)
             words = set(recogniser.search.graph.words)
-            mine = [i for i in items if i.reference and set(i.reference.split()) <= words]
+            mine = [i for i in items if i.reference and set(wer.words(i.reference)) <= words]
             groups = {"recordings": mine}
             if path.stem == "digits":
                 groups |= dict(spoken)
             for name, group in groups.items():
                 if group:
-                    count = wer.total((i.reference or "", decoded(recogniser, i)) for i in group)
+                    count = wer.total((i.reference, decoded(recogniser, i)) for i in group)
                     yield {
                         "grammar": path.stem,
                         "audio": name,
@@ -270,17 +266,16 @@ def heard(
                     }
 
 
-def digits8k() -> list[Path]:
-    """The digits of several speakers beside the other recordings, where they are."""
-    return sorted((SHARED / "digits8k").glob("*.flac"))
+def _is_cut(path: Path) -> bool:
+    return path.with_suffix(".tsv").exists()
 
 
 def isolated(paths: list[Path], folder: Path) -> Iterator[tuple[str, list[Item]]]:
     """Recordings with a table of digits, cut into files of one digit each."""
     for path in paths:
-        table = path.with_suffix(".tsv")
-        if not table.exists():
+        if not _is_cut(path):
             continue
+        table = path.with_suffix(".tsv")
         samples, rate = soundfile.read(path)
         items = []
         with table.open(encoding="utf-8", newline="") as handle:

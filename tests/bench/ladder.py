@@ -28,11 +28,11 @@ from threadpoolctl import threadpool_limits
 
 from app.latency import Latency
 from pipelines import config as settings
-from pipelines import playlist, presets, wer
+from pipelines import presets, wer
 from pipelines.audit import Audit, AuditedUtterance
 from pipelines.config import Config
 from pipelines.control import Control
-from pipelines.decode import FRAME_S, Decoder
+from pipelines.decode import Decoder
 from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.playlist import Item
@@ -43,6 +43,7 @@ from pipelines.scoring.selection import never
 from pipelines.unrecorded import Unrecorded
 from profiler.machine import describe, peaks
 from profiler.spans import Recorder
+from tests.bench._data import human_speech, speech_for_words
 from tests.bench._ladder_text import PLAIN, PROPER, markdown
 from tests.bench._rounds import (
     LANE,
@@ -61,7 +62,6 @@ from tests.bench._rounds import (
     sources,
     spoken,
 )
-from tests.bench.gmm import speech_for_words
 
 NAME = "ladder"
 GROUP = "The ladder"
@@ -73,9 +73,6 @@ MOST_AUDIO_S = 8.0
 
 SAME_NAT = 1e-3
 """Scores that differ by no more are the same but for the order of summation (the tests of scoring allow as much)."""
-
-HUMAN = Path(__file__).parents[3] / "shared" / "audio"
-"""Real human speech with transcripts.tsv, where it lies beside the checkout."""
 
 
 @dataclass
@@ -151,14 +148,14 @@ class Ladder:
 
     def _time(self, rungs: Sequence[Rung], rounds: int) -> None:
         some = list(spoken(self._items, MOST_AUDIO_S))
-        audio_s = 0.0
+        audio_s, frames = sum(sound.duration_s for _, sound in some), 0
         for rung in rungs:
             recogniser = _of(rung)
             recogniser.register(Recorder())
-            audio_s = 0.0
+            frames = 0
             for _, sound in some:
                 features = recogniser.frontend.features(sound.samples, 0, LANE)
-                audio_s += len(features) * FRAME_S
+                frames += len(features)
                 one = replay(recogniser, features)
                 scores = np.full((len(features), recogniser.scorer.n_senones), np.nan, np.float32)
                 scoring_s(recogniser, one, scores)
@@ -175,7 +172,7 @@ class Ladder:
         for rung in rungs:
             before, config = named.get(rung.preset.after), rung.preset.config
             laws = _of(rung).scorer.costs().values()
-            frame_s = median(rung.scoring.seconds) / audio_s * FRAME_S
+            frame_s = median(rung.scoring.seconds) / frames
             waits = Latency(config.block, _of(rung).scorer.context[1], frame_s * config.block)
             rung.row |= {
                 "ms": frame_s * 1e3,
@@ -185,7 +182,7 @@ class Ladder:
                 "weights_mb": max(law.working_set_bytes for law in laws) / 1e6,
                 "latency": waits.as_dict(),
                 "asked": _asked(rung),
-                "frames": round(audio_s / FRAME_S),
+                "frames": frames,
             }
 
     # ---- words ------------------------------------------------------------------------------------
@@ -213,7 +210,7 @@ class Ladder:
             audit = _audit(rung.preset.config, self._items, words[:n], (plain or words)[:n])
             interval = audit.wer_change_interval()
             heard = zip(self._human, words[n:], strict=True)
-            human = wer.total((item.reference or "", text) for item, text in heard)
+            human = wer.total((item.reference, text) for item, text in heard)
             rung.row |= {
                 "wer": audit.count.rate,
                 "errors": audit.count.errors,
@@ -286,7 +283,7 @@ def _audit(
     found = Audit(config)
     for item, mine, other in zip(items, words, plain, strict=True):
         known = item.reference
-        counts = tuple(wer.count(known, text) if known else None for text in (mine, other))
+        counts = (wer.scored(known, text) for text in (mine, other))
         found.utterances.append(AuditedUtterance(item.name, 0, mine, other, known, *counts))
     return found
 
@@ -322,25 +319,21 @@ def _machine(net_bytes: float, progress: Progress) -> dict[str, Any]:
     }
 
 
-def human_speech(folder: Path) -> list[Item]:
-    """The labelled files of `folder`; none where there is no such folder."""
-    table = folder / "transcripts.tsv"
-    if not table.exists():
-        return []
-    return [item for item in playlist.build([str(folder)], str(table)) if item.reference]
-
-
 def run(
     paths: Sequence[str],
     transcripts: str | None,
     repeat: int,
     progress: Progress,
-    human: Path = HUMAN,
+    human: Path | None = None,
 ) -> dict[str, Any]:
-    """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first."""
+    """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first.
+
+    `human`: a folder of labelled speech, whose words are counted as well unless files are given.
+    """
     items = speech_for_words(paths, transcripts)
+    spoken_by_humans = [] if paths else human_speech(human)
     load = psutil.getloadavg()[0]
-    ladder = Ladder(listed(), items, human_speech(human), progress)
+    ladder = Ladder(listed(), items, spoken_by_humans, progress)
     rows = ladder.measure(repeat)
     proper = [rung for rung in ladder.rungs if rung.preset.group and rung.scoring.seconds]
     fastest = min(
@@ -380,7 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.ladder", description=__doc__)
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
-    parser.add_argument("--human", metavar="FOLDER", type=Path, default=HUMAN)
+    parser.add_argument("--human", metavar="FOLDER", type=Path)
     parser.add_argument("--repeat", type=int, default=9, metavar="N", help="rounds of timing")
     parser.add_argument("--picture", metavar="FILE", type=Path, help=".png, .svg or .pdf")
     given = parser.parse_args(arguments)

@@ -28,10 +28,8 @@ from pipelines.config import Search
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer
-from pipelines.search import cache
 from pipelines.search import compile as graphs
 from pipelines.search.openfst import to_kaldifst
-from pipelines.search.recipe import recipe_of
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.wfst import Graph
 from profiler.spans import NullLane, Recorder
@@ -70,9 +68,6 @@ def run(
     rows = []
     for vocabulary in (config.graph.vocabulary, EXTRA_VOCABULARY):
         wanted = msgspec.structs.replace(config.graph, vocabulary=vocabulary)
-        known = cache.path_of(recipe_of(wanted, model)).exists()
-        if vocabulary == EXTRA_VOCABULARY and not known:
-            continue
         graph = graphs.load_or_build(wanted, model, progress=progress)
         peer = kaldifst.StdConstFst(to_kaldifst(graph.to_fst()))
         for beam, max_active in PAIRS:

@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
+from profiler import children
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
@@ -200,11 +201,11 @@ def _peak() -> float:
 def _in_child(*arguments: str) -> dict[str, Any]:
     """Run a part of this bench in a process of its own: its memory is nobody else's."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.session", *arguments],
+        children.python("-m", "tests.bench.session", *arguments),
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[2],
+        env=children.environment(),
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -221,10 +222,10 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
         writer = pipeline.writer
         assert isinstance(writer, _sessions.Stepped)
         follower = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.session", "follow", str(path)],
+            children.python("-m", "tests.bench.session", "follow", str(path)),
             stdout=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[2],
+            env=children.environment(),
         )
         memory, sizes, flush_due, rounds = [], [], 0, []
         end = pipeline.start_ns + seconds * _sessions.SECOND
@@ -329,15 +330,13 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     """Kill recordings at random moments, some while closing, some under a reader; what is lost?"""
     rng = random.Random(seed)
     ages, counts, closing, followed_ones, states = [], [], 0, 0, []
-    checkout = Path(__file__).parents[2]
     for turn in range(number):
         with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
             path, note = Path(name) / "s.asrs", Path(name) / "note"
             at_close = turn % 3 == 2
             ends = rng.uniform(0.2, 1.0) if at_close else 60.0
             child = subprocess.Popen(
-                [
-                    sys.executable,
+                children.python(
                     "-m",
                     "tests.bench.session",
                     "record",
@@ -345,10 +344,10 @@ def kills(number: int, seed: int) -> dict[str, Any]:
                     str(note),
                     str(int(turn % 2)),
                     str(ends),
-                ],
+                ),
                 stdout=subprocess.PIPE,
                 text=True,
-                cwd=checkout,
+                env=children.environment(),
             )
             assert child.stdout is not None
             child.stdout.readline()

@@ -30,6 +30,7 @@ from pipelines.recogniser import Recogniser, build
 from pipelines.scoring import Prepared
 from pipelines.scoring.selection import never
 from profiler.spans import Recorder
+from tests.bench._data import needs_words, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Array,
@@ -45,7 +46,6 @@ from tests.bench._rounds import (
     sources,
     spoken,
 )
-from tests.bench.gmm import speech_for_words
 
 Settings = dict[str, Value]
 
@@ -215,7 +215,7 @@ def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """The table as a bench; `ratio` is what the fastest strategy within 2 points of WER gains at block 1."""
-    items = speech_for_words(paths, transcripts)
+    items = needs_words(speech_for_words(paths, transcripts))
     rows = Table(items, progress).rows(repeat)
     good = [
         row

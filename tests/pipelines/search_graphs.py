@@ -119,6 +119,59 @@ def random_graph(seed: int, all_final: bool, n_senones: int = 7) -> Graph:
     )
 
 
+def equal_orders() -> Graph:
+    """One state, and two words over its only senone that cost the same: either may be said first."""
+    two = np.array([0, 0])
+    fst = from_arcs(1, 0, np.zeros(1, np.float32), two, two + 1, np.array([1, 2]), two + 0.5, two)
+    return from_fst(
+        fst,
+        np.zeros(1, np.int32),
+        np.zeros(1, np.float32),
+        1,
+        ("a", "b"),
+        [[], []],
+        np.zeros(1),
+        np.ones(1),
+        np.array([True]),
+    )
+
+
+def least_cost(graph: Graph, scores, words=None, scale=0.1, complete=True) -> float:
+    """Least cost of a path through all frames (`complete`: to a final state), in float64; inf if there is none.
+
+    With `words`, of those that say just these: all states at once, each with how many words have been said.
+    """
+    fst = graph.to_fst()
+    emitting, source = fst.ilabel > 0, fst.source
+    order = [graph.words.index(word) + 1 for word in words] if words is not None else []
+    said = len(order)
+
+    def over(best, arcs, extra):
+        after = np.full_like(best, np.inf)
+        for k in range(said + 1):
+            cost = best[source[arcs], k] + fst.weight[arcs] + extra
+            silent = fst.olabel[arcs] == 0 if words is not None else np.full(len(cost), True)
+            np.minimum.at(after[:, k], fst.target[arcs][silent], cost[silent])
+            if k < said:
+                right = fst.olabel[arcs] == order[k]
+                np.minimum.at(after[:, k + 1], fst.target[arcs][right], cost[right])
+        return after
+
+    def closed(best):
+        while True:
+            better = np.minimum(best, over(best, ~emitting, 0.0))
+            if np.array_equal(better, best):
+                return best
+            best = better
+
+    best = np.full((graph.n_states, said + 1), np.inf)
+    best[graph.start, 0] = 0.0
+    best = closed(best)
+    for row in scores.astype(np.float64):
+        best = closed(over(best, emitting, -scale * row[fst.ilabel[emitting] - 1]))
+    return float((best[:, -1] + (graph.final if complete else 0.0)).min())
+
+
 def smooth_scores(seed: int, n_frames: int, n_senones: int, spread: float = 12.0) -> np.ndarray:
     """Random log likelihoods that change slowly, f32 [n_frames, n_senones]."""
     rng = np.random.default_rng(seed)

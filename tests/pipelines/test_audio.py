@@ -2,6 +2,8 @@
 
 import os
 import struct
+import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import audio, containers
+from pipelines import audio, containers, playlist
 from pipelines.audio import AudioError
 
 RATE = audio.SAMPLE_RATE
@@ -67,7 +69,8 @@ def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
 def test_a_file_cut_in_the_middle_is_noticed(name: str, part: float, tmp_path: Path) -> None:
     whole = tmp_path / name
     soundfile.write(whole, voice(), RATE, subtype=dict(CONTAINERS)[name])
-    assert containers.shortfall(whole) is None
+    with whole.open("rb") as file:
+        assert containers.fault(file) is None
     data = whole.read_bytes()
     cut = tmp_path / f"cut-{name}"
     cut.write_bytes(data[: int(part * len(data))])
@@ -404,3 +407,162 @@ def test_peaks_have_the_frames_asked_for(n: int, frames: int) -> None:
         assert filled[:, 0].min() == np.rint(samples.min() * 127)
         assert filled[:, 1].max() == np.rint(samples.max() * 127)
         assert not found[len(filled) :].any()
+
+
+def raw_flac(path: Path, seconds: float, rate: int = RATE) -> None:
+    """Silence of any length, written a piece at a time."""
+    with soundfile.SoundFile(path, "w", rate, 1, "PCM_16") as file:
+        left = int(seconds * rate)
+        while left:
+            n = min(left, 1 << 22)
+            file.write(np.zeros(n, np.int16))
+            left -= n
+
+
+def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path: Path) -> None:
+    """Before a sample is decoded: nothing that grows with its length is kept."""
+    raw_flac(tmp_path / "day.flac", 24 * 3600, 8_000)
+    tracemalloc.start()
+    try:
+        for way in (audio.look, audio.load):
+            with pytest.raises(AudioError) as error:
+                way(tmp_path / "day.flac")
+            sentence(error, "is 24:00:00 h long", "at most 2:00:00 h")
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_recording_that_does_not_tell_its_length_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(soundfile.SoundFile):
+        frames = audio.UNKNOWN_FRAMES
+
+    raw_flac(tmp_path / "a.flac", 90)
+    monkeypatch.setattr(soundfile, "SoundFile", Silent)
+    assert audio.load(tmp_path / "a.flac").duration_s == 90
+    monkeypatch.setattr(audio, "LONGEST_S", 60)
+    with pytest.raises(AudioError, match="goes on after that; recordings of at most 0:01:00 h"):
+        audio.load(tmp_path / "a.flac")
+
+
+def test_decoding_takes_the_memory_of_its_result_once(tmp_path: Path) -> None:
+    raw_flac(tmp_path / "a.flac", 600, 22_050)
+    tracemalloc.start()
+    try:
+        sound = audio.load(tmp_path / "a.flac")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sound.duration_s == pytest.approx(600, abs=0.01)
+    assert sound.samples.nbytes < peak < 1.2 * sound.samples.nbytes
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names are text here")
+@pytest.mark.parametrize("name", ["a.flac", "c.ogg", "f.mp3", "g.wav"])
+def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / name, voice(1.0), RATE)
+    odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
+    (tmp_path / name).rename(odd)
+    assert audio.collect([odd]) == [odd]
+    (item,) = playlist.build([str(odd)], None)
+    assert audio.load(item.path).duration_s == pytest.approx(1.0, abs=0.1)
+    odd.write_bytes(b"no sound at all, only some words")
+    with pytest.raises(AudioError) as error:
+        audio.load(odd)
+    sentence(error, r"caf\udce9\x1b[31m", "cannot be read as sound")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.wav")
+    (tmp_path / "link.wav").symlink_to("/dev/zero")
+    (tmp_path / "loop.wav").symlink_to("loop.wav")
+    (tmp_path / "gone.wav").symlink_to("nothing")
+    for name in ("pipe.wav", "link.wav", "loop.wav", "gone.wav"):
+        for way in (lambda path: audio.collect([path]), audio.load, audio.look):
+            with pytest.raises(AudioError) as error:
+                way(tmp_path / name)
+            sentence(error, name)
+    for path in ("~nobody-of-this-name/a.wav", "a\0b.wav", "x" * 5000):
+        with pytest.raises(AudioError) as error:
+            audio.collect([path])
+        assert len(str(error.value)) < 400
+    table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
+    with pytest.raises(AudioError, match="none exists"):
+        audio.read_transcripts(tmp_path / "t.tsv")
+    for path in (tmp_path / "pipe.wav", Path("/dev/zero"), tmp_path):
+        with pytest.raises(AudioError, match="cannot be read"):
+            audio.read_transcripts(path)
+
+
+def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
+    good, *bad = make(tmp_path / "a.wav", tmp_path / "b.wav", tmp_path / "c.wav")
+    for file in bad:
+        file.write_bytes(b"RIFF\0\0\0\0WAVEnothing")
+    with pytest.raises(AudioError, match="None of the 2 files can be decoded; the first: "):
+        playlist.build(list(map(str, bad)), None)
+    with pytest.raises(AudioError, match=r"b\.wav cannot be read as sound"):
+        playlist.build([str(bad[0])], None)
+    assert len(playlist.build(list(map(str, [*bad, good])), None)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a.wav\thel\0lo\n", "NUL"),
+        ("a\0.wav\thello\n", "NUL"),
+        (f"a.wav\t{'hello ' * 50_000}\n", "299,999 characters"),
+        ("a.wav\t\n" * 500_000, "500,001 lines"),
+        (f"{'x' * 3000}.wav\thello\n{'x' * 3000}.wav\tbye\n", "two different"),
+    ],
+)
+def test_hostile_transcripts_are_refused_in_a_short_sentence(
+    text: str, part: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AudioError) as error:
+        audio.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
+    sentence(error, part)
+    assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) -> None:
+    kind = b"RIFF\0\0\0\0WAVE" if order == "<" else b"FORM\0\0\0\0AIFF"
+    (tmp_path / "chunks.wav").write_bytes(kind + b"junk\0\0\0\0" * 20_000)
+    with pytest.raises(AudioError, match="more than 10,000 chunks before its sound"):
+        audio.load(tmp_path / "chunks.wav")
+
+
+def test_pages_and_frames_are_counted_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "MOST_PAGES", 5)
+    monkeypatch.setattr(containers, "MOST_MPEG_FRAMES", 50)
+    for name, part in (("d.ogg", "5 Ogg pages"), ("f.mp3", "50 MPEG frames")):
+        soundfile.write(tmp_path / name, voice(20.0), RATE)
+        with pytest.raises(AudioError, match=f"has more than {part}"):
+            audio.load(tmp_path / name)
+
+
+def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
+    for name in ("a.wav", "b/c.wav", "b/d/e.flac", ".hidden/f.wav", "b/notes.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    for name in ("one", "two"):  # each leads back to the top: followed, they multiply without end
+        (tmp_path / "b" / name).symlink_to(tmp_path, target_is_directory=True)
+
+    def named(pattern: str) -> list[str]:
+        return [str(p.relative_to(tmp_path)) for p in audio.collect([f"{tmp_path}/{pattern}"])]
+
+    assert named("**/*.wav") == ["a.wav", "b/c.wav"]
+    assert named("**/**/*") == ["a.wav", "b/c.wav", "b/d/e.flac"]
+    assert named("b/**.wav") == ["b/c.wav"]
+    assert named("?.wav") == ["a.wav"]
+    assert named(".hid*/*.wav") == [".hidden/f.wav"]
+    with pytest.raises(audio.AudioError, match="No sound file matches"):
+        audio.collect([f"{tmp_path}/**/" + "**/" * 2000 + "*.ogg"])
+    with pytest.raises(audio.AudioError, match=r"has 20\d\d parts"):
+        audio.collect([f"{tmp_path}/" + "*/" * 2000])

@@ -12,8 +12,8 @@ from app.cli.bench import names
 from pipelines.models.nets import Layer
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
+from tests.bench import _data, dnn
 from tests.bench import _dnn_runs as runs
-from tests.bench import dnn
 from tests.pipelines.net_files import card, forward, net
 
 Array = np.ndarray[Any, Any]
@@ -46,9 +46,10 @@ def test_the_bench_is_listed_and_its_helpers_are_not() -> None:
     assert not {name for name in names() if name.startswith("_")}
 
 
-def test_the_files_given_are_decoded(bundled_speech: Path) -> None:
+def test_the_files_given_are_decoded(bundled_speech: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (item,) = dnn.speech_of([str(bundled_speech / "08-kal16-short.flac")], None)
     assert item.name == "08-kal16-short"
+    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
     labelled = dnn.speech_of([], None)
     assert labelled
     assert all(item.reference for item in labelled)

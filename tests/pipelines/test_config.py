@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
 import itertools
+import os
 import tomllib
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -14,6 +19,7 @@ from hypothesis import strategies as st
 from pipelines import config as settings
 from pipelines import presets
 from pipelines.config import Config, ConfigError, tree
+from profiler.plain import printable
 
 
 @pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
@@ -133,8 +139,8 @@ def test_shipped_presets_load_and_say_what_they_are() -> None:
         ("[config.search]\nbeam = 300.0", "search.beam wants"),
         ("config = 3", "a table [config]"),
         ("colour = 1", "colour"),
-        ("[config", "not a TOML configuration"),
-        (b"\xff\xfe", "not a TOML configuration"),
+        ("[config", "this is not TOML"),
+        (b"\xff\xfe", "not UTF-8"),
     ],
 )
 def test_a_bad_preset_file_is_refused_by_name(tmp_path, content: str | bytes, says: str) -> None:
@@ -209,3 +215,162 @@ def test_of_several_conditions_one_is_enough() -> None:
     assert str(refused.value) == (
         "pump=electric acts only with fuel = oil (fuel), or with place = dry (place)."
     )
+
+
+def deep(levels: int) -> list[Any]:
+    return functools.reduce(lambda inner, _: [inner], range(levels), [])
+
+
+STRANGE: list[Any] = [
+    *(None, True, False, 0, -1, 2, 10**20, 10**400),
+    *(1.5, 3.0, -0.0, 1e308, float("nan"), float("inf"), float("-inf")),
+    *(
+        "",
+        "x",
+        "true",
+        "none",
+        "3",
+        "9" * 6000,
+        "\0",
+        "a\0b",
+        "\udcff",
+        "\x1b[31m",
+        "x" * 5000,
+        "²",
+        "1_000",
+    ),
+    *([], [1], ["vq"], {}, {"a": 1}, {"a": {"b": [{}]}}, {"": {"": None}}, b"bytes"),
+    *(datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29), datetime.time(1)),
+]
+
+
+UNSHOWN: list[Any] = [-(10**6000), deep(5000)]
+"""What Python cannot write down."""
+
+
+def nodes(tree: dict[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in tree.items():
+        yield (*place, name)
+        if isinstance(value, dict):
+            yield from nodes(value, (*place, name))
+
+
+def with_node(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:
+    head, *rest = place
+    return {**tree, head: with_node(tree[head], tuple(rest), value) if rest else value}
+
+
+def reads_or_refuses(tree: Any) -> Config | None:
+    """The configuration, all of its values of their types, or None where one short sentence refused it."""
+    try:
+        config = settings.from_dict(tree, "here")
+    except ConfigError as refusal:
+        said = str(refusal)
+        assert len(said) < 400
+        assert printable(said) == said
+        assert said.startswith("here: ")
+        assert said.endswith(".")
+        return None
+    assert msgspec.convert(settings.to_dict(config), Config) == config
+    return config
+
+
+@pytest.mark.parametrize("place", list(nodes(settings.to_dict(Config()))), ids=".".join)
+def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(
+    place: tuple[str, ...],
+) -> None:
+    whole = settings.to_dict(Config())
+    key = ".".join(place)
+    for value in STRANGE + UNSHOWN:
+        config = reads_or_refuses(with_node(whole, place, value))
+        if config is not None and any(option.key == key for option in settings.options()):
+            assert type(value) in (str, bool, int, float)
+            assert type(settings.get(config, key)) is type(settings.get(Config(), key))
+
+
+@pytest.mark.parametrize("tree", [None, "x", 3, 10**400, [], [["block", 3]], True])
+def test_a_configuration_that_is_no_table_is_refused(tree: Any) -> None:
+    assert reads_or_refuses(tree) is None
+
+
+@given(
+    st.recursive(
+        st.sampled_from(STRANGE),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [o.key for o in settings.options()] + ["search", "gmm", "x", "", "a.b"]
+                )
+                | st.text(max_size=4),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_tree_is_read_or_refused_in_a_sentence(tree: Any) -> None:
+    reads_or_refuses(tree)
+
+
+@given(
+    st.sampled_from(settings.options()),
+    st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]),
+)
+def test_any_text_assigned_is_read_or_refused_in_a_sentence(
+    option: settings.Option, text: str
+) -> None:
+    try:
+        key, value = settings.parse_assignment(f"{option.key}={text}")
+    except ConfigError as refusal:
+        said = str(refusal)
+    else:
+        said = ""
+        settings.replace(Config(), key, value)
+    assert len(said) < 400
+    assert printable(said) == said
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a = " + "[" * 5000 + "]" * 5000, "nested more than"),
+        ("[config]\nblock = " + "9" * 6000, "not TOML"),
+        ("[config]\nblock = " + "9" * 400, "bits"),
+        ("[config]\nblock = [1]", "block wants a whole number from 1 to 256, and not a list."),
+        (
+            "[config]\nblock = 2024-01-01",
+            "block wants a whole number from 1 to 256, and not a date.",
+        ),
+        ("[config.graph]\ndictionary = 'a'\ngrammar = \"a\\u0000b\"", "none of them NUL"),
+        ("title = 3\n[config]", "title wants a text"),
+        (f"title = '{'x' * 3000}'\n[config]", "title wants a text of at most"),
+        (f"'{'x' * 3000}' = 1", "expected title"),
+        ("[config]\n'" + "y" * 100_000 + "' = 1", "no setting called"),
+    ],
+)
+def test_a_hostile_preset_file_is_refused_in_a_short_sentence(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError) as refusal:
+        presets.from_file(file)
+    assert says in str(refusal.value)
+    assert str(file) in str(refusal.value)
+    assert len(str(refusal.value)) < 600
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_configuration_that_never_ends_is_refused_at_once(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe.toml", tmp_path / "link.toml"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/zero")
+    for path in (pipe, link, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="pipe or a device"):
+            presets.from_file(path)
+    with pytest.raises(ConfigError, match="folder"):
+        presets.from_file(tmp_path)
+    with pytest.raises(ConfigError, match="no such file"):
+        presets.from_file(tmp_path / "none.toml")

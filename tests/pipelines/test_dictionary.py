@@ -1,10 +1,17 @@
 """Pronouncing dictionaries."""
 
+import os
+import tracemalloc
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
 from pipelines.models.dictionary import DictionaryError
+from pipelines.search import lexicon
 
 
 def test_alternates_comments_and_repetitions(tmp_path):
@@ -69,3 +76,65 @@ def test_missing_file_and_missing_word(tmp_path):
         dictionary.read(tmp_path / "nothing")
     with pytest.raises(DictionaryError, match="no pronunciation of 'zzz', 'zzy'"):
         full_dictionary().restrict(["zzz", "the", "zzy"])
+
+
+def test_many_variants_and_long_words_take_linear_time_and_memory(tmp_path):
+    """Work counted rather than timed: the memory of all prefixes of a long word would be quadratic."""
+    long = ["AH", "N"] * 15_000
+    text = [f"one {' '.join(long)}"]
+    text += [
+        f"one({n}) {' '.join(f'{n:015b}'.replace('0', ' T').replace('1', ' W').split())}"
+        for n in range(2, 30_000)
+    ]
+    (tmp_path / "many.dict").write_text("\n".join([*text, text[5]]))
+    tracemalloc.start()
+    try:
+        words = dictionary.read(tmp_path / "many.dict")
+        assert len(words["one"]) == 29_999
+        assert words["one"][0] == tuple(long)
+        marks = lexicon.disambiguate([*words["one"], ("AH",), ("AH",), ("N", "AH")])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert marks[-3:] == [1, 2, 0]
+    assert not any(marks[:-3])
+    assert peak < 100 << 20
+
+
+def test_too_many_lines_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(dictionary, "MAX_PRONUNCIATIONS", 100)
+    (tmp_path / "much.dict").write_text("a K\n" * 101)
+    with pytest.raises(DictionaryError, match="has 101 lines"):
+        dictionary.read(tmp_path / "much.dict")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_what_never_ends_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe"):
+        with pytest.raises(DictionaryError, match="pipe or a device"):
+            dictionary.read(path)
+
+
+def test_words_that_do_not_show_are_written_out():
+    words = dictionary.Dictionary({"\x1b[31m" + "x" * 5000: (("AH",),)})
+    with pytest.raises(DictionaryError) as caught:
+        words.check_phones([])
+    assert len(str(caught.value)) < 400
+    assert "\x1b" not in str(caught.value)
+
+
+def prefixes_one_by_one(prons):
+    """Marks by the definition: each pronunciation against all beginnings of all."""
+    beginnings = {p[:i] for p in prons for i in range(1, len(p))}
+    used, marks = Counter(), []
+    for pron in prons:
+        if prons.count(pron) > 1 or pron in beginnings:
+            used[pron] += 1
+        marks.append(used[pron])
+    return marks
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5).map(tuple), max_size=12))
+def test_what_tells_homophones_and_beginnings_apart(prons):
+    assert lexicon.disambiguate(prons) == prefixes_one_by_one(prons)

@@ -1,5 +1,8 @@
 """JSGF files and lists of phrases: what is read, and what is refused."""
 
+import os
+from pathlib import Path
+
 import pytest
 from grammar_examples import EXPRESSIONS, jsgf_text, sentences
 from hypothesis import given, settings
@@ -82,6 +85,12 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
         (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
         (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
+        (HEADER + "public <a> = /1e-300/ b | /1/ c;", "line 3: a weight should be 0 or from"),
+        (HEADER + "public <a> = /1e308/ b | /1e308/ c;", "line 3: a weight should be 0 or from"),
+        (HEADER + "public <a> = <" + "b" * 5000 + ">;", "is not defined"),
+        (HEADER + "public <a> = " + "b " * 500_000 + ";", "more than 500,000 words and marks"),
+        (HEADER + "public <a> = b" + "+" * 500_000 + ";", "more than 500,000 words and marks"),
+        ("#JSGF V1.0" + " " * 100_000, "does not begin with '#JSGF V1.0;'"),
         (HEADER + "hello", "a rule such as <name> should stand where 'hello' does"),
         ("#JSGF V1.0;\ngrammar", "the grammar's name should stand where the end of the file"),
     ],
@@ -90,6 +99,7 @@ def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
     with pytest.raises(GrammarError, match=message) as caught:
         read_grammar(written(tmp_path, text))
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert str(caught.value).endswith(".")
 
 
@@ -144,6 +154,7 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
         (b"# nothing\n\n", "lists no word or phrase"),
         (b"ok\nb\x00d\n", "line 2: a word or phrase"),
         (b"\xff\xfe\x00", "not UTF-8"),
+        (b"a " * 500_001, "more than 500,000 words"),
     ],
 )
 def test_bad_lists_are_refused(tmp_path, content, message):
@@ -161,3 +172,11 @@ def test_a_byte_order_mark_and_any_name_will_do(tmp_path):
     grammar = read_grammar(path)
     assert grammar.rules == {"a": optional(Word("b", 3))}
     assert optional(NOTHING) != NOTHING
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_what_never_ends_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.gram")
+    for path in (Path("/dev/zero"), tmp_path / "pipe.gram"):
+        with pytest.raises(GrammarError, match="pipe or a device"):
+            read_grammar(path)

@@ -1,6 +1,7 @@
 """Language model files: against pocketsphinx' own reading, and against damage."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from language_models import random_model, write_lm_bin
 
-from pipelines.models.language import arpa, lm_bin
+from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.language.ngram import LanguageModelError
 from pipelines.search.recipe import default_language_model
+from pipelines.search.sources import read_language_model
+from profiler.plain import printable
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +133,69 @@ def test_flipped_bytes_never_crash(small, tmp_path_factory, data):
         ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n", "stands where"),
         ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\nnan </s>\n\\end\\\n", "not finite"),
         ("x" * 5000, "a line is over"),
+        ("\\data\\\nngram 1=\u00b2\n\n\\1-grams:\n", "no .data. block"),
+        ("\\data\\\nngram 1=" + "9" * 4001 + "\n", "announces order 1 and 999"),
+        (
+            "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 a\n-1 a\n-1 b\n\\end\\\n",
+            "lists the word 'a' twice",
+        ),
+        ("\\data\\\nngram 1=1\n\n\\1-grams:\n\x1b[31m" + "y" * 900 + "\n", "is not a probability"),
+        ("\n" * 20_000, "lines of it are blank"),
+        ("hello\n" * 20_000, "no .data. block"),
     ],
 )
 def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.arpa"
     path.write_text(text)
-    with pytest.raises(LanguageModelError, match=message):
+    with pytest.raises(LanguageModelError, match=message) as caught:
         arpa.read(path)
+    assert len(str(caught.value)) < 400
+    assert printable(str(caught.value)) == str(caught.value)
+
+
+PACKED = [
+    ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 40_000_000, "are blank"),
+    ("before", b"hello\n" * 8_000_000, "no .data. block"),
+    ("word", b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 9_000_000, "word 'a' twice"),
+    (
+        "pair",
+        b"\\data\\\nngram 1=2\nngram 2=40000000\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n"
+        + b"-1 <s> </s>\n" * 4_000_000,
+        "unpacks to more than 16 times its size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), PACKED, ids=[case[0] for case in PACKED])
+def test_what_unpacks_to_little_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, name, text, message
+):
+    unpacked = 0
+    read = gzip.GzipFile.readline
+
+    def counted(file, size=-1):
+        nonlocal unpacked
+        line = read(file, size)
+        unpacked += len(line)
+        return line
+
+    monkeypatch.setattr(gzip.GzipFile, "readline", counted)
+    (tmp_path / "m.arpa.gz").write_bytes(gzip.compress(text, 1))
+    with pytest.raises(LanguageModelError, match=message):
+        arpa.read(tmp_path / "m.arpa.gz")
+    assert unpacked < len(text) / 2
+
+
+def test_a_vocabulary_too_large_for_its_order_is_refused():
+    words = ["<s>", "</s>", *map(str, range(2_100_000))]
+    none = np.zeros(0)
+    ids = [
+        np.arange(len(words), dtype=np.int32)[:, None],
+        *(np.zeros((0, k), np.int32) for k in (2, 3)),
+    ]
+    probs = [np.full(len(words), -15.0), none, none]
+    with pytest.raises(LanguageModelError, match="too many for its order of 3"):
+        ngram.make(words, ids, probs, [np.zeros(len(words)), none])
 
 
 def test_damaged_gzip_is_refused(small, tmp_path):
@@ -159,3 +218,14 @@ def test_missing_and_foreign_files(tmp_path):
         lm_bin.read(tmp_path / "foreign")
     with pytest.raises(LanguageModelError):
         arpa.read(tmp_path / "foreign")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_what_never_ends_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for reader in (arpa.read, lm_bin.read, read_language_model):
+        for path in ("/dev/zero", tmp_path / "pipe"):
+            with pytest.raises(LanguageModelError, match="pipe or a device"):
+                reader(path, 2)
+        with pytest.raises(LanguageModelError, match="folder"):
+            reader(tmp_path, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 from pipelines.models import nets, onnx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
-from pipelines.models.protobuf import WireError, fields
 from tests.pipelines.net_files import card, net
 from tests.pipelines.onnx_files import (
     attribute,
@@ -115,11 +114,11 @@ EXTERNAL = part(13, part(1, "location") + part(2, "../../etc/passwd"))
 LOOP = node("Loop", ["x"], ["y"], part(5, part(1, "body") + part(6, part(2, "inner"))))
 
 HOSTILE: list[tuple[bytes, str]] = [
-    (b"", "is not a whole ONNX file: it holds 0 graphs"),
+    (b"", "is not a whole ONNX file: it holds no graph"),
     (of_net(MADE)[:-9], "is not a whole ONNX file"),
     (of_net(MADE) + b"\x3a", "is not a whole ONNX file"),
     (b"\x80\x02]q", "is not a whole ONNX file"),
-    (of_net(MADE) * 2, "it holds 2 graphs"),
+    (of_net(MADE) * 2, "has the tensor 'layers.0.weight' twice"),
     (one_product(weight=tensor("w", NAN)), "w holds a value that is not a finite number"),
     (one_product(weight=tensor("w", WEIGHT, EXTERNAL)), "w lies in another file"),
     (one_product(weight=tensor("w", WEIGHT, integer(14, 1))), "w lies in another file"),
@@ -148,13 +147,24 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(weight=tensor("w", WEIGHT, shape=[-1, 50])), r"impossible shape \[-1, 50\]"),
     (one_product(weight=tensor("w", WEIGHT, shape=[1] * 99)), "impossible shape"),
     (one_product(weight=integer(1, 2) + part(8, "w")), "w is of the ONNX data type 0"),
-    (one_product(weight=tensor("w", WEIGHT, part(4, WEIGHT.tobytes()))), "two lists of values"),
+    (one_product(weight=tensor("w", WEIGHT, part(4, WEIGHT.tobytes()))), "w has two lists of values"),
     (one_product(part(15, b"")), "holds a sparse tensor"),
     (one_product(nodes=[LOOP]), "the operator Loop 'y' holds a graph of its own"),
     (
         one_product(nodes=[node("ConstantOfShape", ["x"], ["y"])]),
         "the operator ConstantOfShape 'y' makes a tensor of a size that only its values tell",
     ),
+    (
+        one_product(nodes=[node("NonZero", ["x"], ["y"])]),
+        "the operator NonZero 'y' makes a tensor of a size that only its values tell",
+    ),
+    (one_product(nodes=[node("RandomNormalLike", ["x"], ["y"])]), "'y' is random; a net to score with is not"),
+    (
+        one_product(nodes=[node("Cast", ["x"], ["k"], to=7), node("Slice", ["w", "z", "k"], ["y"])]),
+        "the operator Slice 'y' makes a tensor of a size that depends on the speech",
+    ),
+    (one_product(part(5, tensor("w", WEIGHT))), "has the tensor 'w' twice"),
+    (one_product(nodes=[node("MatMul", ["x", "w"], ["y"])] * 10_001), "has more than 10000 operators"),
     (one_product() + part(20, b""), "holds training information"),
     (one_product() + part(25, b""), "holds functions of its own"),
     (one_product(inputs=[ends("x", ["n", 77])]), rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\]"),
@@ -207,7 +217,7 @@ def test_cards_say_what_they_lack(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="39 features per frame and the front end makes 40"):
         onnx.load(path, dimension=40)
     path.unlink()
-    with pytest.raises(ModelError, match=r"made\.onnx does not exist"):
+    with pytest.raises(ModelError, match=r"made\.onnx: there is no such file"):
         onnx.load(path)
     path.with_suffix(".json").unlink()
     with pytest.raises(ModelError, match="a net needs one beside its weights"):
@@ -231,17 +241,23 @@ def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path: Pa
     assert 200 < refused < 600
 
 
-def test_the_wire_format_is_that_of_its_description() -> None:
-    # The examples of https://protobuf.dev/programming-guides/encoding.
-    message = bytes.fromhex("089601120774657374696e673a0403 8e02 01".replace(" ", ""))
-    number, text, packed = fields(memoryview(message))
-    assert (number.number, number.integer) == (1, 150)
-    assert (text.number, text.text) == (2, "testing")
-    assert packed.integers() == [3, 270, 1]
-    (minus,) = fields(memoryview(bytes.fromhex("08" + "fe" + "ff" * 8 + "01")))
-    assert minus.integer == -2
-    (half,) = fields(memoryview(bytes.fromhex("15" + "0000003f")))
-    assert math.isclose(half.float32, 0.5)
-    for broken in ("08", "0896", "1207", "0b", "08" + "ff" * 10 + "01", "1500"):
-        with pytest.raises(WireError):
-            list(fields(memoryview(bytes.fromhex(broken))))
+def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path: Path) -> None:
+    """As exporters write `x.view(len(x), -1)`."""
+    nodes = [
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Shape", ["z"], ["shape"]),
+        node("Reshape", ["z", "shape"], ["y"]),
+    ]
+    read = onnx.load(write(tmp_path, MADE, one_product(nodes=nodes)))
+    assert [one.operator for one in read.nodes] == ["MatMul", "Shape", "Reshape"]
+
+
+def test_without_the_package_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, MADE)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        ModelError, match=r"needs the package onnx, .* `pip install onnx onnxruntime`"
+    ):
+        onnx.load(path)

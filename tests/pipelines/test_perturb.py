@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -144,6 +145,31 @@ def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
     assert "bundled synthetic voices" in gone.note
     assert 0 < gone.audio_s < 6.0
     assert "names no audio" in rerun.audio_of([], tmp_path, 1.0).note
+
+
+@pytest.mark.skipif("sys.platform == 'win32'")
+def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/zero")
+    found = rerun.audio_of([str(pipe), str(link), "nul\0", str(short)], tmp_path, 12.0)
+    assert [item.path for item in found.items] == [short]
+    session = tmp_path / "s.asrs"
+    assert rerun.named_files(QUICK, session) == []
+    for key, value in (
+        ("graph.dictionary", pipe),
+        ("dnn.net", link),
+        ("graph.grammar", tmp_path),
+        ("model_directory", short),
+        ("graph.language_model", tmp_path / "gone.arpa"),
+    ):
+        with pytest.raises(BadInput, match=rf"names .* as its {key}, and no"):
+            rerun.named_files(settings.replace(QUICK, key, str(value)), session)
+    named = settings.replace(QUICK, "graph.dictionary", str(short))
+    named = settings.replace(named, "model_directory", str(tmp_path))
+    (sentence,) = rerun.named_files(named, session)
+    assert f"graph.dictionary={short}" in sentence
+    assert f"model_directory={tmp_path}" in sentence
 
 
 def test_the_longest_configuration_is_taken() -> None:

@@ -121,8 +121,6 @@ def test_two_spans_a_call_tile_it_and_count_its_work(untied, threads):
     assert (spans["duration_ns"] > 0).all()
     assert start <= begins[0]
     assert ends[-1] <= end
-    # Both kernels take their part: the clock inside the kernel is not a constant.
-    assert 0.02 < spans["duration_ns"][1] / spans["duration_ns"].sum() < 0.9
 
 
 def test_cost_laws_follow_from_the_shapes(tmp_path):

@@ -40,7 +40,7 @@ def some(count: int, seed: int = 0) -> Array:
 def around(values: Array) -> Array:
     """The same in rows as the kernels want them; behind each lies what must not count."""
     placed = room(*values.shape, values.dtype)
-    placed[:] = values
+    placed[:, : values.shape[1]] = values
     return placed
 
 
@@ -48,8 +48,8 @@ def around(values: Array) -> Array:
 def test_rows_are_dot_products_and_nothing_else_is_written(width: int) -> None:
     rng = np.random.default_rng(width)
     weight = rng.standard_normal((SENONES, width + 1)).astype(np.float32)
-    hidden = around(np.column_stack([rng.standard_normal((9, width)), np.ones(9)]).astype("f"))
-    expected = hidden.astype(np.float64) @ weight.T.astype(np.float64)
+    values = np.column_stack([rng.standard_normal((9, width)), np.ones(9)]).astype("f")
+    hidden, expected = around(values), values.astype(np.float64) @ weight.T.astype(np.float64)
     made = FloatRows(weight)
     for count in (0, 1, 3, 4, 5, 8, 13, SENONES):
         for first, last in ((0, 1), (2, 4), (3, 6), (1, 5), (0, 9), (4, 4)):

@@ -344,3 +344,7 @@ def test_a_run_changes_nets_and_arithmetics(
         )
         assert {(s, e) for s, e in recorded if groups[s] == "scoring"} <= laws
         assert session.utterances[0].errors is None
+        # What a view shows of the nets stands in the session: it need not look for their files.
+        nets = session.meta["nets"]
+        assert nets[other["dnn.net"]] == {"context": [7, 3]}
+        assert set(nets) == {c.tree["dnn"]["net"] for c in session.configs}

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search import alternatives, viterbi
+from pipelines.search import alternatives, workspace
 from pipelines.search.openfst import from_arcs
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.wfst import from_fst
@@ -140,14 +140,22 @@ def test_collecting_loses_no_alternative(seed):
     roomy = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
     decode(roomy, scores)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(viterbi, "FIRST_HISTORY", 1)
+        patch.setattr(workspace, "FIRST_HISTORY", 1)
         patch.setattr(alternatives, "FIRST_ALTERNATIVES", 2)
         tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
     decode(tight, scores, block=4)
-    assert len(tight._history) < len(roomy._history)
-    assert [h.words for h in tight.nbest] == [h.words for h in roomy.nbest]
-    assert [h.cost for h in tight.nbest] == pytest.approx([h.cost for h in roomy.nbest], abs=1e-4)
-    assert tight.confidences == pytest.approx(roomy.confidences, abs=1e-4)
+    assert len(tight._space.history) < len(roomy._space.history)
+    costs = [h.cost for h in roomy.nbest]
+    assert [h.cost for h in tight.nbest] == pytest.approx(costs, abs=1e-4)
+    # Of two that cost the same either may come first, and of those at the end either may be left out.
+    alone = [
+        i
+        for i, cost in enumerate(costs)
+        if sum(abs(cost - other) < 1e-3 for other in costs) == 1 and (i < 9 or len(costs) < 10)
+    ]
+    assert [tight.nbest[i].words for i in alone] == [roomy.nbest[i].words for i in alone]
+    if 0 in alone:
+        assert tight.confidences == pytest.approx(roomy.confidences, abs=1e-4)
 
 
 def fork(costs):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 import subprocess
 import sys
 import textwrap
@@ -17,9 +16,11 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary
 from pipelines.search import cache as store
 from pipelines.search import compile as graphs
+from pipelines.search import wfst
 from pipelines.search.build import compile_graph
 from pipelines.search.recipe import recipe_of
 from pipelines.search.wfst import GraphError, load, save
+from profiler import cache as kept
 from profiler.errors import BadInput, Cancelled
 
 
@@ -109,33 +110,16 @@ def test_cancelled_at_every_step_it_leaves_nothing(tmp_path, cache):
         assert list(cache.iterdir()) == []
 
 
-def test_the_least_recently_used_go_first(tmp_path, cache, monkeypatch):
+def test_a_mapped_graph_survives_its_eviction(cache, monkeypatch):
     cache.mkdir(parents=True)
-    for age, name in enumerate(["new", "used", "old", "oldest"]):
-        file = cache / f"{name}.graph"
-        file.write_bytes(bytes(1000))
-        os.utime(file, (1e9 - 1000 * age, 1e9 - 1000 * age))
-    (cache / "note.txt").write_bytes(bytes(5000))
-    store.used(cache / "old.graph")
-    monkeypatch.setattr(store, "LIMIT_BYTES", 3000)
-    store.evict(keep=cache / "oldest.graph")
-    left = {file.name for file in cache.iterdir()}
-    assert left == {"oldest.graph", "old.graph", "new.graph", "note.txt"}
-    # The one in use stays even when it alone is too large.
-    monkeypatch.setattr(store, "LIMIT_BYTES", 10)
-    store.evict(keep=cache / "oldest.graph")
-    assert {file.name for file in cache.iterdir()} == {"oldest.graph", "note.txt"}
-
-
-def test_a_mapped_graph_survives_its_eviction(tmp_path, monkeypatch):
-    path, other = tmp_path / "a.graph", tmp_path / "b.graph"
+    path, other = cache / "a.kept", cache / "b.kept"
     for file in (path, other):
         save(random_graph(3, all_final=False), file)
     graph = load(path)
     before = graph.arcs.copy()
-    monkeypatch.setattr(store, "LIMIT_BYTES", 10)
-    store.evict(keep=other)
-    assert [file.name for file in tmp_path.iterdir()] == ["b.graph"]
+    monkeypatch.setattr(kept, "LIMIT_BYTES", 10)
+    kept.evict(keep=other)
+    assert [file.name for file in cache.iterdir()] == ["b.kept"]
     np.testing.assert_array_equal(graph.arcs, before)
 
 
@@ -199,14 +183,38 @@ def test_settings_reach_the_recipe(tmp_path):
     assert bigram == recipe_of(GraphConfig(vocabulary=9, bigrams=7, trigrams=6), model())
 
 
-def test_a_file_of_an_older_layout_goes(tmp_path):
-    path = tmp_path / "g.graph"
+def test_a_graph_of_another_layout_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "g"
+    monkeypatch.setattr(wfst, "VERSION", 1)
     save(random_graph(3, all_final=False), path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:8] + struct.pack("<I", 1) + whole[12:])
+    monkeypatch.undo()
     with pytest.raises(GraphError, match="graph version 1"):
         load(path)
     told = []
     assert graphs._cached(path, lambda stage, fraction: told.append(stage)) is None
     assert told == ["replacing a damaged graph in the cache"]
-    assert not path.exists()
+
+
+@pytest.mark.parametrize("obstacle", ["file", "link", "folder"])
+def test_a_cache_of_somebody_else_is_no_obstacle(tmp_path, cache, obstacle):
+    """What cannot be kept is built and used all the same, and nothing beyond the cache is touched."""
+    recipe = toy_recipe(tmp_path / "toy")
+    target = store.path_of(recipe)
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "precious").write_text("mine")
+    if obstacle == "file":
+        cache.parent.mkdir()
+        cache.write_text("")
+    else:
+        cache.mkdir(parents=True)
+        if obstacle == "link":
+            target.symlink_to(aside / "precious")
+            target.with_name(f".build-{target.stem}").symlink_to(aside)
+        else:
+            target.mkdir()
+            (target / "x").write_text("")
+    path, graph = graphs.obtain(recipe)
+    assert graph.n_arcs
+    assert path.exists() == (obstacle != "file")
+    assert (aside / "precious").read_text() == "mine"

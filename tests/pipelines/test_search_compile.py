@@ -1,6 +1,7 @@
 """Compiled graphs against what they are made from, and the cache around them."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from pipelines.search.build import compile_graph
 from pipelines.search.lexicon import disambiguate, positions
 from pipelines.search.sources import language
 from pipelines.search.wfst import GraphError, load
+from profiler import cache as kept
 from profiler.errors import Cancelled
 
 
@@ -233,8 +235,11 @@ def test_the_child_ends_with_its_parent(tmp_path):
 
 def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
-    with pytest.raises(GraphError, match="cannot be read"):
+    with pytest.raises(GraphError, match="there is no such file"):
         graphs.obtain(replace(recipe, dictionary=str(tmp_path / "nothing")))
+    for name in ("dictionary", "language_model", "grammar"):
+        with pytest.raises(GraphError, match="pipe or a device"):
+            graphs.obtain(replace(recipe, **{name: os.devnull}))
     (tmp_path / "toy" / "toy.arpa").write_text("no model\n")
     with pytest.raises(GraphError, match="is not an ARPA file") as caught:
         graphs.obtain(recipe)
@@ -243,14 +248,12 @@ def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
 
 
 def test_old_build_folders_are_swept(tmp_path, cache):
-    import os
-
     cache.mkdir(parents=True)
     old, new = cache / ".build-old", cache / ".build-new"
     for folder in (old, new):
         folder.mkdir()
         (folder / "graph").write_bytes(b"half")
-    ago = time.time() - 2 * store.STALE_S
+    ago = time.time() - 2 * kept.STALE_S
     os.utime(old, (ago, ago))
     graphs.obtain(toy_recipe(tmp_path / "toy"))
     assert not old.exists()

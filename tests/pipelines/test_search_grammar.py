@@ -22,7 +22,7 @@ from pipelines.models.grammar.expression import (
     Sequence,
     Word,
 )
-from pipelines.search import grammar
+from pipelines.search import build, grammar
 from pipelines.search.build import compile_graph
 from pipelines.search.recipe import Recipe, recipe_of
 from pipelines.search.sources import read_grammar
@@ -205,3 +205,56 @@ def test_a_grammar_leaves_settings_of_language_models_out(data):
     assert recipe_of(GraphConfig(grammar="digits", **changes), model()) == plain
     unigram = recipe_of(GraphConfig(**(changes | {"order": 1, "vocabulary": 9})), model())
     assert unigram == recipe_of(GraphConfig(order=1, vocabulary=9, pruning="count"), model())
+
+
+def written(folder, name, text):
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def compiled(grammar_file, dictionary_file):
+    config = GraphConfig(grammar=grammar_file, dictionary=dictionary_file)
+    return compile_graph(recipe_of(config, model()), lambda *_: None)
+
+
+MULTIPLIED = "public <a> = <b0>;" + "".join(f"<b{i}> = <b{i + 1}> <b{i + 1}>;" for i in range(40))
+ALTERNATIVES = f"public <a> = {'|'.join(['<b>'] * 2000)}; <b> = {'|'.join(['one', 'two'] * 1000)};"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("line.txt", "one two " * 150_000),
+        ("line.gram", f"{HEADER}public <a> = {'one two ' * 150_000};"),
+        ("rules.gram", f"{HEADER}{MULTIPLIED} <b40> = one;"),
+        ("choices.gram", HEADER + ALTERNATIVES),
+    ],
+)
+def test_grammars_too_large_for_a_graph_are_refused_before_it_is_made(tmp_path, name, text):
+    read = read_grammar(written(tmp_path, name, text))
+    with pytest.raises(GrammarError, match="too many words") as refused:
+        grammar.acceptor(read, lambda word: {"one": 1, "two": 2}[word.text])
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("MAX_PHONES", "phones where 10 can be put together"),
+        ("MAX_GRAMMAR_STATES", "where 10 can be compiled"),
+    ],
+)
+def test_words_that_are_too_long_together_are_refused(tmp_path, monkeypatch, limit, message):
+    monkeypatch.setattr(build, limit, 10)
+    words = written(tmp_path, "words.dict", "one W AH N\ntwo T UW\n")
+    commands = written(tmp_path, "list.txt", "one two one one two two\ntwo one\n")
+    with pytest.raises(GraphError, match=message):
+        compiled(commands, words)
+
+
+def test_a_word_of_very_many_phones_is_compiled(tmp_path):
+    """In memory that grows with its length: all its beginnings together would take 3 GB."""
+    words = written(tmp_path, "words.dict", f"one {'AH N ' * 14_000}\ntwo T UW\n")
+    graph = compiled(written(tmp_path, "list.txt", "one\ntwo\n"), words)
+    assert graph.words == ("one", "two")
+    assert graph.phone_first[-1] == 2 * 14_000 + 2

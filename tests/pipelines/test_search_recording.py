@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from search_graphs import settings, smooth_scores, thousand_words
 
-from pipelines.search import viterbi
+from pipelines.search import viterbi, workspace
 from pipelines.search.viterbi import Viterbi
 from profiler.clock import now_ns
 from profiler.spans import SPAN, Recorder
@@ -56,7 +56,7 @@ def test_spans_of_a_block_follow_each_other_within_the_call(scores):
 
 def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monkeypatch):
     whole, _ = record(scores)
-    monkeypatch.setattr(viterbi, "FIRST_HISTORY", 16)
+    monkeypatch.setattr(workspace, "FIRST_HISTORY", 16)
     monkeypatch.setattr(viterbi, "PATIENCE_NS", 0)
     cut, _ = record(scores)
     assert len(cut["search.emit"]) >= FRAMES

@@ -1,5 +1,6 @@
 """Whatever a model directory holds, loading it succeeds or ends in one ModelError of one sentence."""
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -161,3 +162,57 @@ def test_checksum_mismatch_is_named(folder):
     data[-40] ^= 1
     (folder / "means").write_bytes(data)
     assert "checksum" in refused(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_regular_file_is_refused_unread(folder, name):
+    """A pipe waits for ever and a device never ends."""
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert "pipe or a device" in refused(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    assert "pipe or a device" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_bytes"),
+    [("feat.params", 1 << 17), ("mdef", 40 << 20), ("means", 1 << 30), ("sendump", 80 << 20)],
+)
+def test_files_larger_than_their_format_needs_are_refused_unread(folder, name, n_bytes):
+    with (folder / name).open("r+b") as file:
+        file.truncate(n_bytes)
+    assert "is not read" in refused(folder)
+
+
+def test_text_definitions_are_read_line_by_line(folder):
+    """Two million short lines, a line of millions of fields: neither is ever held as objects."""
+    head = writer.text_mdef().split(b"#\n")[0]
+    for body in (b"a\n" * 2_000_000, b"a " * 2_000_000, writer.text_mdef()[-60:] * 20_000):
+        (folder / "mdef").write_bytes(head + body)
+        assert "mdef" in refused(folder)
+    promised = writer.text_mdef().replace(b"5 n_tri", b"999999999 n_tri")
+    (folder / "mdef").write_bytes(promised)
+    assert "promises 1000000003" in refused(folder)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "-wlen 1e304",
+        "-lifter " + "9" * 4000,
+        "-nfilt " + "9" * 30000,
+        "-alpha nan",
+        "-lowerf -1e300",
+    ],
+)
+def test_numbers_that_no_front_end_has_are_refused_in_few_words(folder, option):
+    from pipelines.config import Config, assign
+    from pipelines.models.opening import open_model
+    from profiler.errors import BadInput
+
+    (folder / "feat.params").write_text(f"-feat 1s_c_d_dd\n-nfft 0\n{option}\n")
+    with pytest.raises(BadInput) as caught:
+        open_model(assign(Config(), {"model_directory": str(folder)}))
+    assert len(str(caught.value)) < 600

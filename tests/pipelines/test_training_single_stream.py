@@ -73,7 +73,7 @@ def test_a_stopped_run_goes_on_and_ends_alike(base, voice, cache):
     with pytest.raises(Cancelled):
         training.train(base, 6, voice.speech(), 1.0, quiet, lambda: next(calls))
     assert voice.spoken == [0, 1, 2]
-    assert models.find(base, 6, "trained") is None
+    assert models.trained(base, 6) is None
     model = training.train(base, 6, voice.speech(), 1.0, quiet)
     # The first batch was kept, the second was stopped in the middle.
     assert voice.spoken == [0, 1, 2, 2, 3, 4]
@@ -81,7 +81,7 @@ def test_a_stopped_run_goes_on_and_ends_alike(base, voice, cache):
     again = training.train(base, 6, voice.speech(), 1.0, quiet)
     assert voice.spoken == [0, 1, 2, 2, 3, 4]
     np.testing.assert_array_equal(again.means, means)
-    assert not list(cache.rglob("*unfinished*"))
+    assert not list(cache.rglob(".*"))
 
 
 def test_a_run_stopped_while_fitting_leaves_the_old_model(base, voice):
@@ -104,7 +104,7 @@ def test_no_more_speech_than_asked_for(base, voice):
 
 def test_damaged_alignments_are_made_anew(base, voice, cache):
     first = training.train(base, 6, voice.speech(2), 1.0, quiet).means.copy()
-    (file,) = cache.rglob("*.npz")
+    (file,) = cache.rglob("frames-*/*.kept")
     for damaged in (b"", b"PK\x03\x04 nonsense", file.read_bytes()[:500]):
         file.write_bytes(damaged)
         again = training.train(base, 6, voice.speech(2), 1.0, quiet)
@@ -131,16 +131,23 @@ def test_frames_are_shared_among_senones_of_one_state(base):
             assert definition.senone_state[senone] == definition.senone_state[aligned[t]]
 
 
-def test_the_command_without_flite_and_text_says_what_it_trains_on(
-    base, voice, tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize("flite", [True, False])
+def test_the_command_without_flite_or_text_says_what_it_trains_on(
+    base, voice, tmp_path, monkeypatch, capsys, flite
 ):
+    from assets.speech import build
+
+    if flite:
+        monkeypatch.setattr(build, "available_voices", lambda: list(build.VOICES))
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(
         training, "recorded", lambda folder, about="": Speech(voice.speech(2).utterances, about)
     )
     arguments = ["--model", str(base.directory), "--text", str(tmp_path / "none.txt")]
     assert training.main([*arguments, "--components", "6"]) == 0
     out, err = capsys.readouterr()
-    assert "none.txt cannot be read" in err
+    assert ("none.txt cannot be read" if flite else "flite is not installed") in err
     assert "minutes of the bundled demonstration utterances (too little)" in out
 
 

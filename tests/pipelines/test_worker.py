@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from pipelines import presets
 from pipelines.config import assign, to_dict
+from profiler import children
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
@@ -21,13 +22,15 @@ from profiler.session.reader import Session
 class Window:
     """What the window does with a worker, without the window."""
 
-    def __init__(self) -> None:
+    def __init__(self, complaints: IO[bytes]) -> None:
+        self.complaints = complaints
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.worker"],
+            children.python("-m", "pipelines.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            stderr=complaints,
+            encoding="utf-8",
+            env=children.environment(),
         )
 
     def say(self, **command: Any) -> None:
@@ -52,8 +55,13 @@ class Window:
 
 
 @pytest.fixture
-def window() -> Iterator[Window]:
-    window = Window()
+def window(tmp_path: Path) -> Iterator[Window]:
+    with (tmp_path / "stderr").open("w+b") as complaints:
+        yield from _window(complaints)
+
+
+def _window(complaints: IO[bytes]) -> Iterator[Window]:
+    window = Window(complaints)
     assert window.hear("ready")
     yield window
     window.process.kill()
@@ -151,3 +159,45 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(
     assert window.process.wait(timeout=60) == 0
     with closing(Session.open(path)) as session:
         assert session.state == "stopped"
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_ends_the_run_cleanly(
+    number: str, window: Window, bundled_speech: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "ended.asrs"
+    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
+    window.decoding()
+    wait_for_frames(path, 10)
+    window.process.send_signal(signal.Signals[number])
+    assert window.hear("finished")["state"] == "stopped"
+    assert window.process.wait(timeout=60) == 128 + signal.Signals[number]
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
+
+
+def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
+    path = tmp_path / "crashed.asrs"
+    start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
+    window.decoding()
+    window.process.send_signal(signal.SIGSEGV)
+    assert window.process.wait(timeout=60) == -signal.SIGSEGV
+    window.complaints.seek(0)
+    said = window.complaints.read().decode()
+    assert "in follow" in said
+    assert "in _run" in said
+    assert children.last_words(said, -signal.SIGSEGV).startswith(
+        "it crashed (segmentation fault) in "
+    )
+
+
+def test_what_numba_would_refuse_is_said_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, bundled_speech: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
+    with (tmp_path / "stderr").open("w+b") as complaints:
+        for window in _window(complaints):
+            config = to_dict(presets.load("gmm-quick").config)
+            audio = [str(bundled_speech)]
+            window.say(do="start", config=config, preset="", audio=audio, out=str(tmp_path / "a"))
+            assert "NUMBA_NUM_THREADS" in window.hear("error")["message"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
 
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.own_cost import RecorderCost
 from profiler.analysis.track import CATEGORIES, CHUNK_SPANS, CostTrack
 from profiler.session.model import LaneInfo, Utterance
 from profiler.session.reader import Session
@@ -168,9 +169,9 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert gaussians.share == pytest.approx(BLOCKS * 10_000 / parts.wall_ns)
         assert gaussians.intensity == pytest.approx(303000 / 5000)
         assert (emit.flops, emit.bytes_min, emit.verdict, emit.evidence) == (None, None, None, "–")
-        assert parts.recorder["spans"] == 1 + 7 * BLOCKS
+        assert parts.recorder.spans == 1 + 7 * BLOCKS
         per_span = session.meta["recorder"]["ns_per_span"]
-        assert parts.recorder["perturbation"] == pytest.approx(
+        assert parts.recorder.perturbation == pytest.approx(
             per_span * (1 + 7 * BLOCKS) / parts.wall_ns
         )
         block = breakdown(session, 4, 8, track)
@@ -259,7 +260,7 @@ def test_audio_counts_utterances_by_their_decoded_part() -> None:
 def test_an_empty_session_has_a_breakdown() -> None:
     parts = breakdown(fake_session(np.empty(0, SPAN), [], lanes=()))
     assert (parts.wall_ns, parts.rtf, parts.stages) == (0.0, None, [])
-    assert parts.recorder == {"ns_per_span": None, "spans": 0, "dropped": 0, "perturbation": None}
+    assert parts.recorder == RecorderCost(None, 0, 0, 0, 0, None)
 
 
 def test_more_spans_than_a_chunk() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -365,3 +365,25 @@ def test_nothing_is_counted_without_a_group_or_a_lane(clock: FakeClock, group: F
             lane.put(0, 1, 2)
             report()
     assert group.readings == 0
+
+
+def test_missed_readings_are_told_to_the_session(
+    clock: FakeClock, group: FakeGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Sink:
+        told: ClassVar[dict[str, object]] = {}
+
+        def counters(self, totals: object) -> None:
+            pass
+
+        def meta(self, key: str, value: object) -> None:
+            self.told[key] = value
+
+    monkeypatch.setattr(counting, "MOST_WAITING", 3)
+    lane, sink = CountingLane(0, "decode", "cpu", True, clock=clock), Sink()
+    with counting.counting(lane, group, sink) as report:  # type: ignore[arg-type]
+        report()
+        assert sink.told == {}
+        for _ in range(5):
+            step(lane, clock, group, 1, 10)
+    assert sink.told == {counting.MISSED: 2}

@@ -15,6 +15,7 @@ from profiler_sessions import BLOCKS, spans_of
 from profiler.analysis.breakdown import breakdown
 from profiler.export import _nesting, chrome_trace, speedscope, table
 from profiler.export._nesting import in_order
+from profiler.outputs import OutputError
 from profiler.session.reader import Session
 
 
@@ -203,12 +204,15 @@ def test_the_table_has_a_row_per_stage_and_blanks_where_unknown(
         parts = breakdown(session)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["stage"] for row in rows] == [row.name for row in parts.stages]
-    gaussians, emit = rows
+    assert [row["stage"] for row in rows] == [*(row.name for row in parts.stages), "overhead"]
+    gaussians, emit, overhead = rows
     assert float(gaussians["time_ns"]) == parts.stages[0].time_ns
     assert float(gaussians["median_ns"]) == 10_000
     assert gaussians["verdict"] == "compute-bound"
     assert (emit["flops"], emit["bytes_min"], emit["verdict"]) == ("", "", "")
+    assert sum(int(row["time_ns"]) for row in rows) == parts.wall_ns
+    assert int(overhead["time_ns"]) == parts.categories["overhead"]
+    assert (overhead["group"], overhead["lane"], overhead["calls"]) == ("overhead", "decode", "")
     assert emit["work"] == f"tokens={BLOCKS * 206} arcs={BLOCKS * 800} senones={BLOCKS * 120}"
 
 
@@ -219,7 +223,7 @@ def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
     (tmp_path / "taken").mkdir()
     with Session.open(small) as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):
-            with pytest.raises(OSError, match="cannot be written there") as caught:
+            with pytest.raises(OutputError, match=r"cannot be written there|a folder") as caught:
                 module.write(session, target)
             assert str(target) in str(caught.value)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -139,7 +138,7 @@ def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None
     machine.taken.clear()
     assert peaks.load_or_measure(1) == first
     assert machine.taken == ["gemm/1", "exp/1"]
-    assert json.loads(stored().read_text())["roofs"]
+    assert calibration.load(stored()).roofs
 
 
 def test_nothing_half_is_kept(machine: Machine) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler.analysis.breakdown import recorder_cost
+from profiler.analysis.own_cost import recorder_cost
 from profiler.clock import FakeClock, now_ns
 from profiler.kernel_spans import HAS_CLOCK
 from profiler.kernel_spans import now_ns as kernel_now_ns
@@ -413,6 +413,6 @@ def test_a_stalled_writer_costs_spans_that_are_counted_stored_and_shown(
         kept = spans[spans["lane"] == full.id]
         assert kept["start_ns"].tolist() == list(range(RING_RECORDS))
         shown = recorder_cost(session, 1e9)
-        assert (shown["spans"], shown["dropped"]) == (RING_RECORDS + 1, 130)
+        assert (shown.spans, shown.dropped) == (RING_RECORDS + 1, 130)
     finally:
         session.close()

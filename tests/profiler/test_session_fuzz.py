@@ -1,10 +1,13 @@
-"""A few hundred spoiled sessions; `python -m tests.bench.fuzz --files 10000` does the same at length."""
+"""A share of the spoiled sessions of `tests.bench.campaign.sessions`, and bombs of a few pages."""
 
 from __future__ import annotations
 
+import os
+import random
 import sqlite3
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,78 +17,141 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiler.session import schema
+from profiler.session.errors import SessionError
+from profiler.session.reader import Session
 from profiler.spans import SPAN
-from tests.bench import _mutate, fuzz
-from tests.bench._sessions import make_bases
+from tests.bench.campaign import _spoil, _use, sessions
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fuzz")
+def bases() -> tuple[_spoil.Base, ...]:
+    return sessions.bases()
 
 
-@pytest.fixture(scope="module")
-def bases(folder: Path) -> list[_mutate.Base]:
-    return [_mutate.Base(path) for path in make_bases(folder)]
-
-
-def test_sound_sessions_open(bases: list[_mutate.Base], tmp_path: Path) -> None:
+def test_sound_sessions_open(bases: tuple[_spoil.Base, ...], tmp_path: Path) -> None:
     for base in bases:
         path = tmp_path / "spoiled.asrs"
         path.write_bytes(base.main)
         if base.wal:
             path.with_name("spoiled.asrs-wal").write_bytes(base.wal)
-        assert fuzz.use(path, tmp_path) is None, base.name
+        assert _use.use(path, tmp_path, verbs=False) is None, base.name
         for file in tmp_path.iterdir():
             file.unlink()
 
 
+def spoiled(seed: int, bases: tuple[_spoil.Base, ...], folder: Path) -> str | None:
+    """Use the session of random damage of that number; the sentence of its refusal, or None."""
+    place = folder / str(seed)
+    place.mkdir()
+    path, what = _spoil.spoil(seed, bases, place)
+    try:
+        return _use.use(path, place, verbs=seed % 16 == 0)
+    except BaseException as error:
+        error.add_note(f"seed {seed}: {what}")
+        raise
+
+
 def test_spoiled_files_open_or_are_refused_in_a_sentence(
-    bases: list[_mutate.Base], folder: Path
+    bases: tuple[_spoil.Base, ...], tmp_path: Path
 ) -> None:
-    result = fuzz.fuzz(range(120), bases, folder)
-    assert result.findings == []
-    assert result.files == 120
-    assert result.opened > 12
-    assert sum(result.sentences.values()) > 12
+    first = random.randrange(10_000_000)
+    said = [spoiled(seed, bases, tmp_path) for seed in range(first, first + 64)]
+    assert 4 < said.count(None) < 60
 
 
-def test_a_file_spoiled_under_a_follower_is_borne(bases: list[_mutate.Base], folder: Path) -> None:
-    result = fuzz.followed(range(24), bases, folder)
-    assert result.findings == []
-    assert result.followed > 0
-
-
-def test_the_fuzzer_sees_crashes_and_hangs(
-    bases: list[_mutate.Base], folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_spoiled_under_a_follower_is_borne(
+    bases: tuple[_spoil.Base, ...], tmp_path: Path
 ) -> None:
-    import os
-    import time
+    live = [base for base in bases if base.wal]
+    followed = 0
+    for seed in range(12):
+        base, place = live[seed % len(live)], tmp_path / str(seed)
+        place.mkdir()
+        path = place / "spoiled.asrs"
+        path.write_bytes(base.main)
+        (place / "spoiled.asrs-wal").write_bytes(base.wal)
+        with Session.open(path) as session:
+            try:
+                _spoil.spoil(seed, [base], place)
+                session._signature = None
+                session.refresh()
+            except SessionError as error:
+                _use.check_sentence(str(error), path)
+            _use.look(session, place)
+            followed += 1
+    assert followed == 12
 
-    deeds: dict[int, Callable[[], object]] = {
-        1: lambda: os._exit(3),
-        2: lambda: time.sleep(60),
-        3: lambda: dict[str, int]()["gone"],
-        4: lambda: np.ones(60 << 20, np.uint8).sum(),
-    }
-    one = fuzz._one
 
-    def spoiled(seed: int, *rest: Any) -> dict[str, Any]:
-        monkeypatch.setattr(fuzz, "use", lambda *_: deeds.get(seed, lambda: None)() and None)
-        return one(seed, *rest)
+# -- made on purpose ---------------------------------------------------------------------------------
 
-    monkeypatch.setattr(fuzz, "_one", spoiled)
-    monkeypatch.setattr(fuzz, "TIME_LIMIT_S", 1.0)
-    monkeypatch.setattr(fuzz, "GROWTH_LIMIT", 50 << 20)
-    result = fuzz.fuzz(range(6), bases, folder)
-    assert result.files == 6
-    assert [finding.split(":")[0] for finding in result.findings] == [
-        f"seed {i}" for i in (1, 2, 3, 4)
-    ]
-    for finding, word in zip(result.findings, ("died", "no end", "KeyError", "grew"), strict=True):
-        assert word in finding
+REFUSED = (
+    *sessions.MASTER,
+    "generated statistics",
+    "a view for a table",
+    "a stage per span",
+    "many lanes",
+    "frames beyond the sound",
+    "utterances far away",
+    "endless audio",
+    "negative times",
+    "a name of 10 MB",
+)
+SHOWN = ("all in the last frame", "spans of no time", "no audio", "no settings", "two arms")
+RUN_BY = (
+    "import sys; sys.path[:0] = [sys.argv[1]]\n"
+    "from pathlib import Path\n"
+    "from tests.bench.campaign import _use\n"
+    "print(_use.use(Path(sys.argv[2]), Path(sys.argv[2]).parent))\n"
+)
+
+
+@pytest.mark.parametrize("name", sessions.purposes())
+def test_what_is_made_on_purpose_opens_or_is_refused_in_a_sentence(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sessions.spoiled(name, tmp_path)
+    said = _use.use(tmp_path / sessions.NAME, tmp_path, verbs=name in SHOWN)
+    assert name not in REFUSED or said is not None
+    assert name not in SHOWN or said is None
+
+
+@pytest.mark.parametrize(
+    "name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"]
+)
+def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
+    """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
+    sessions.spoiled(name, tmp_path)
+    checkout = Path(__file__).parents[2]
+    child = subprocess.run(
+        [sys.executable, "-c", RUN_BY, checkout, tmp_path / sessions.NAME],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )
+    assert child.returncode == 0, child.stderr
+
+
+# -- nodes of JSON -----------------------------------------------------------------------------------
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
+    interleaved = data.draw(st.integers(0, 4)) == 0
+    node = data.draw(st.sampled_from(sessions.nodes(interleaved)))
+    other = data.draw(st.sampled_from(sorted(sessions.OTHERS)))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / sessions.NAME
+        sessions.replace_node(node, sessions.OTHERS[other], path, interleaved)
+        _use.use(path, Path(name), verbs=data.draw(st.integers(0, 7)) == 0)
 
 
 VALUES = st.one_of(
@@ -94,7 +160,7 @@ VALUES = st.one_of(
     st.floats(allow_nan=False),
     st.text(max_size=30),
     st.binary(max_size=100),
-    st.sampled_from(_mutate.TEXTS),
+    st.sampled_from(_spoil.TEXTS),
 )
 COLUMNS = st.sampled_from(
     [
@@ -116,7 +182,7 @@ FIELDS = st.lists(
 )
 @given(EDITS, FIELDS)
 def test_any_values_in_any_columns_are_read_or_refused(
-    bases: list[_mutate.Base], edits: Any, fields: Any
+    bases: tuple[_spoil.Base, ...], edits: Any, fields: Any
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "spoiled.asrs"
@@ -138,7 +204,7 @@ def test_any_values_in_any_columns_are_read_or_refused(
             except (sqlite3.Error, UnicodeEncodeError):
                 continue
         connection.close()
-        fuzz.use(path, Path(name))
+        _use.use(path, Path(name), verbs=False)
 
 
 # -- bombs: small files that would fill the memory or never end ------------------------------------
@@ -149,7 +215,7 @@ LONG = 489 - 12 + 4092 * 733
 
 
 def test_one_long_value_shared_by_many_rows_is_refused(
-    bases: list[_mutate.Base], tmp_path: Path
+    bases: tuple[_spoil.Base, ...], tmp_path: Path
 ) -> None:
     """A file of 3 MB in which forty rows continue in the same chain of overflow pages: 120 MB."""
     path = tmp_path / "bomb.asrs"
@@ -169,7 +235,7 @@ def test_one_long_value_shared_by_many_rows_is_refused(
     pages = (len(bases[1].main) + LONG) // 4096 + 20
     data[28:32] = pages.to_bytes(4, "big")
     path.write_bytes(data[: pages * 4096])
-    said = fuzz.use(path, tmp_path)
+    said = _use.use(path, tmp_path, verbs=False)
     assert said is not None
     assert "more than fits into the file" in said
 
@@ -217,7 +283,7 @@ def _varint(data: bytearray, at: int) -> tuple[int, int]:
 
 
 def test_a_tree_of_pages_that_runs_in_circles_ends(
-    bases: list[_mutate.Base], tmp_path: Path
+    bases: tuple[_spoil.Base, ...], tmp_path: Path
 ) -> None:
     """An interior page whose children are all one leaf, twice over: 400² times its rows."""
     path = tmp_path / "circle.asrs"
@@ -239,7 +305,7 @@ def test_a_tree_of_pages_that_runs_in_circles_ends(
         _interior(data, page, child)
     data[28:32] = (len(data) // 4096).to_bytes(4, "big")
     path.write_bytes(data)
-    said = fuzz.use(path, tmp_path)
+    said = _use.use(path, tmp_path, verbs=False)
     assert said is not None
     assert "would not end" in said
 
@@ -262,7 +328,9 @@ def _interior(data: bytearray, page: int, child: int) -> None:
         data[begin + at : begin + at + 7] = cell
 
 
-def test_a_claim_to_have_decoded_days_is_refused(bases: list[_mutate.Base], tmp_path: Path) -> None:
+def test_a_claim_to_have_decoded_days_is_refused(
+    bases: tuple[_spoil.Base, ...], tmp_path: Path
+) -> None:
     path = tmp_path / "days.asrs"
     path.write_bytes(bases[0].main)
     connection = sqlite3.connect(path, isolation_level=None)
@@ -272,13 +340,13 @@ def test_a_claim_to_have_decoded_days_is_refused(bases: list[_mutate.Base], tmp_
     spans["frames"][spans["stage"] == stage] = 60_000
     connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
     connection.close()
-    said = fuzz.use(path, tmp_path)
+    said = _use.use(path, tmp_path, verbs=False)
     assert said is not None
     assert "more frames" in said
 
 
 def test_an_old_version_without_a_way_forward_is_not_copied(
-    bases: list[_mutate.Base], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bases: tuple[_spoil.Base, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "old.asrs"
     data = bytearray(bases[0].main)
@@ -288,6 +356,6 @@ def test_an_old_version_without_a_way_forward_is_not_copied(
     with path.open("r+b") as file:
         file.truncate(1 << 40)
     monkeypatch.setattr("shutil.copyfile", lambda *_: pytest.fail("it was copied"))
-    said = fuzz.use(path, tmp_path)
+    said = _use.use(path, tmp_path, verbs=False)
     assert said is not None
     assert "cannot convert" in said

@@ -276,6 +276,12 @@ def old_session(small: Path) -> None:
     edit(small, "ALTER TABLE marker RENAME COLUMN t_ns TO moment", "PRAGMA user_version = 0")
 
 
+LAYOUT_0 = tuple(
+    statement.replace("t_ns INTEGER NOT NULL, asked", "moment INTEGER NOT NULL, asked")
+    for statement in schema.LAYOUTS[1]
+)
+
+
 def from_0(connection: sqlite3.Connection) -> None:
     columns = "id, revision, kind, text, {}, asked_frame, applied_frame, epoch, key, value"
     connection.execute("DROP INDEX marker_by_revision")
@@ -293,6 +299,7 @@ def test_an_older_session_is_migrated_in_a_copy(
 ) -> None:
     old_session(small)
     before = small.read_bytes()
+    monkeypatch.setitem(schema.LAYOUTS, 0, LAYOUT_0)
     monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
     with Session.open(small) as session:
         assert session.path == small
@@ -315,6 +322,7 @@ def test_a_code_in_an_older_session_does_not_run(
 ) -> None:
     old_session(small)
     edit(small, *INTRUDERS["trigger"])
+    monkeypatch.setitem(schema.LAYOUTS, 0, LAYOUT_0)
     monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
     assert "damaged" in sentence(small)
     assert os.path.exists(small)

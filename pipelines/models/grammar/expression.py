@@ -10,8 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler import inputs
 from profiler.errors import BadInput
 
+MAX_FILE_BYTES = 8 << 20
+MAX_WORDS = 500_000
+"""Of a grammar with all its marks, or of a list; nearly four times the shipped dictionary."""
 MAX_DEPTH = 100
 """Groups and rules within each other; more would exhaust the stack before it helps anybody."""
 
@@ -77,16 +81,9 @@ class Grammar:
     public: tuple[str, ...]
 
 
-def decoded(path: Path, limit: int) -> str:
-    """The text of a grammar's file of at most `limit` bytes; GrammarError in one sentence."""
+def decoded(path: Path) -> str:
+    """The text of a grammar's file; GrammarError in one sentence."""
     try:
-        with path.open("rb") as handle:
-            data = handle.read(limit + 1)
-    except OSError as error:
-        raise GrammarError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if len(data) > limit:
-        raise GrammarError(f"{path} is over {limit} bytes; no grammar is.")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise GrammarError(f"{path} is not a grammar: it is not UTF-8 text.") from None
+        return inputs.read_text(path, "a grammar", MAX_FILE_BYTES)
+    except inputs.InputError as error:
+        raise GrammarError(f"The grammar cannot be read: {error}") from None

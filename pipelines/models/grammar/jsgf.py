@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pipelines.models.grammar.expression import (
     MAX_DEPTH,
+    MAX_WORDS,
     NEVER,
     NOTHING,
     Alternatives,
@@ -28,15 +29,19 @@ from pipelines.models.grammar.expression import (
     decoded,
     optional,
 )
+from profiler.plain import one_line
 
 MAGIC = "#JSGF"
-MAX_FILE_BYTES = 16 * 1024 * 1024
-_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?([ \t]+[^;\n]*)?;")
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
+"""Beyond these a share of several weights could be no number; probabilities in use are far from either."""
+SHOWN = 40
+"""Characters of a name or word that a sentence repeats."""
+_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?([ \t][^;\n]*)?;")
 _TOKEN = re.compile(
     r"""
-    (?P<blank>   \s+ | //[^\n]* | /\*.*?\*/ | \{(?:[^{}\\]|\\.)*\} )
+    (?P<blank>   \s+ | //[^\n]* | /\*.*?\*/ | \{(?:[^{}\\]|\\.)*+\} )
   | (?P<weight>  /\s*(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*/ )
-  | (?P<quoted>  "(?:[^"\\]|\\.)*" )
+  | (?P<quoted>  "(?:[^"\\]|\\.)*+" )
   | (?P<rule>    <[^<>\s]+> )
   | (?P<mark>    [;=|*+()\[\]] )
   | (?P<word>    [^\s;=|*+<>()\[\]{}/"\\]+ )
@@ -47,8 +52,7 @@ _CLOSING = {"(": ")", "[": "]"}
 _CONSTANTS: dict[str, Expression] = {"NULL": NOTHING, "VOID": NEVER}
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     line: int
@@ -57,25 +61,37 @@ class _Token:
 def read(path: str | os.PathLike[str]) -> Grammar:
     """The grammar; GrammarError (one sentence, with the line) for a file that is none."""
     file = Path(path)
-    text = decoded(file, MAX_FILE_BYTES)
+    text = decoded(file)
     header = _HEADER.match(text)
     if header is None:
-        raise GrammarError(f"{file} is not a JSGF grammar: it does not begin with '#JSGF V1.0;'.")
+        raise GrammarError(
+            f"{one_line(str(file))} is not a JSGF grammar: it does not begin with '#JSGF V1.0;'."
+        )
     return _Parser(file, _tokens(file, text, header.end())).grammar()
 
 
 def _tokens(file: Path, text: str, at: int) -> list[_Token]:
-    tokens = []
+    tokens: list[_Token] = []
     line = 1 + text.count("\n", 0, at)
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise GrammarError(f"{file}, line {line}: {text[at]!r} is no part of a JSGF rule.")
+            raise GrammarError(
+                f"{one_line(str(file))}, line {line}: {text[at]!r} is no part of a JSGF rule."
+            )
+        if len(tokens) >= MAX_WORDS:
+            raise GrammarError(
+                f"{one_line(str(file))} has more than {MAX_WORDS:,} words and marks."
+            )
         if found.lastgroup != "blank":
             tokens.append(_Token(str(found.lastgroup), found[0], line))
         line += text.count("\n", at, found.end())
         at = found.end()
     return [*tokens, _Token("end", "the end of the file", line)]
+
+
+def _shown(rule: str) -> str:
+    return f"<{one_line(rule, SHOWN)}>"
 
 
 class _Parser:
@@ -105,16 +121,18 @@ class _Parser:
             rule = self._expect("rule", "", "a rule such as <name>")
             name = self._own_name(rule)
             if name in _CONSTANTS:
-                raise self._problem(f"<{name}> cannot be defined", rule)
+                raise self._problem(f"{_shown(name)} cannot be defined", rule)
             if name in rules:
-                raise self._problem(f"<{name}> is defined a second time", rule)
-            self._expect("mark", "=", f"'=' after <{name}>")
+                raise self._problem(f"{_shown(name)} is defined a second time", rule)
+            self._expect("mark", "=", f"'=' after {_shown(name)}")
             rules[name] = self._alternatives()
-            self._expect("mark", ";", f"';' at the end of <{name}>")
+            self._expect("mark", ";", f"';' at the end of {_shown(name)}")
             if is_public:
                 public.append(name)
         if not public:
-            raise GrammarError(f"{self._file} has no public rule, so nothing can be said.")
+            raise GrammarError(
+                f"{one_line(str(self._file))} has no public rule, so nothing can be said."
+            )
         self._check_references(rules)
         return Grammar(self._file, rules, tuple(public))
 
@@ -122,15 +140,17 @@ class _Parser:
         known = {*rules, *_CONSTANTS}
         for token in self._tokens:
             if token.kind == "rule" and self._own_name(token) not in known:
-                raise self._problem(f"{token.text} is not defined", token)
+                raise self._problem(f"{_shown(token.text[1:-1])} is not defined", token)
 
     def _alternatives(self) -> Expression:
         choices = []
         while True:
             weight = self._accept("weight")
             value = float(weight.text.strip("/")) if weight else 1.0
-            if not value < float("inf"):
-                raise self._problem("a weight should be a number", weight)
+            if value != 0.0 and not LEAST_WEIGHT <= value <= LARGEST_WEIGHT:
+                raise self._problem(
+                    f"a weight should be 0 or from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight
+                )
             item = self._sequence()
             # What weighs nothing is never said.
             if value > 0.0 and item != NEVER:
@@ -189,7 +209,9 @@ class _Parser:
         """The rule's simple name; a qualified one must be of this grammar."""
         package, _, name = rule.text[1:-1].rpartition(".")
         if package and package not in (self._name, self._name.rpartition(".")[2]):
-            raise self._problem(f"{rule.text} is of another grammar, which is not supported", rule)
+            raise self._problem(
+                f"{_shown(rule.text[1:-1])} is of another grammar, which is not supported", rule
+            )
         return name
 
     def _accept(self, kind: str, text: str = "") -> _Token | None:
@@ -207,8 +229,8 @@ class _Parser:
 
     def _next(self) -> str:
         token = self._tokens[self._at]
-        return token.text if token.kind == "end" else f"'{token.text[:40]}'"
+        return token.text if token.kind == "end" else f"'{one_line(token.text, SHOWN)}'"
 
     def _problem(self, what: str, token: _Token | None = None) -> GrammarError:
         line = (token or self._tokens[self._at]).line
-        return GrammarError(f"{self._file}, line {line}: {what}.")
+        return GrammarError(f"{one_line(str(self._file))}, line {line}: {what}.")

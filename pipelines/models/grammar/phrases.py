@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from pipelines.models.grammar.expression import (
+    MAX_WORDS,
     Alternatives,
     Grammar,
     GrammarError,
@@ -17,24 +18,28 @@ from pipelines.models.grammar.expression import (
     Word,
     decoded,
 )
+from profiler.plain import one_line
 
-MAX_FILE_BYTES = 16 * 1024 * 1024
 RULE = "list"
 
 
 def read(path: str | os.PathLike[str]) -> Grammar:
     """The list as a grammar; GrammarError (one sentence) for a file that is none."""
-    file = Path(path)
+    file, name = Path(path), one_line(os.fspath(path))
     phrases: dict[tuple[str, ...], int] = {}
-    for number, line in enumerate(decoded(file, MAX_FILE_BYTES).splitlines(), start=1):
+    n_words = 0
+    for number, line in enumerate(decoded(file).splitlines(), start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
+        n_words += len(words)
+        if n_words > MAX_WORDS:
+            raise GrammarError(f"{name} lists more than {MAX_WORDS:,} words.")
         if not all(word.isprintable() for word in words):
-            raise GrammarError(f"{file}, line {number}: a word or phrase should stand here.")
+            raise GrammarError(f"{name}, line {number}: a word or phrase should stand here.")
         phrases.setdefault(tuple(words), number)
     if not phrases:
-        raise GrammarError(f"{file} lists no word or phrase.")
+        raise GrammarError(f"{name} lists no word or phrase.")
     choices = tuple(
         (1.0, Sequence(tuple(Word(word, number) for word in words)))
         for words, number in phrases.items()

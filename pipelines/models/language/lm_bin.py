@@ -8,15 +8,17 @@ count can exceed what the trie holds, so the last `next` pointer of the level ab
 
 from __future__ import annotations
 
-import mmap
 import os
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.models.language.ngram import LanguageModelError, NGram, make
+from pipelines.models.language.ngram import MAX_GRAMS, LanguageModelError, NGram, make
+from profiler import inputs
+from profiler.plain import one_line
 
+MAX_FILE_BYTES = 512 << 20
+"""The US-English model has 27 MB; an n-gram takes 3 to 8 bytes in the file and some 50 while it is unpacked."""
 MAGIC = b"Trie Language Model"
 LOG_BASE = 1.0001
 TABLE_BITS = 16
@@ -30,28 +32,23 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
 
     LanguageModelError (one sentence) for anything but a whole, consistent file.
     """
-    file = Path(path)
     try:
-        with file.open("rb") as handle:
-            if os.fstat(handle.fileno()).st_size < len(MAGIC) + 1:
-                raise LanguageModelError(f"{file} is too short to be a language model.")
-            with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as view:
-                data = np.frombuffer(view, dtype=np.uint8)
-                try:
-                    return _Reader(file, data).model(max_order)
-                finally:
-                    del data
-    except OSError as error:
-        raise LanguageModelError(f"{file} cannot be read: {error.strerror or error}.") from error
+        content = inputs.read_bytes(path, "a language model", MAX_FILE_BYTES)
+    except inputs.InputError as error:
+        raise LanguageModelError(f"The language model cannot be read: {error}") from None
+    if len(content) < len(MAGIC) + 1:
+        raise LanguageModelError(
+            f"{one_line(os.fspath(path))} is too short to be a language model."
+        )
+    return _Reader(one_line(os.fspath(path)), np.frombuffer(content, np.uint8)).model(max_order)
 
 
 class _Reader:
     """Walks the file once; every size is checked against the file before anything is allocated."""
 
-    def __init__(self, file: Path, data: NDArray[np.uint8]) -> None:
+    def __init__(self, file: str, data: NDArray[np.uint8]) -> None:
         self.file = file
-        # An owned copy (27 MB for the US-English model): no view may outlive the mapping.
-        self.data = data.copy()
+        self.data = data
         self.at = 0
 
     def fail(self, what: str) -> LanguageModelError:
@@ -73,6 +70,8 @@ class _Reader:
         if not 1 <= order <= MAX_ORDER:
             raise self.fail(f"its order is {order}, readable are 1 to {MAX_ORDER}")
         counts = [int(c) for c in self.take(4 * order, "counts").view("<u4")]
+        if max(counts) > MAX_GRAMS:
+            raise self.fail(f"it announces {max(counts):,} n-grams, readable are {MAX_GRAMS:,}")
         tables = self._tables(order)
         unigram = self.take((counts[0] + 1) * _UNIGRAM.itemsize, "unigrams").view(_UNIGRAM)
         bits = [int(c).bit_length() for c in counts]
@@ -137,11 +136,11 @@ class _Reader:
         text = self.take(size, "words")
         if self.at != len(self.data):
             raise self.fail(f"{len(self.data) - self.at} bytes follow the words")
-        parts = bytes(text).split(b"\0")
-        if len(parts) != n + 1 or parts[-1]:
-            raise self.fail(f"it should hold {n} words and holds {len(parts) - 1}")
+        ends = int(np.count_nonzero(text == 0))
+        if ends != n or (n and text[-1]):
+            raise self.fail(f"it should hold {n} words and holds {ends}")
         try:
-            return [p.decode("utf-8") for p in parts[:-1]]
+            return [word.decode("utf-8") for word in bytes(text).split(b"\0")[:-1]]
         except UnicodeDecodeError:
             raise self.fail("a word is not UTF-8") from None
 

@@ -21,6 +21,8 @@ from profiler.errors import BadInput
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 UNKNOWN_WORDS = frozenset({"<unk>", "<UNK>", "[unk]"})
+MAX_GRAMS = 50_000_000
+"""Of one length: what published models of a few GB hold."""
 LOG_ZERO = -99.0 * float(np.log(10.0))
 """What the ARPA format writes for "never": -99 in base 10."""
 MIN_BACKOFF_MASS = 1e-6
@@ -109,6 +111,10 @@ def make(
 ) -> NGram:
     """Sort the levels and check what every algorithm here relies on; LanguageModelError if not."""
     vocabulary = tuple(words)
+    if len(vocabulary) ** len(ids) >= 1 << 63:
+        raise LanguageModelError(
+            f"The language model has {len(vocabulary):,} words, too many for its order of {len(ids)}."
+        )
     if len(set(vocabulary)) != len(vocabulary):
         raise LanguageModelError("The language model lists a word twice.")
     for mark in (SENTENCE_START, SENTENCE_END):

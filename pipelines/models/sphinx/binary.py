@@ -6,30 +6,31 @@ truncated or corrupted file ends in one `ModelError` and never in a huge allocat
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
+from profiler.inputs import InputError, read_bytes
 
-# The largest published CMUSphinx models are below 200 MB; anything far above is no model file.
-MAX_FILE_BYTES = 2_000_000_000
+LARGEST = 200 << 20
+"""Bytes of a parameter file; the largest published CMUSphinx models are below."""
+LARGEST_DEFINITION = 32 << 20
+"""Bytes of a model definition: a million triphones."""
+LARGEST_TEXT = 64 << 10
+"""Bytes of `feat.params`: some hundred lines at most."""
 
 
-def read_file(path: Path) -> bytes:
-    """The whole of `path`; ModelError when it is missing, unreadable, empty or absurdly large."""
+def read_file(path: Path, limit: int = LARGEST) -> bytes:
+    """The whole of `path`; ModelError when it is missing, no regular file, empty or absurdly large."""
     try:
-        size = path.stat().st_size
-        if not path.is_file():
-            raise ModelError(f"{path} is not a regular file; a model file is expected here")
-        if size > MAX_FILE_BYTES:
-            raise ModelError(f"{path} has {size} bytes; no model file is that large")
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"{path} is missing; the model directory needs it") from None
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+        data = read_bytes(path, "a file of an acoustic model", limit)
+    except InputError as error:
+        if not os.path.lexists(path):
+            raise ModelError(f"{path} is missing; the model directory needs it") from None
+        raise ModelError(str(error)) from error
     if not data:
         raise ModelError(f"{path} is empty; a model file is expected here")
     return data
@@ -42,15 +43,20 @@ class Cursor:
         self.data = data
         self.path = path
         self.at = 0
+        self.end = len(data)
         self.order = ">" if big_endian else "<"
 
     @property
     def left(self) -> int:
         """Bytes not yet read."""
-        return len(self.data) - self.at
+        return self.end - self.at
 
     def take(self, count: int, field: str) -> bytes:
         """The next `count` bytes."""
+        at = self._skip(count, field)
+        return self.data[at : at + count]
+
+    def _skip(self, count: int, field: str) -> int:
         if count < 0:
             raise ModelError(f"{self.path}: the size of {field} is negative ({count})")
         if count > self.left:
@@ -59,7 +65,7 @@ class Cursor:
                 f"{self.left} are left"
             )
         self.at += count
-        return self.data[self.at - count : self.at]
+        return self.at - count
 
     def i32(self, field: str, low: int = 0, high: int = 2**31 - 1) -> int:
         """One 32-bit integer that must lie in low … high."""
@@ -72,8 +78,10 @@ class Cursor:
     def array(self, kind: str, count: int, field: str) -> np.ndarray[Any, Any]:
         """`count` values of numpy kind `kind` ("f4", "u2" …) as a native-endian array."""
         dtype = np.dtype(self.order + kind)
-        raw = self.take(count * dtype.itemsize, field)
-        return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="), copy=False)
+        at = self._skip(count * dtype.itemsize, field)
+        # In place: these are the largest parts of a model.
+        values = np.frombuffer(self.data, dtype, count, at)
+        return values.astype(dtype.newbyteorder("="), copy=False)
 
     def finished(self, field: str) -> None:
         """ModelError unless every byte has been read; `field` was the last one."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.sphinx.binary import Cursor, read_file
+from pipelines.models.sphinx.binary import LARGEST_DEFINITION, Cursor, read_file
 
 # Word positions as the file numbers them.
 INTERNAL, BEGIN, END, SINGLE = range(4)
@@ -89,7 +89,7 @@ class ModelDefinition:
 
 def read(path: Path) -> ModelDefinition:
     """Read a model definition, binary or text; ModelError says what is wrong."""
-    data = read_file(path)
+    data = read_file(path, LARGEST_DEFINITION)
     if data[:4] in (b"BMDF", b"FDMB"):
         return _read_binary(data, path)
     from pipelines.models.sphinx import mdef_text

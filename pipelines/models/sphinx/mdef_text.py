@@ -6,6 +6,10 @@ A line `0.3`, six lines `count name`, then one line per phone:
 
 from __future__ import annotations
 
+import io
+from array import array
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +27,7 @@ COUNTS = (
     "n_tied_tmat",
 )
 POSITION_LETTERS = {"i": mdef.INTERNAL, "b": mdef.BEGIN, "e": mdef.END, "s": mdef.SINGLE}
+LONGEST_LINE = 4096
 COLUMNS = 6 + mdef.STATES + 1
 
 
@@ -36,17 +41,12 @@ def looks_like(data: bytes) -> bool:
 
 def parse(data: bytes, path: Path) -> mdef.ModelDefinition:
     """Read the text form from the bytes of `path`."""
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
-        raise ModelError(f"{path}: a text model definition must be plain ASCII") from None
-    lines = [
-        (number, line.split())
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.startswith("#")
-    ]
+    if not data.isascii():
+        raise ModelError(f"{path}: a text model definition must be plain ASCII")
+    lines = _lines(data, path)
+    next(lines, None)  # the version
     counts: dict[str, int] = {}
-    for number, fields in lines[1 : 1 + len(COUNTS)]:
+    for number, fields in islice(lines, len(COUNTS)):
         if len(fields) != 2 or fields[1] not in COUNTS:
             raise ModelError(f"{path}, line {number}: expected a count and one of {COUNTS}")
         counts[fields[1]] = _integer(fields[0], path, number)
@@ -56,51 +56,64 @@ def parse(data: bytes, path: Path) -> mdef.ModelDefinition:
         raise ModelError(f"{path}: n_base is {counts['n_base']}, expected 1 to {mdef.MAX_PHONES}")
     if not 1 <= counts["n_tied_state"] <= mdef.MAX_SENONES:
         raise ModelError(f"{path}: n_tied_state is out of range ({counts['n_tied_state']})")
-    rows = lines[1 + len(COUNTS) :]
-    if len(rows) != counts["n_base"] + counts["n_tri"]:
-        raise ModelError(
-            f"{path}: {len(rows)} phones, n_base + n_tri promises "
-            f"{counts['n_base'] + counts['n_tri']}"
-        )
-    return _phones(rows, counts, path)
+    return _phones(lines, counts, path)
+
+
+def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is neither empty nor a comment, one at a time."""
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(data), "ascii"), 1):
+        if len(line) > LONGEST_LINE:
+            raise ModelError(f"{path}, line {number}: more than {LONGEST_LINE} characters")
+        if line.strip() and not line.startswith("#"):
+            yield number, line.split()
 
 
 def _phones(
-    rows: list[tuple[int, list[str]]], counts: dict[str, int], path: Path
+    rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path
 ) -> mdef.ModelDefinition:
+    n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
+    index: dict[str, int] = {}
+    names: list[str] = []
+    filler: list[bool] = []
+    sequences: dict[tuple[int, ...], int] = {}
+    # Flat, and of as many rows as there are, whatever the head promises.
+    contexts, ssids, tmats = array("i"), array("i"), array("i")
     for number, fields in rows:
+        if len(ssids) == promised:
+            raise ModelError(f"{path}: more phones than n_base + n_tri promises, {promised}")
         if len(fields) != COLUMNS:
             raise ModelError(
                 f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS} "
                 f"({mdef.STATES} emitting states)"
             )
-    n_ci = counts["n_base"]
-    names = [fields[0] for _, fields in rows[:n_ci]]
-    index = {name: i for i, name in enumerate(names)}
-    contexts = np.zeros((counts["n_tri"], 4), np.int64)
-    for row, (number, fields) in enumerate(rows[n_ci:]):
-        try:
-            contexts[row] = (POSITION_LETTERS[fields[3]], *(index[name] for name in fields[:3]))
-        except KeyError as error:
-            raise ModelError(f"{path}, line {number}: {error} is no phone or position") from None
-    sequences: dict[tuple[int, ...], int] = {}
-    ssids = np.zeros(len(rows), np.int32)
-    tmats = np.zeros(len(rows), np.int32)
-    for row, (number, fields) in enumerate(rows):
+        if len(names) < n_ci:
+            index[fields[0]] = len(names)
+            names.append(fields[0])
+            filler.append(fields[4] == "filler")
+        else:
+            try:
+                contexts.append(POSITION_LETTERS[fields[3]])
+                contexts.extend(index[name] for name in fields[:3])
+            except KeyError as error:
+                raise ModelError(
+                    f"{path}, line {number}: {error} is no phone or position"
+                ) from None
         senones = tuple(_integer(field, path, number) for field in fields[6 : 6 + mdef.STATES])
         if max(senones) >= counts["n_tied_state"]:
             raise ModelError(
                 f"{path}, line {number}: senone {max(senones)} is not below n_tied_state"
             )
-        ssids[row] = sequences.setdefault(senones, len(sequences))
-        tmats[row] = _integer(fields[5], path, number)
+        ssids.append(sequences.setdefault(senones, len(sequences)))
+        tmats.append(_integer(fields[5], path, number))
+    if len(ssids) != promised:
+        raise ModelError(f"{path}: {len(ssids)} phones, n_base + n_tri promises {promised}")
     return mdef.assemble(
         path,
         names=names,
-        filler=np.array([fields[4] == "filler" for _, fields in rows[:n_ci]]),
-        ssids=ssids,
-        tmats=tmats,
-        contexts=contexts,
+        filler=np.array(filler),
+        ssids=np.array(ssids, np.int32),
+        tmats=np.array(tmats, np.int32),
+        contexts=np.array(contexts, np.int64).reshape(-1, 4),
         sseq=np.array(list(sequences), np.uint16).reshape(-1, mdef.STATES),
         n_senones=counts["n_tied_state"],
         n_ci_senones=counts["n_tied_ci_state"],

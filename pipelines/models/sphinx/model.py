@@ -18,7 +18,7 @@ import numpy as np
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
-from pipelines.models.sphinx.binary import read_file
+from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.mdef import ModelDefinition
 
 # What the front end makes: cepstra, deltas and delta-deltas (feature type 1s_c_d_dd).
@@ -134,7 +134,7 @@ def load(directory: Path | str) -> AcousticModel:
 def read_feat_params(path: Path) -> dict[str, str]:
     """Options of `feat.params`, one `-name value` a line, names without the dash."""
     try:
-        text = read_file(path).decode("ascii")
+        text = read_file(path, LARGEST_TEXT).decode("ascii")
     except UnicodeDecodeError:
         raise ModelError(f"{path}: must be plain ASCII text") from None
     options: dict[str, str] = {}

@@ -17,6 +17,7 @@ MAGIC = b"s3\n"
 BYTE_ORDER = 0x11223344
 END_OF_HEADER = b"endhdr"
 MAX_HEADER_BYTES = 65_536
+AT_ONCE = 1 << 16  # words that are Python's integers at a time, of 32 bytes each
 CHECKSUM_ROTATION = 20  # bits, SphinxBase's bio format
 
 
@@ -24,8 +25,9 @@ def checksum(words: np.ndarray) -> int:
     """Rolling 32-bit sum of uint32 `words`: rotate left by 20 bits, add the word."""
     total = 0
     back = 32 - CHECKSUM_ROTATION
-    for word in words.tolist():
-        total = ((total << CHECKSUM_ROTATION | total >> back) + word) & 0xFFFFFFFF
+    for first in range(0, len(words), AT_ONCE):
+        for word in words[first : first + AT_ONCE].tolist():
+            total = ((total << CHECKSUM_ROTATION | total >> back) + word) & 0xFFFFFFFF
     return total
 
 
@@ -52,19 +54,19 @@ def open_payload(path: Path, what: str) -> Cursor:
     orders = {BYTE_ORDER.to_bytes(4, "little"): False, BYTE_ORDER.to_bytes(4, "big"): True}
     if word not in orders:
         raise ModelError(f"{path}: the byte-order word after the header is {word.hex() or 'gone'}")
-    payload = data[at + 4 :]
-    if len(payload) % 4:
+    cursor = Cursor(data, path, big_endian=orders[word])
+    cursor.at = at + 4
+    if cursor.left % 4:
         raise ModelError(f"{path} is cut short: its payload is not a whole number of 32-bit words")
-    cursor = Cursor(payload, path, big_endian=orders[word])
     if has_checksum:
-        if len(payload) < 4:
+        if not cursor.left:
             raise ModelError(f"{path} is cut short: the checksum is missing")
-        words = np.frombuffer(payload, cursor.order + "u4")
+        words = np.frombuffer(data, cursor.order + "u4", offset=cursor.at)
         found = checksum(words[:-1])
         if found != int(words[-1]):
             raise ModelError(
                 f"{path}: the checksum is {int(words[-1]):08x}, the contents give {found:08x}; "
                 "the file is cut short or corrupt"
             )
-        cursor.data = payload[:-4]
+        cursor.end -= 4
     return cursor

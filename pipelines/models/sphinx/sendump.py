@@ -23,6 +23,9 @@ SHIFT = 10
 NAT_PER_STEP = (1 << SHIFT) * math.log(LOG_BASE)
 MAX_LINE = 999  # pocketsphinx reads the header lines into 1 000 bytes
 CLUSTERS = 16
+LARGEST = (
+    64 << 20
+)  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read they are four times as much
 KEYS = ("feature_count", "mixture_count", "model_count", "cluster_count", "cluster_bits")
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +36,7 @@ def read(path: Path, streams: int, densities: int, senones: int) -> Array:
 
     The three dimensions come from `means` and `mdef`; the file must agree with them.
     """
-    data = read_file(path)
+    data = read_file(path, LARGEST)
     # No magic: the first length tells the byte order, as in pocketsphinx.
     cursor = Cursor(data, path)
     if len(data) < 4 or not 1 <= int.from_bytes(data[:4], "little") <= MAX_LINE:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from profiler.arrays import ArrayError
+
 ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
 
@@ -34,6 +36,8 @@ def align(gaussians: Array) -> None:
 def _align(gaussians: Array, scale: Array) -> None:
     groups, streams, components, expanded, lanes = gaussians.shape
     dim = expanded // 2
+    if scale.shape != (streams, dim) or expanded != 2 * dim + 1:
+        raise ArrayError("_align: Gaussians and their scale do not fit each other")
     points = np.empty((lanes, components, dim), np.float32)
     centres = np.empty((components, dim), np.float32)
     order = np.empty((lanes, components), np.int64)
@@ -79,6 +83,8 @@ def _align(gaussians: Array, scale: Array) -> None:
 def _match(cost: Array, order: Array, taken: Array) -> None:
     """order[slot] = component: nearest first, then exchanges of two while they lower the total cost."""
     components = len(order)
+    if cost.shape != (components, components) or len(taken) != components:
+        raise ArrayError("_match: costs and slots do not fit each other")
     taken[:] = False
     for i in range(components):
         best = -1

@@ -57,6 +57,14 @@ class ContinuousGmm:
             for first, _ in self.team.ranges
         }
 
+    def small(self) -> ContinuousGmm:
+        """The same of sixteen senones, for compiling."""
+        return ContinuousGmm(self.parameters.small(), threads=1)
+
+    def touch(self) -> None:
+        """Make the layout of the parameters that is otherwise made when it is first asked for."""
+        _ = self.parameters.by_senone
+
     def expand(self, features: Array) -> Array:
         """[x², x, 1] per stream, f32 [n, streams, K]; its time goes into `score.gaussians`."""
         x = self._x[: len(features)]

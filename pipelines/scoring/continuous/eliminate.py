@@ -17,10 +17,11 @@ from pipelines.scoring.continuous.kernels import multiply
 from pipelines.scoring.continuous.listed import VECTOR, finish
 from pipelines.scoring.continuous.steps import add_vector, can_reach, insert_down, partial
 from pipelines.scoring.packing import NEVER
-from pipelines.scoring.vector import LANES, aligned, copy_floats
+from pipelines.scoring.vector import LANES, address, aligned, copy_floats
+from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "74f991e63448"  # see tests/kernel_sources.py
+MADE_WITH = "3b3d33846ae2"  # see tests/kernel_sources.py
 
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
@@ -73,24 +74,44 @@ def eliminate(
     n, streams, expanded = x.shape
     components, dim = gaussians.shape[2], expanded // 2
     row = components * VECTOR
+    groups = len(gaussians)
+    if (
+        gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
+        or x.shape[2] != 2 * dim + 1
+        or (stop and rest.shape != (groups, streams, components, PARTS, LANES))
+        or order.shape != (groups, streams, components)
+        or not 1 <= keep <= min(components, MOST)
+        or len(entered) < components
+        or top.shape != (MOST + 1, LANES)
+        or len(tile) < streams * n
+        or tile.shape[1] != components * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or not 0 <= first <= last <= groups
+        or (last > first and (last - 1) * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("eliminate: frames, Gaussians and scores do not fit each other")
     counts = np.full((streams, n), keep, np.int64)
-    sum_at = sums.ctypes.data  # free until log-sum-exp
-    top_at, zero = top.ctypes.data, top.ctypes.data + MOST * VECTOR
+    sum_at = address(sums, np.float32)  # free until log-sum-exp
+    top_at = address(top, np.float32)
+    zero = top_at + MOST * VECTOR
     worst = top_at + (keep - 1) * VECTOR
     top[MOST] = 0.0
     lse_ns = 0
     computed = 0
     for group in range(first, last):
         for s in range(streams):
-            base = gaussians.ctypes.data + (group * streams + s) * components * expanded * VECTOR
-            parts = rest.ctypes.data + (group * streams + s) * components * PARTS * VECTOR
+            which = (group * streams + s) * components
+            base = address(gaussians, np.float32) + which * expanded * VECTOR
+            parts = address(rest, np.float32) + which * PARTS * VECTOR
             if not stop:
-                at = tile.ctypes.data + s * n * row
+                at = address(tile, np.float32) + s * n * row
                 step = streams * expanded * 4
-                multiply(x.ctypes.data + s * expanded * 4, step, n, base, components, expanded, at)
+                source = address(x, np.float32) + s * expanded * 4
+                multiply(source, step, n, base, components, expanded, at)
             for t in range(n):
-                frame = x.ctypes.data + (t * streams + s) * expanded * 4
-                to = tile.ctypes.data + (s * n + t) * row
+                frame = address(x, np.float32) + (t * streams + s) * expanded * 4
+                to = address(tile, np.float32) + (s * n + t) * row
                 top[:keep] = NEVER
                 if not stop:
                     for m in range(components):
@@ -130,6 +151,6 @@ def eliminate(
                             order[group, s, j] = order[group, s, j - 1]
                         order[group, s, 0] = m
         begin_ns = now_ns()
-        finish(tile.ctypes.data, counts, n, row, sums, scores, group, keep == 1)
+        finish(address(tile, np.float32), counts, n, row, sums, scores, group, keep == 1)
         lse_ns += now_ns() - begin_ns
     return lse_ns, computed * LANES

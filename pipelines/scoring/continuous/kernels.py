@@ -17,6 +17,7 @@ from pipelines.scoring.continuous.steps import max_down
 from pipelines.scoring.vector import (
     LANES,
     WIDE_REGISTERS,
+    address,
     copy_floats,
     largest,
     log_plus,
@@ -24,9 +25,10 @@ from pipelines.scoring.vector import (
     sum_exp,
     sum_exp_down,
 )
+from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "45daa325c267"  # see tests/kernel_sources.py
+MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
 
 VECTOR = 4 * LANES
 
@@ -78,11 +80,24 @@ def dense(
     `tile` f32 [frames ≥ n, M·16], `sums` f32 [2, frames, 16].
     """
     n, streams, expanded = x.shape
-    components, senones = gaussians.shape[2], scores.shape[1]
+    groups, _, components, _, _ = gaussians.shape
+    senones = scores.shape[1]
     row = components * VECTOR
+    if (
+        gaussians.shape != (groups, streams, components, expanded, LANES)
+        or components == 0
+        or len(tile) < n
+        or tile.shape[1] != components * LANES
+        or sums.shape != (2, sums.shape[1], LANES)
+        or sums.shape[1] < n
+        or len(scores) != n
+        or not 0 <= first <= last <= groups
+        or (last > first and (last - 1) * LANES >= senones)
+    ):
+        raise ArrayError("dense: frames, Gaussians and scores do not fit each other")
     # With few frames all streams fit the tile, and the clock is read less often.
     together = streams if n * streams <= tile.shape[0] else 1
-    products, shifts = sums[0].ctypes.data, sums[1].ctypes.data
+    products, shifts = address(sums[0], np.float32), address(sums[1], np.float32)
     lse_ns = 0
     for group in range(first, last):
         sums[0, :n] = 1.0
@@ -91,18 +106,18 @@ def dense(
             for i in range(together):
                 s = stream + i
                 multiply(
-                    x.ctypes.data + s * expanded * 4,
+                    address(x, np.float32) + s * expanded * 4,
                     streams * expanded * 4,
                     n,
-                    gaussians.ctypes.data + (group * streams + s) * expanded * row,
+                    address(gaussians, np.float32) + (group * streams + s) * expanded * row,
                     components,
                     expanded,
-                    tile.ctypes.data + i * n * row,
+                    address(tile, np.float32) + i * n * row,
                 )
             begin = now_ns()
             for i in range(together):
                 for t in range(n):
-                    at = tile.ctypes.data + (i * n + t) * row
+                    at = address(tile, np.float32) + (i * n + t) * row
                     if best:
                         max_down(at, components, shifts + t * VECTOR)
                     else:
@@ -111,7 +126,7 @@ def dense(
                 width = min(LANES, senones - group * LANES)
                 for t in range(n):
                     log_plus(products + t * VECTOR, shifts + t * VECTOR, products + t * VECTOR)
-                    target = scores.ctypes.data + (t * senones + group * LANES) * 4
+                    target = address(scores, np.float32) + (t * senones + group * LANES) * 4
                     copy_floats(target, products + t * VECTOR, width)
             lse_ns += now_ns() - begin
     return lse_ns
@@ -123,9 +138,22 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
 
     `x` f32 [n, streams, K]; `densities` f32 [frames ≥ n, streams, P·16] is workspace of the thread.
     """
-    n, streams = x.shape[0], x.shape[1]
-    panels, expanded = by_senone.shape[2], by_senone.shape[3]
+    n, streams, expanded = x.shape
+    there_are, _, panels, _, _ = by_senone.shape
     row = panels * VECTOR
+    if (
+        by_senone.shape != (there_are, streams, panels, expanded, LANES)
+        or panels == 0
+        or len(densities) < n
+        or densities.shape[1:] != (streams, panels * LANES)
+        or scores.shape != (n, there_are)
+    ):
+        raise ArrayError("some: frames, Gaussians and scores do not fit each other")
+    for senone in senones:
+        if not 0 <= senone < there_are:
+            raise ArrayError("some: a senone that there is none")
+    if n == 0:
+        return 0
     at_once = densities.shape[0] // n
     lse_ns = 0
     for chunk in range(0, len(senones), at_once):
@@ -134,20 +162,20 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
             for s in range(streams):
                 which = senones[chunk + i] * streams + s
                 multiply(
-                    x.ctypes.data + s * expanded * 4,
+                    address(x, np.float32) + s * expanded * 4,
                     streams * expanded * 4,
                     n,
-                    by_senone.ctypes.data + which * expanded * row,
+                    address(by_senone, np.float32) + which * expanded * row,
                     panels,
                     expanded,
-                    densities.ctypes.data + (i * streams + s) * n * row,
+                    address(densities, np.float32) + (i * streams + s) * n * row,
                 )
         begin = now_ns()
         for i in range(count):
             for t in range(n):
                 product, shift = np.float32(1), np.float32(0)
                 for s in range(streams):
-                    at = densities.ctypes.data + ((i * streams + s) * n + t) * row
+                    at = address(densities, np.float32) + ((i * streams + s) * n + t) * row
                     best = largest(at, panels)
                     product *= sum_exp(at, panels, best)
                     shift += best

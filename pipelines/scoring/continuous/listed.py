@@ -3,7 +3,8 @@
 What a block needs is put together first, each panel once with the frames that want it, in the order of memory:
 so it comes from there once per block, and the one after the next is asked for meanwhile. A queue of a thread's
 groups (`groups` int64, ascending): `ends` int64 [groups · streams], where the panels of each group and stream end;
-`where` int64 and `whose` uint64 [groups · streams · M + AHEAD], address and frames (bit by frame) of each panel.
+`where` int64 and `whose` uint64 [groups · streams · M + AHEAD], place among the bytes of the parameters and frames
+(bit by frame) of each panel.
 `lanes` uint16 [groups]: which senones of a group get their score.
 """
 
@@ -15,10 +16,18 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.continuous.steps import add_to, make_panel, max_down
-from pipelines.scoring.vector import LANES, copy_floats, log_plus, lowest_bit, sum_exp_down
+from pipelines.scoring.vector import (
+    LANES,
+    address,
+    copy_floats,
+    log_plus,
+    lowest_bit,
+    sum_exp_down,
+)
+from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "45daa325c267"  # see tests/kernel_sources.py
+MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
 
 VECTOR = 4 * LANES
 AHEAD = 2
@@ -48,7 +57,7 @@ def finish(
     """
     streams, senones = counts.shape[0], scores.shape[1]
     width = min(LANES, senones - group * LANES)
-    product, shift = sums[0].ctypes.data, sums[1].ctypes.data
+    product, shift = address(sums[0], np.float32), address(sums[1], np.float32)
     for t in range(n):
         sums[0] = 1.0
         sums[1] = 0.0
@@ -60,7 +69,9 @@ def finish(
                 sum_exp_down(at, counts[s, t], product, shift)
         log_plus(product, shift, product)
         if lanes == EVERY:
-            copy_floats(scores.ctypes.data + (t * senones + group * LANES) * 4, product, width)
+            copy_floats(
+                address(scores, np.float32) + (t * senones + group * LANES) * 4, product, width
+            )
         else:
             for lane in range(width):
                 if lanes >> lane & 1:
@@ -71,12 +82,54 @@ def finish(
 def mark(senones: Array, lanes: Array) -> None:
     """Set the lanes of `senones` in `lanes` uint16 [all groups]."""
     for senone in senones:
+        if not 0 <= senone < len(lanes) * LANES:
+            raise ArrayError("mark: a senone that there is none")
         lanes[senone // LANES] |= np.uint16(1 << senone % LANES)
 
 
 @njit(nogil=True, cache=True)
+def room_fits(
+    groups: Array, ends: Array, where: Array, whose: Array, all_groups: int, most: int, streams: int
+) -> bool:
+    """Whether a queue has room for `most` panels of each of these groups and streams."""
+    panels = len(groups) * streams * most + AHEAD
+    if len(ends) < len(groups) * streams or len(where) < panels or len(whose) < panels:
+        return False
+    for group in groups:  # noqa: SIM110 (numba)
+        if not 0 <= group < all_groups:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def queue_fits(
+    groups: Array,
+    ends: Array,
+    where: Array,
+    whose: Array,
+    n: int,
+    streams: int,
+    most: int,
+    panel: int,
+    size: int,
+) -> bool:
+    """Whether a queue holds frames below n and panels of `panel` bytes within `size`, at most `most` together."""
+    if n > 64 or not room_fits(groups, ends, where, whose, size, most, streams):
+        return False
+    none = np.uint64(0) if n == 64 else ~np.uint64(0) << np.uint64(n)
+    end = 0
+    for i in range(len(groups) * streams):
+        if not end <= ends[i] <= end + most:
+            return False
+        end = ends[i]
+    for i in range(end):  # noqa: SIM110 (numba)
+        if not 0 <= where[i] <= size - panel or whose[i] & none:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
 def gather_lists(
-    panels: int,
     panel: int,
     components: int,
     start: Array,
@@ -89,18 +142,31 @@ def gather_lists(
 ) -> None:
     """Fill the queue for codewords `words` int32 [n, streams] and `start`, `items` of `shortlists`.
 
-    `panels`: address of the parameters, [groups, streams, components] panels of `panel` bytes.
+    The parameters are [groups, streams, components] panels of `panel` bytes.
     """
     n, streams = words.shape
-    wanted = np.zeros(components, np.uint64)
+    if (
+        n > 64
+        or len(start) != streams
+        or not room_fits(groups, ends, where, whose, start.shape[2] - 1, components, streams)
+    ):
+        raise ArrayError("gather_lists: lists, codewords and queue do not fit each other")
+    for t in range(n):
+        for s in range(streams):
+            if not 0 <= words[t, s] < start.shape[1]:
+                raise ArrayError("gather_lists: a codeword that has no list")
+    wanted = np.zeros(1 << 8, np.uint64)  # a place for any item
     count = 0
     for place in range(len(groups)):
         group = groups[place]
         for s in range(streams):
-            base = panels + (group * streams + s) * components * panel
+            base = (group * streams + s) * components * panel
             if n == 1:
                 k = words[0, s]
-                for i in range(start[s, k, group], start[s, k, group + 1]):
+                begin, end = start[s, k, group], start[s, k, group + 1]
+                if not 0 <= begin <= end <= len(items) or end - begin > components:
+                    raise ArrayError("gather_lists: a list beyond the items or the panels")
+                for i in range(begin, end):
                     where[count] = base + items[i] * panel
                     whose[count] = 1
                     count += 1
@@ -108,7 +174,10 @@ def gather_lists(
                 for t in range(n):
                     k = words[t, s]
                     bit = np.uint64(1) << np.uint64(t)
-                    for i in range(start[s, k, group], start[s, k, group + 1]):
+                    begin, end = start[s, k, group], start[s, k, group + 1]
+                    if not 0 <= begin <= end <= len(items):
+                        raise ArrayError("gather_lists: a list beyond the items")
+                    for i in range(begin, end):
                         wanted[items[i]] |= bit
                 for m in range(components):
                     if wanted[m]:
@@ -123,7 +192,7 @@ def gather_lists(
 
 @njit(nogil=True, cache=True)
 def gather_clusters(
-    gaussians: Array,
+    panel: int,
     clusters: Array,
     expanded: Array,
     groups: Array,
@@ -133,15 +202,21 @@ def gather_clusters(
 ) -> None:
     """Fill the queue with the panels whose cluster is expanded: `clusters` uint16 [groups, streams, M],
     `expanded` uint64 [streams, K], the frames (bit by frame) that expand each cluster."""
-    _, streams, components = clusters.shape
-    panel = gaussians.shape[3] * VECTOR
+    all_groups, streams, components = clusters.shape
+    if len(expanded) != streams or not room_fits(
+        groups, ends, where, whose, all_groups, components, streams
+    ):
+        raise ArrayError("gather_clusters: clusters and queue do not fit each other")
     count = 0
     for place in range(len(groups)):
         group = groups[place]
         for s in range(streams):
-            base = gaussians.ctypes.data + (group * streams + s) * components * panel
+            base = (group * streams + s) * components * panel
             for m in range(components):
-                frames = expanded[s, clusters[group, s, m]]
+                k = clusters[group, s, m]
+                if k >= expanded.shape[1]:
+                    raise ArrayError("gather_clusters: a cluster that there is none")
+                frames = expanded[s, k]
                 if frames:
                     where[count] = base + m * panel
                     whose[count] = frames
@@ -166,6 +241,8 @@ def _approximate(
     n = counts.shape[1]
     for m in range(len(clusters)):
         k = clusters[m]
+        if k >= expanded.shape[1]:
+            raise ArrayError("queued: a cluster that there is none")
         for t in range(n):
             if not (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
                 to = rows + (s * n + t) * row + counts[s, t] * VECTOR
@@ -181,6 +258,7 @@ def queued(
     ends: Array,
     where: Array,
     whose: Array,
+    panels: Array,
     clusters: Array,
     expanded_by: Array,
     cluster_scores: Array,
@@ -199,6 +277,29 @@ def queued(
     """
     n, streams, expanded = x.shape
     row = tile.shape[1] * 4
+    all_groups, _, components, depth, _ = panels.shape
+    if (
+        panels.shape != (all_groups, streams, components, expanded, LANES)
+        or len(tile) < streams * n
+        or tile.shape[1] != components * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or len(lanes) != len(groups)
+        or not queue_fits(
+            groups, ends, where, whose, n, streams, components, depth * VECTOR, panels.size * 4
+        )
+        or (len(groups) and groups.max() >= all_groups)
+        or (len(groups) and groups.max() * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("queued: frames, queue and scores do not fit each other")
+    if len(clusters) and (
+        clusters.shape != (all_groups, streams, components)
+        or len(expanded_by) != streams
+        or cluster_scores.shape != (n, streams, expanded_by.shape[1])
+        or log_weights.shape != (all_groups, streams, components, LANES)
+    ):
+        raise ArrayError("queued: clusters and Gaussians do not fit each other")
+    parameters = address(panels, np.float32)
     counts = np.zeros((streams, n), np.int64)
     lse_ns = 0
     at = 0
@@ -206,11 +307,12 @@ def queued(
         group = groups[place]
         counts[:] = 0
         for s in range(streams):
-            frame = x.ctypes.data + s * expanded * 4
+            frame = address(x, np.float32) + s * expanded * 4
             step = streams * expanded * 4
-            to = tile.ctypes.data + s * n * row
+            to = address(tile, np.float32) + s * n * row
             while at < ends[place * streams + s]:
-                panel, later, frames = where[at], where[at + AHEAD], whose[at]
+                panel, later = parameters + where[at], parameters + where[at + AHEAD]
+                frames = whose[at]
                 at += 1
                 while frames:
                     a = lowest_bit(frames)
@@ -252,12 +354,19 @@ def queued(
                         ),
                     )
             if len(clusters):
-                weights = log_weights.ctypes.data + (group * streams + s) * row
+                weights = address(log_weights, np.float32) + (group * streams + s) * row
                 here = clusters[group, s]
                 _approximate(
-                    tile.ctypes.data, row, counts, s, here, expanded_by, cluster_scores, weights
+                    address(tile, np.float32),
+                    row,
+                    counts,
+                    s,
+                    here,
+                    expanded_by,
+                    cluster_scores,
+                    weights,
                 )
         begin = now_ns()
-        finish(tile.ctypes.data, counts, n, row, sums, scores, group, best, lanes[place])
+        finish(address(tile, np.float32), counts, n, row, sums, scores, group, best, lanes[place])
         lse_ns += now_ns() - begin
     return lse_ns

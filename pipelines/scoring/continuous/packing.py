@@ -29,8 +29,9 @@ from pipelines.scoring import kept
 from pipelines.scoring.continuous.alignment import align
 from pipelines.scoring.packing import NEVER
 from pipelines.scoring.vector import LANES, aligned
+from profiler.arrays import ArrayError, check
 
-MADE_WITH = "148347d76997"  # see tests/kernel_sources.py
+MADE_WITH = "00b89d45f984"  # see tests/kernel_sources.py
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +44,19 @@ class PackedContinuous:
     n_components: int
     centre: Array
     gaussians: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the Gaussians are those of so many senones."""
+        _, streams, _, expanded, _ = self.gaussians.shape
+        groups = -(-self.n_senones // LANES)
+        wanted = groups, streams, self.n_components, expanded, LANES
+        check("gaussians", self.gaussians, np.float32, wanted)
+        check("centre", self.centre, np.float32, (streams * (expanded // 2),))
+
+    def small(self) -> PackedContinuous:
+        """A model of its first senones alone, for compiling."""
+        senones = min(LANES, self.n_senones)
+        return PackedContinuous(senones, self.n_components, self.centre, self.gaussians[:1])
 
     @property
     def n_groups(self) -> int:
@@ -111,6 +125,14 @@ LOG_2PI = math.log(2 * math.pi)
 def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussians: Array) -> None:
     """Fill `gaussians` from means and variances [S, streams, M, dim] and weights [streams, M, S]."""
     senones, streams, components, dim = means.shape
+    groups = -(-senones // LANES)
+    if (
+        variances.shape != means.shape
+        or weights.shape != (streams, components, senones)
+        or centre.shape != (streams, dim)
+        or gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
+    ):
+        raise ArrayError("_pack: the arrays of the model do not fit each other")
     for senone in range(senones):
         group, lane = senone // LANES, senone % LANES
         for s in range(streams):
@@ -131,7 +153,13 @@ def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussia
 def _regroup(gaussians: Array, by_senone: Array) -> None:
     """Fill `by_senone` (zeros before) from `gaussians`; padding components get a density of nought."""
     senones, streams, panels, expanded, lanes = by_senone.shape
-    components = gaussians.shape[2]
+    groups, _, components, _, _ = gaussians.shape
+    if (
+        gaussians.shape != (groups, streams, components, expanded, lanes)
+        or groups * lanes < senones
+        or panels * lanes < components
+    ):
+        raise ArrayError("_regroup: Gaussians by group and by senone do not fit each other")
     for senone in range(senones):
         group, lane = senone // lanes, senone % lanes
         for s in range(streams):

@@ -242,6 +242,7 @@ def panel_of_bytes(
             two = builder.load(
                 _at(builder, builder.add(x, builder.mul(loop.index, _bytes(4))), _I32)
             )
+            two.align = 2
             spread = builder.insert_element(undefined, two, ir.Constant(_I32, 0))
             spread = builder.shuffle_vector(spread, undefined, _same(_HALF, 0))
             frame = builder.bitcast(spread, _SHORTS)

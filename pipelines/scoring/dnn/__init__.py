@@ -8,13 +8,12 @@ float32 multiplies each layer by a product (`products`). To add an arithmetic: a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from pipelines.models import nets, shrink
+from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
 from pipelines.models.onnx import OnnxModel
-from pipelines.models.onnx import load as load_graph
 from pipelines.scoring.dnn.dense import DenseNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
 
@@ -31,15 +30,22 @@ ARITHMETICS = {
 SHRINKING = {"low-rank": shrink.low_rank, "sparse": shrink.sparse, "blocks": shrink.blocks}
 
 
-def read(dnn: Any, senones: int, features: int) -> Net | OnnxModel:
+def read(
+    dnn: Any, senones: int, features: int, cancelled: Callable[[], bool] = lambda: False
+) -> Net | OnnxModel:
     """The net that the settings `dnn` (pipelines.config.Dnn) name, made as small as they say.
 
-    For a model of so many senones and a front end of so many features; ModelError when it cannot be used.
+    For a model of so many senones and a front end of so many features; ModelError when it cannot be used, or
+    Cancelled. What did not come with the program is opened by a process with bounds.
     """
     path = nets.find(dnn.net)
-    if path.suffix == ".onnx":
-        return load_graph(path, senones, features)
-    net = nets.load(path, senones, features)
+    net: Net | OnnxModel
+    if dnn.net in nets.shipped():
+        net = nets.load(path, senones, features)
+    else:
+        net = foreign.load(path, senones, features, cancelled)
+    if isinstance(net, OnnxModel):
+        return net
     return SHRINKING[dnn.shrink](net, dnn.share) if dnn.shrink in SHRINKING else net
 
 

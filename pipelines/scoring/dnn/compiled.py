@@ -10,7 +10,6 @@ Needs a C++ compiler and Python's headers (`pipelines.availability.compiler_obst
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import warnings
@@ -103,9 +102,14 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
     """f32 [n, inputs + 1] → f32 [n, senones], compiled for any n up to `max_frames`. CompileError."""
     import torch
 
-    # Kernels are kept from run to run, with what else the program keeps.
-    with contextlib.suppress(OSError):
+    # Kernels are kept from run to run, with what else the program keeps; never in torch's own place, a name
+    # in a folder that all users share.
+    try:
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_dir("compiled")))
+    except OSError as problem:
+        raise CompileError(
+            f"dnn.product = compiled cannot be used: {problem}; choose simd."
+        ) from problem
     from torch._inductor import config
 
     with warnings.catch_warnings():

@@ -24,7 +24,7 @@ from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "3ed0e077e04e"  # see tests/kernel_sources.py
+MADE_WITH = "e8e6402d3ae5"  # see tests/kernel_sources.py
 
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
@@ -126,7 +126,8 @@ class DenseNet(Splicer):
         ]
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
-        self._last = room(1 + max_frames, heads[0].shape[1])
+        self._hidden_rows = room(1 + max_frames, heads[0].shape[1])
+        self._last = self._hidden_rows[:, : heads[0].shape[1]]
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
@@ -151,7 +152,7 @@ class DenseNet(Splicer):
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
-        self._rows.score(self._last[1:], first, last, senones, scores)
+        self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
         meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:

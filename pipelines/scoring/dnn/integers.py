@@ -26,12 +26,15 @@ from pipelines.scoring.vector import (
     _at,
     _bytes,
     _integers,
+    address,
+    address_of_rows,
     aligned,
     copy_floats,
     intrinsic,
 )
+from profiler.arrays import ArrayError
 
-MADE_WITH = "d0cba53fb501"  # see tests/kernel_sources.py
+MADE_WITH = "e463289cf30a"  # see tests/kernel_sources.py
 
 GROUP = 4
 """Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
@@ -195,6 +198,8 @@ _tile_3, _tile_2, _tile_1 = (_make_tile(frames) for frames in (3, 2, 1))
 @njit(nogil=True, cache=True)
 def _excess(x, excess):  # type: ignore[no-untyped-def]
     """What the offset of the weights adds to every sum of a frame of x i8 [n, inputs]: i32 [n or more]."""
+    if len(excess) < len(x):
+        raise ArrayError("_excess: more frames than there is room for")
     for t in range(x.shape[0]):
         total = np.int32(0)
         for i in range(x.shape[1]):
@@ -205,14 +210,26 @@ def _excess(x, excess):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _multiply(panels, x, excess, sums, tile, first, last):  # type: ignore[no-untyped-def]
     """Columns of sums i32 [n, outputs] that the panels first … last − 1 make; `tile` is workspace of the thread."""
-    groups, (n, outputs) = panels.shape[1], sums.shape
-    to, x_frame = tile.ctypes.data, x.strides[0]
+    count, groups, _, _ = panels.shape
+    n, outputs = sums.shape
+    if (
+        panels.shape != (count, groups, PANEL, GROUP)
+        or x.shape != (n, groups * GROUP)
+        or x.strides[1] != 1
+        or len(excess) < n
+        or tile.shape != (FRAMES, PANEL)
+        or not 0 <= first <= last <= count
+        or (last > first and (last - 1) * PANEL >= outputs)
+    ):
+        raise ArrayError("_multiply: panels, frames and sums do not fit each other")
+    to, x_frame = address(tile, np.int32), x.strides[0]
     for p in range(first, last):
-        panel = panels[p].ctypes.data
+        panel = address(panels[p], np.uint8)
         begin = p * PANEL
         rows = min(PANEL, outputs - begin)
         for t in range(0, n, FRAMES):
-            at, less = x.ctypes.data + t * x_frame, excess.ctypes.data + t * FLOAT
+            at = address_of_rows(x, np.int8) + t * x_frame
+            less = address(excess, np.int32) + t * FLOAT
             frames = min(FRAMES, n - t)
             if frames == 6:
                 _tile_6(at, x_frame, panel, groups, less, to)
@@ -226,7 +243,7 @@ def _multiply(panels, x, excess, sums, tile, first, last):  # type: ignore[no-un
                 _tile_2(at, x_frame, panel, groups, less, to)
             else:
                 _tile_1(at, x_frame, panel, groups, less, to)
-            there = sums.ctypes.data + (t * outputs + begin) * FLOAT
+            there = address(sums, np.int32) + (t * outputs + begin) * FLOAT
             for f in range(frames):
                 # Integers of the same size.
                 copy_floats(there + f * outputs * FLOAT, to + f * PANEL * FLOAT, rows)

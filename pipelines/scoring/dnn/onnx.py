@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.config.dnn import Dnn
-from pipelines.models import onnx
+from pipelines.models import onnx, onnx_runtime
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import Node, OnnxModel
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
@@ -80,10 +80,9 @@ class OnnxNet(Splicer):
         self._scale = np.asarray(model.card.scale, np.float32)
         self._input = np.zeros((max_frames, model.card.inputs), np.float32)
         self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
-        self._session = _session(model, threads)
+        self._session = onnx_runtime.session(model, threads)
         self._binding = self._session.io_binding()
-        self._try(1)
-        self._try(max_frames)
+        onnx_runtime.probe(self._session, model, (1, max_frames))
 
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each scaled frame of a block with its context, f32 [n, inputs]; valid until the next call.
@@ -109,22 +108,6 @@ class OnnxNet(Splicer):
             bind(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         self._session.run_with_iobinding(bound)
         meter.done(NET_STAGE, len(spliced))
-
-    def _try(self, frames: int) -> None:
-        """ModelError unless silence in `frames` frames gives finite scores of all senones."""
-        silence = np.zeros((frames, self.card.inputs), np.float32)
-        path = self._model.path
-        try:
-            (found,) = self._session.run([self._model.output], {self._model.input: silence})
-        except Exception as error:  # onnxruntime's errors share no other base
-            raise ModelError(f"{path} cannot be computed: {_sentence(error)}") from None
-        if found.shape != (frames, self.n_senones):
-            raise ModelError(
-                f"{path} gives the shape {list(found.shape)} for {frames} "
-                f"frame{'s' * (frames != 1)}; its card asks for [{frames}, {self.n_senones}]."
-            )
-        if not np.isfinite(found).all():
-            raise ModelError(f"{path} gives scores that are not finite numbers.")
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
@@ -227,35 +210,3 @@ def _width(
 
 def _without_law(node: Node) -> str:
     return f"Only matrix products with fixed weights and what works value by value have a law, and not {node}."
-
-
-def _session(model: OnnxModel, threads: int) -> Any:
-    """The graph in onnxruntime; ModelError with what it says against it."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ModelError(
-            f"{model.path} needs the package onnxruntime, which is not installed; "
-            "`pip install onnxruntime` brings it."
-        ) from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what goes wrong is said here
-    # Nothing else that onnxruntime might read, and no thread that spins while the search computes.
-    options.add_session_config_entry("session.load_model_format", "ONNX")
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return onnxruntime.InferenceSession(
-            model.content, options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # onnxruntime's errors share no other base
-        raise ModelError(f"{model.path} cannot be computed: {_sentence(error)}") from None
-
-
-def _sentence(error: Exception) -> str:
-    """What onnxruntime says, without its own prefix, on one line."""
-    text = " ".join(str(error).split()).rsplit("[ONNXRuntimeError] : ", 1)[-1]
-    words = text.split(" : ", 2)
-    said = words[-1] if len(words) == 3 and words[0].isdigit() else text
-    said = said.removeprefix("This is an invalid model. ")
-    return f"onnxruntime says: {said[:300].rstrip('. ')}."

@@ -26,9 +26,10 @@ from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "55c6d72f777a"  # see tests/kernel_sources.py
+MADE_WITH = "56fac53cdb7e"  # see tests/kernel_sources.py
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
@@ -66,7 +67,9 @@ class QuantisedNet(Splicer):
         self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
         widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
         self._widths = widths
-        self._inputs = [room(max_frames, filled(width), np.int8) for width in widths]
+        whole = [room(max_frames, filled(width), np.int8) for width in widths]
+        self._inputs = [some[:, : filled(width)] for some, width in zip(whole, widths, strict=True)]
+        self._hidden_rows = whole[-1]
         self._scales = np.empty(max_frames, np.float32)
         # The last frame of the block before the one begun.
         self._before = np.zeros((1, filled(widths[-1])), np.int8), np.zeros(1, np.float32)
@@ -90,7 +93,7 @@ class QuantisedNet(Splicer):
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
-        self._rows.score(self._inputs[-1], self._scales, first, last, senones, scores)
+        self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
         meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
@@ -167,7 +170,10 @@ class QuantisedNet(Splicer):
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
 def _quantise(values, out, scales):  # type: ignore[no-untyped-def]
     """Rows of f32 [n, k or more] as i8 [n, k], each with the scale that its largest value asks for."""
-    for t in range(out.shape[0]):
+    n, k = out.shape
+    if len(values) != n or values.shape[1] < k or len(scales) < n:
+        raise ArrayError("_quantise: values, scales and bytes do not fit each other")
+    for t in range(n):
         largest = np.float32(0)
         for i in range(out.shape[1]):
             largest = max(largest, abs(values[t, i]))
@@ -181,7 +187,10 @@ def _quantise(values, out, scales):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
 def _requantise(sums, scales, row_scales, bias, relu, out):  # type: ignore[no-untyped-def]
     """The next layer's input i8 [n, m] from sums i32 [n, m]; `scales` f32 [n] become those of the output."""
-    values = np.empty(sums.shape[1], np.float32)
+    n, m = sums.shape
+    if row_scales.shape != (m,) or bias.shape != (m,) or len(scales) < n or out.shape != (n, m):
+        raise ArrayError("_requantise: sums, scales and bytes do not fit each other")
+    values = np.empty(m, np.float32)
     lowest = np.float32(0) if relu else np.float32(-3.4e38)
     for t in range(sums.shape[0]):
         largest = np.float32(0)
@@ -200,6 +209,9 @@ def _requantise(sums, scales, row_scales, bias, relu, out):  # type: ignore[no-u
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
 def _restore(sums, scales, row_scales, bias, scores):  # type: ignore[no-untyped-def]
     """Scores f32 [n, senones] from sums i32 [n, senones]."""
-    for t in range(sums.shape[0]):
-        for i in range(sums.shape[1]):
+    n, m = sums.shape
+    if row_scales.shape != (m,) or bias.shape != (m,) or len(scales) < n or scores.shape != (n, m):
+        raise ArrayError("_restore: sums, scales and scores do not fit each other")
+    for t in range(n):
+        for i in range(m):
             scores[t, i] = np.float32(sums[t, i]) * (scales[t] * row_scales[i]) + bias[i]

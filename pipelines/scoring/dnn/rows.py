@@ -27,13 +27,15 @@ from pipelines.scoring.vector import (
     _constant,
     _fma,
     _load,
+    address,
     aligned,
     has_feature,
     intrinsic,
 )
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "2ee4a19ffe7a"  # see tests/kernel_sources.py
+MADE_WITH = "baf99cc341ef"  # see tests/kernel_sources.py
 
 FLOAT = 4
 ROWS = 4
@@ -230,8 +232,24 @@ _byte_1, _byte_2, _byte_4 = (make_tile(Bytes(BYTE_PRODUCTS), frames) for frames 
 
 
 @njit(nogil=True, cache=True)
-def _places(senones: Array) -> Array:
+def rows_fit(
+    row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array
+) -> bool:
+    """Whether activations are at least as wide as rows of whole vectors, and scores are of so many rows."""
+    return (
+        hidden.shape[1] * hidden.itemsize >= row_bytes
+        and row_bytes % VECTOR_BYTES == 0
+        and scores.shape[1] == count
+        and 0 <= first <= last <= min(len(hidden), len(scores))
+    )
+
+
+@njit(nogil=True, cache=True)
+def _places(senones: Array, count: int) -> Array:
     """`senones`, and the last one as often as the tiles look ahead or compute it once more."""
+    for senone in senones:
+        if not 0 <= senone < count:
+            raise ArrayError("_places: a senone that there is none")
     places = np.empty(len(senones) + LATER + 2 * ROWS, np.int64)
     places[: len(senones)] = senones
     places[len(senones) :] = senones[-1]
@@ -247,16 +265,20 @@ def float_rows(
     `weights` f32 [senones of the net, width] in whole vectors, `hidden` f32 [n, width or more], `scores` f32
     [n, senones of the net].
     """
+    count, width = weights.shape
+    if bias.shape != (count,) or not rows_fit(width * 4, count, hidden, first, last, scores):
+        raise ArrayError("float_rows: rows, activations and scores do not fit each other")
     if len(senones) == 0:
         return
-    w, row_bytes = weights.ctypes.data, weights.shape[1] * 4
-    places, b = _places(senones), bias.ctypes.data
-    stride, to_stride = hidden.strides[0], scores.strides[0]
+    w, row_bytes = address(weights, np.float32), width * 4
+    places, b = _places(senones, count), address(bias, np.float32)
+    inputs, found = address(hidden, np.float32), address(scores, np.float32)
+    stride, to_stride = hidden.shape[1] * 4, count * 4
     for i in range(0, len(senones), ROWS):
-        at = places.ctypes.data + 8 * i
+        at = address(places, np.int64) + 8 * i
         t = first
         while t < last:
-            x, to = hidden.ctypes.data + t * stride, scores.ctypes.data + t * to_stride
+            x, to = inputs + t * stride, found + t * to_stride
             if last - t >= 4:
                 _float_4(at, w, row_bytes, x, stride, to, to_stride, b, 0, 0)
                 t += 4
@@ -284,25 +306,35 @@ def byte_rows(
 
     `weights` uint8, 128 more than they are; `hidden` int8.
     """
+    count, width = weights.shape
+    if (
+        bias.shape != (count,)
+        or row_scales.shape != (count,)
+        or len(scales) < last
+        or not rows_fit(width, count, hidden, first, last, scores)
+    ):
+        raise ArrayError("byte_rows: rows, activations and scores do not fit each other")
     if len(senones) == 0:
         return
     frames = np.empty((last - first, 2), np.float32)
     excess = frames.view(np.int32)
     for t in range(first, last):
         total = np.int32(0)
-        for i in range(weights.shape[1]):
+        for i in range(width):
             total += np.int32(hidden[t, i])
         frames[t - first, 0] = scales[t]
         excess[t - first, 1] = OFFSET * total
-    w, row_bytes = weights.ctypes.data, weights.shape[1]
-    places, b, rs = _places(senones), bias.ctypes.data, row_scales.ctypes.data
-    stride, to_stride = hidden.strides[0], scores.strides[0]
+    w, row_bytes = address(weights, np.uint8), width
+    places, b = _places(senones, count), address(bias, np.float32)
+    rs, of_frames = address(row_scales, np.float32), address(frames, np.float32)
+    inputs, found = address(hidden, np.int8), address(scores, np.float32)
+    stride, to_stride = hidden.shape[1], count * 4
     for i in range(0, len(senones), ROWS):
-        at = places.ctypes.data + 8 * i
+        at = address(places, np.int64) + 8 * i
         t = first
         while t < last:
-            x, to = hidden.ctypes.data + t * stride, scores.ctypes.data + t * to_stride
-            frame = frames.ctypes.data + (t - first) * 8
+            x, to = inputs + t * stride, found + t * to_stride
+            frame = of_frames + (t - first) * 8
             if last - t >= 4:
                 _byte_4(at, w, row_bytes, x, stride, to, to_stride, b, rs, frame)
                 t += 4
@@ -315,8 +347,8 @@ def byte_rows(
 
 
 def room(frames: int, values: int, kind: Any = np.float32) -> Array:
-    """Zeros of `kind` [frames, values] for `score` below, which reads whole vectors."""
-    return _whole(np.zeros((frames, values), kind), kind)[:, :values]
+    """Zeros of `kind` [frames, `values` filled up to whole vectors]: `hidden` of `score` below."""
+    return _whole(np.zeros((frames, values), kind), kind)
 
 
 class FloatRows:
@@ -328,7 +360,7 @@ class FloatRows:
         self.nbytes = self._weights.nbytes
 
     def score(self, hidden: Array, first: int, last: int, senones: Array, scores: Array) -> None:
-        """Fill scores[first:last, senones]; `hidden` f32 [n, inputs or more] as `room` gives it."""
+        """Fill scores[first:last, senones]; `hidden` f32 [n, inputs filled up] as `room` gives it."""
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
     def cost(self) -> Cost:
@@ -348,7 +380,8 @@ class ByteRows:
     def score(
         self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array
     ) -> None:
-        """Fill scores[first:last, senones]; `hidden` int8 [n, inputs] as `room` gives it, `scales` f32 [n]."""
+        """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it,
+        `scales` f32 [n]."""
         byte_rows(
             self._weights, self._scale, self._bias, hidden, scales, first, last, senones, scores
         )

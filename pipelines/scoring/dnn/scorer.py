@@ -160,7 +160,7 @@ class DnnScorer(LayeredScorer):
             net = held.net
         else:
             progress("reading the net", None)
-            net = dnn.read(config.dnn, self.n_senones, FEATURES)
+            net = dnn.read(config.dnn, self.n_senones, FEATURES, cancelled)
             if sentence := self._too_few_heads(config, net.card.heads):
                 raise ModelError(sentence)
         if cancelled():

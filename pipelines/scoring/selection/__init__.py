@@ -44,8 +44,12 @@ class Strategy(Protocol):
         Changes nothing of the strategy and may run on any thread. Raises profiler.errors.Cancelled.
         """
 
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Compile all that `score` calls; nothing need be prepared, and `scores` need not be filled."""
+    @classmethod
+    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
+        """Compile all that `score` may call, by strategies made for that alone, on a small `family`.
+
+        One that scores is never set to something else for a while.
+        """
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Work by the settings `gmm` from the next block on; `prepared` is what `prepare` made for them.
@@ -61,7 +65,7 @@ class Strategy(Protocol):
 
 
 class Immediate:
-    """What a strategy inherits that has nothing to prepare."""
+    """What a rule inherits that has nothing to prepare."""
 
     def needs(self, gmm: Any) -> Hashable:
         """Nothing."""
@@ -70,14 +74,6 @@ class Immediate:
     def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
         """Nothing to make."""
         return None
-
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Score once."""
-        self.score(features, scores, Meter())
-
-    def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores`."""
-        raise NotImplementedError
 
 
 def quietly(title: str, fraction: float | None) -> None:

@@ -32,6 +32,9 @@ class _Clustered:
     _clusters: clusters.Clusters
     _expand: int
 
+    def __init__(self, family: Any) -> None:
+        self._parameters = family.parameters
+
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
         raise NotImplementedError
@@ -51,14 +54,15 @@ class _Clustered:
         """Take over the clusters, and how many are expanded."""
         self._take(prepared, gmm.selection.expand)
 
-    def warm_up(self, features: Array, scores: Array) -> None:
+    @classmethod
+    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
         """Score with one cluster for all panels of a stream."""
-        before = self.__dict__.copy()
-        self._take(listed_densities.one_cluster(self._parameters.gaussians.shape), 1)
-        self.score(features, scores, Meter())
-        self.__dict__ = before
+        strategy = cls(family)
+        strategy._take(listed_densities.one_cluster(family.parameters.gaussians.shape), 1)
+        strategy.score(features, scores, Meter())
 
     def _take(self, found: clusters.Clusters, expand: int) -> None:
+        found.check_for(self._parameters.gaussians)
         self._clusters, self._expand = found, expand
         self._densities = np.empty((MAX_FRAMES, *found.sizes.shape), np.float32)
         self._expanded = np.zeros(found.sizes.shape, np.uint64)
@@ -82,8 +86,8 @@ class Continuous(_Clustered, Chosen):
     stages: ClassVar[dict[str, tuple[str, ...]]] = {clusters.STAGE: ("clusters",)}
 
     def __init__(self, family: ContinuousGmm) -> None:
-        super().__init__(family)
-        self._parameters = family.parameters
+        _Clustered.__init__(self, family)
+        Chosen.__init__(self, family)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -95,10 +99,12 @@ class Continuous(_Clustered, Chosen):
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             groups, queue = work.groups, work.queue
-            listed.gather_clusters(p.gaussians, found.of_panel, self._expanded, groups, *queue)
+            size = p.gaussians[0, 0, 0].nbytes
+            listed.gather_clusters(size, found.of_panel, self._expanded, groups, *queue)
             lse_ns = listed.queued(
-                x, groups, work.lanes, *queue, *backing, work.tile, work.sums, scores, False
-            )
+                x, groups, work.lanes, *queue, p.gaussians, *backing,
+                work.tile, work.sums, scores, False,
+            )  # fmt: skip
             self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
         self._family.team.run(part, meter)
@@ -116,7 +122,8 @@ class Tied(_Clustered):
     }
 
     def __init__(self, gmm: Gmm) -> None:
-        self._gmm, self._parameters = gmm, gmm.parameters
+        super().__init__(gmm)
+        self._gmm = gmm
         self._exact = none.Tied(gmm)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:

@@ -20,6 +20,7 @@ from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes, exponentials_cost
 from pipelines.scoring.kernels import STREAMS
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import Progress
+from profiler.arrays import check
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -54,23 +55,26 @@ class Tied:
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over the component."""
-        eight = gmm.component == "int8"
-        self._evaluate = Bytes(self._gmm, prepared) if eight else Floats(self._gmm)
-        self._log_rows = prepared if gmm.component == "max" else None
+        self._take(gmm.component, prepared)
 
-    def warm_up(self, features: Array, scores: Array) -> None:
+    def _take(self, component: str, prepared: Any) -> None:
+        if component == "max":
+            check("log_rows", prepared, np.float32, self._gmm.parameters.weights.shape)
+        evaluate = Bytes(self._gmm, prepared) if component == "int8" else Floats(self._gmm)
+        self._evaluate, self._log_rows = evaluate, prepared if component == "max" else None
+
+    @classmethod
+    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
         """Score in every way."""
-        before = self.__dict__.copy()
-        p = self._gmm.parameters
-        for way in (Floats(self._gmm), Bytes(self._gmm, eight_bits(p.gaussians[:1]))):
-            self._evaluate = way
-            if isinstance(way, Floats):
-                self.score(features, scores, Meter())
-            else:
-                way(self._gmm.expand(features), 0, 1, Meter())
-        self._log_rows = np.zeros_like(p.weights)
-        self.score(features, scores, Meter())
-        self.__dict__ = before
+        p, strategy = family.parameters, cls(family)
+        ways = (
+            ("exact", None),
+            ("int8", eight_bits(p.gaussians)),
+            ("max", best_component.log_rows(p)),
+        )
+        for component, prepared in ways:
+            strategy._take(component, prepared)
+            strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -150,17 +154,20 @@ class Continuous:
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over the component."""
-        self._bytes = prepared if gmm.component == "int8" else None
-        self._best = gmm.component == "max"
+        self._take(prepared if gmm.component == "int8" else None, gmm.component == "max")
 
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Score in every way, in 8 bits only a group."""
-        before = self.__dict__.copy()
-        self._best = False
-        self.score(features, scores, Meter())
-        self._bytes = eight_bits(self._family.parameters.gaussians[:1])
-        self._in_bytes(self._bytes.frames(self._family.expand(features)), scores, 0, 1)
-        self.__dict__ = before
+    def _take(self, in_bytes: EightBits | None, best: bool) -> None:
+        if in_bytes is not None:
+            in_bytes.check_for(self._family.parameters.gaussians)
+        self._bytes, self._best = in_bytes, best
+
+    @classmethod
+    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
+        """Score in floats and in 8 bits."""
+        strategy = cls(family)
+        for in_bytes in (None, eight_bits(family.parameters.gaussians)):
+            strategy._take(in_bytes, False)
+            strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -168,22 +175,15 @@ class Continuous:
             self._family.score_all(features, scores, meter, self._best)
             return
         n, p = len(features), self._family.parameters
-        x = self._bytes.frames(self._family.expand(features))
+        x, panels = self._bytes.frames(self._family.expand(features)), self._bytes.panels
 
         def part(first: int, last: int, meter: Meter) -> None:
-            lse_ns = self._in_bytes(x, scores, first, last)
+            work = self._work[first]
+            lse_ns = dense_of_bytes(x, panels, work.tile, work.sums, scores, first, last)
             meter.done("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
             meter.done("score.lse", n * p.n_gaussians, n * p.n_senones)
 
         self._family.team.run(part, meter)
-
-    def _in_bytes(self, x: Array, scores: Array, first: int, last: int) -> int:
-        assert self._bytes is not None
-        work = self._work[first]
-        lse_ns: int = dense_of_bytes(
-            x, self._bytes.panels, work.tile, work.sums, scores, first, last
-        )
-        return lse_ns
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""

@@ -22,6 +22,7 @@ from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
 from pipelines.scoring.kernels import LANES, STREAMS
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import Progress
+from profiler.arrays import check
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -66,13 +67,13 @@ class Tied:
         else:
             self._evaluate = Floats(self._gmm)
 
-    def warm_up(self, features: Array, scores: Array) -> None:
+    @classmethod
+    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
         """Score in both ways."""
-        before = self._evaluate
-        for way in (Floats(self._gmm), Bounded(self._gmm, rests_of(self._gmm), self._keep, True)):
-            self._evaluate = way
-            self.score(features, scores, Meter())
-        self._evaluate = before
+        strategy = cls(family)
+        strategy.score(features, scores, Meter())
+        strategy._evaluate = Bounded(family, rests_of(family), strategy._keep, True)
+        strategy.score(features, scores, Meter())
 
     def _resize(self, top_n: int) -> None:
         p = self._gmm.parameters
@@ -190,11 +191,15 @@ class Continuous(Chosen):
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over `top_n` and the component."""
         self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
+        if self._by_bound(gmm):
+            shape = self._family.parameters.gaussians.shape[:3]
+            check("rest", prepared, np.float32, (*shape, PARTS, LANES))
         self._rest = prepared if self._by_bound(gmm) else None
 
-    def warm_up(self, features: Array, scores: Array) -> None:
+    @classmethod
+    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
         """Score once."""
-        self.score(features, scores, Meter())
+        cls(family).score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""

@@ -94,19 +94,25 @@ class Continuous(_Quantised, Chosen):
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over shortlists and component."""
-        self._lists, self._bytes = prepared
-        self._best = gmm.component == "max"
+        lists, in_bytes = prepared
+        self._take(lists, in_bytes, gmm.component == "max")
 
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Score with lists of one codeword and one panel a group; in 8 bits, one group."""
-        before = self.__dict__.copy()
-        p = self._family.parameters
-        self._lists, self._bytes = listed_densities.trivial(p.gaussians.shape), None
-        self.score(features, scores, Meter())
-        self._bytes = eight_bits(p.gaussians[:1])
-        self.begin_some(features, Meter())
-        self.score_some(0, len(features), np.arange(1), scores, Meter())
-        self.__dict__ = before
+    def _take(self, lists: Shortlists, in_bytes: EightBits | None, best: bool) -> None:
+        gaussians = self._family.parameters.gaussians
+        lists.check_for(gaussians)
+        if in_bytes is not None:
+            in_bytes.check_for(gaussians)
+        self._lists, self._bytes, self._best = lists, in_bytes, best
+
+    @classmethod
+    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
+        """Score all and some with lists of one codeword and one panel a group, in floats and in 8 bits."""
+        strategy, gaussians = cls(family), family.parameters.gaussians
+        lists = listed_densities.trivial(gaussians.shape)
+        for in_bytes in (None, eight_bits(gaussians)):
+            strategy._take(lists, in_bytes, False)
+            strategy.score(features, scores, Meter())
+            strategy.score_some(0, len(features), np.arange(1), scores, Meter())
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Quantise the frames of a block for `score_some`."""
@@ -152,16 +158,15 @@ class Continuous(_Quantised, Chosen):
             groups = first + np.flatnonzero(self._lanes[first:last])
             lanes = self._lanes[groups]
             listed.gather_lists(
-                panels.ctypes.data, size, p.n_components, lists.start, lists.items, words, groups,
-                *work.queue,
-            )  # fmt: skip
+                size, p.n_components, lists.start, lists.items, words, groups, *work.queue
+            )
             space = (work.tile, work.sums, scores)
             if self._bytes is None:
                 lse_ns = listed.queued(
-                    x, groups, lanes, *work.queue, *NO_BACKING, *space, self._best
+                    x, groups, lanes, *work.queue, panels, *NO_BACKING, *space, self._best
                 )
             else:
-                lse_ns = queued_of_bytes(x, groups, lanes, *work.queue, *space)
+                lse_ns = queued_of_bytes(x, groups, lanes, *work.queue, panels, *space)
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if self._best else gaussians, senones)
 
@@ -207,14 +212,18 @@ class Tied(_Quantised):
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over the shortlists."""
-        self._lists = prepared
+        self._take(prepared)
 
-    def warm_up(self, features: Array, scores: Array) -> None:
+    def _take(self, lists: Shortlists) -> None:
+        lists.check_for(self._gmm.parameters.gaussians)
+        self._lists = lists
+
+    @classmethod
+    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
         """Score with lists of one codeword and one panel a codebook."""
-        before = self.__dict__.copy()
-        self._lists = listed_densities.trivial(self._gmm.parameters.gaussians.shape)
-        self.score(features, scores, Meter())
-        self.__dict__ = before
+        strategy = cls(family)
+        strategy._take(listed_densities.trivial(family.parameters.gaussians.shape))
+        strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring import kept
+from pipelines.scoring import kept, listed_densities
 from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS, Gmm
 from pipelines.scoring.kernels import STREAMS
@@ -23,10 +23,11 @@ from pipelines.scoring.selection import Progress
 from pipelines.scoring.shortlists import codebook_of
 from pipelines.scoring.team import WAIT_STAGE
 from pipelines.scoring.vector import LANES
+from profiler.arrays import ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "e3f89c69a033"  # see tests/kernel_sources.py
+MADE_WITH = "0df5b0913e66"  # see tests/kernel_sources.py
 
 LOOKUP = "score.lookup"
 
@@ -39,6 +40,10 @@ class Table:
 
     codebook: Codebook
     scores: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless there is a row for every codeword."""
+        check("scores", self.scores, np.float32, (*self.codebook.words.shape[:2], None))
 
 
 class _Lookup:
@@ -87,11 +92,20 @@ class _Lookup:
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
         """Take over the table."""
-        self._table = prepared
+        self._take(prepared)
 
-    def warm_up(self, features: Array, scores: Array) -> None:
-        """Look up in an empty table."""
-        lookup(np.zeros((1, 1, scores.shape[1]), np.float32), self._words[:1, :1], scores[:1])
+    def _take(self, table: Table) -> None:
+        streams = self._words.shape[1]
+        check("scores", table.scores, np.float32, (streams, None, self._family.n_senones))
+        self._table = table
+
+    @classmethod
+    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
+        """Look up in an empty table of one codeword."""
+        strategy, shape = cls(family), family.parameters.gaussians.shape
+        book = listed_densities.trivial(shape).codebook
+        strategy._take(Table(book, np.zeros((shape[1], 1, family.n_senones), np.float32)))
+        strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]; there is too little to do for more threads than one."""
@@ -154,10 +168,17 @@ class Tied(_Lookup):
 @njit(nogil=True, cache=True)
 def lookup(table: Array, words: Array, scores: Array) -> None:
     """scores[t] = Σ over streams table[s, words[t, s]]."""
-    for t in range(words.shape[0]):
+    n, streams = words.shape
+    if len(table) != streams or streams == 0 or scores.shape != (n, table.shape[2]):
+        raise ArrayError("lookup: table, codewords and scores do not fit each other")
+    for t in range(n):
+        for s in range(streams):
+            if not 0 <= words[t, s] < table.shape[1]:
+                raise ArrayError("lookup: a codeword that is not in the table")
+    for t in range(n):
         row = scores[t]
         row[:] = table[0, words[t, 0]]
-        for s in range(1, words.shape[1]):
+        for s in range(1, streams):
             more = table[s, words[t, s]]
             for i in range(len(row)):
                 row[i] += more[i]

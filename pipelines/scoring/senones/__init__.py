@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipelines.scoring.meter import Meter
+from profiler.arrays import check, check_indices
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]
@@ -52,6 +53,13 @@ class Parents:
 
     ci: Array
     of: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless every senone has a parent that there is."""
+        check("ci", self.ci, np.int64, (None,))
+        check("of", self.of, np.int32, (None,))
+        check_indices("ci", self.ci, len(self.of))
+        check_indices("of", self.of, len(self.ci))
 
 
 class SenoneRule(Protocol):

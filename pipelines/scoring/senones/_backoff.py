@@ -17,6 +17,7 @@ from numba import njit
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 STAGE = "score.backoff"
@@ -36,6 +37,11 @@ def passing(
     `ci_scores` f32 [n_ci] by place; `parent` int32 [n_senones]; `children` int64 [n_ci] is workspace. Senones
     that are parents themselves are never counted: they are always computed.
     """
+    if children.shape != ci_scores.shape or len(ci_scores) == 0:
+        raise ArrayError("passing: parents and their scores do not fit each other")
+    for senone in wanted:
+        if not 0 <= senone < len(parent) or not 0 <= parent[senone] < len(ci_scores):
+            raise ArrayError("passing: a senone that there is none")
     bound = ci_scores.max() - beam
     if cap <= 0:
         return bound
@@ -68,7 +74,13 @@ def choose(
     theirs too, where they are wanted.
     """
     n = 0
+    if row.shape != parent.shape or scores.shape != parent.shape or len(chosen) < len(wanted):
+        raise ArrayError("choose: senones and their scores do not fit each other")
     for senone in wanted:
+        if not 0 <= senone < len(parent) or not 0 <= parent[senone] < len(ci):
+            raise ArrayError("choose: a senone that there is none")
+        if not 0 <= ci[parent[senone]] < len(row):
+            raise ArrayError("choose: a parent that there is none")
         of = ci[parent[senone]]
         if of == senone or row[of] < bound:
             scores[senone] = row[of]

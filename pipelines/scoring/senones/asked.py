@@ -18,6 +18,7 @@ from numba import njit
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
+from profiler.arrays import ArrayError
 from profiler.spans import Cost
 
 AHEAD = 8
@@ -30,7 +31,11 @@ Array = np.ndarray[Any, Any]
 def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
     """Put those of `senones` into `found` that are not computed for frame t, and note that they will be."""
     n = 0
+    if len(found) < len(senones):
+        raise ArrayError("due: more senones than there are")
     for senone in senones:
+        if not 0 <= senone < len(until):
+            raise ArrayError("due: a senone that there is none")
         found[n] = senone
         if until[senone] <= t:
             until[senone] = end

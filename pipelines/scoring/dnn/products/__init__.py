@@ -9,38 +9,64 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 
+from profiler.arrays import ArrayError
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]
 FLOAT = 4
 
 
-class Product(Protocol):
+class Product(ABC):
     """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
 
+    into_rows: ClassVar[bool]
+    """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
     shape: tuple[int, int]
     """Outputs, inputs + 1."""
     nbytes: int
     """Of its parameters as they are stored."""
-    into_rows: bool
-    """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """`weight` f32 [outputs, inputs + 1], the bias in the last column; it may be kept, never written.
 
         Made on any thread while others compute.
         """
+        self.shape = weight.shape[0], weight.shape[1]
+        self._max_frames = max_frames
 
     def multiply(self, x: Array, out: Array) -> None:
         """out = weight · x: x f32 [inputs + 1, n] whose last row is ones, out f32 [outputs, n].
 
-        Frames are columns, 1 ≤ n ≤ max_frames; `x` in C order, or in F order (a transposed view of rows).
+        Frames are columns, 1 ≤ n ≤ max_frames; `x` in C order, or in F order (a transposed view of rows). What does
+        not fit is an `ArrayError`: kernels get addresses and strides.
         """
+        (inputs, n), (outputs, columns) = x.shape, out.shape
+        # Dense along one axis, so that no row is longer than its stride.
+        dense = x.strides[0] == FLOAT or x.strides[1] == FLOAT or n == 1
+        if (
+            (outputs, inputs) != self.shape
+            or not 1 <= n == columns <= self._max_frames
+            or x.dtype != np.float32
+            or out.dtype != np.float32
+            or not dense
+            or not (out.flags.c_contiguous or self.into_rows)
+            or not out.flags.writeable
+        ):
+            raise ArrayError(
+                f"weights {self.shape} by frames {x.shape} {x.dtype} into {out.shape} {out.dtype}: they do not fit"
+            )
+        self._product(x, out)
 
+    @abstractmethod
+    def _product(self, x: Array, out: Array) -> None:
+        """What `multiply` says, of arrays that fit."""
+
+    @abstractmethod
     def cost(self, frame: float, times: float) -> Cost:
         """What one call computes and moves, by work count.
 

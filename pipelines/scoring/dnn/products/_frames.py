@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.vector import LANES, VECTOR_BYTES, copy_floats
+from pipelines.scoring.vector import LANES, VECTOR_BYTES, address, copy_floats
+from profiler.arrays import ArrayError
 
-MADE_WITH = "734cf072645f"  # see tests/kernel_sources.py
+MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py
 
 Array = np.ndarray[Any, Any]
 
@@ -27,10 +28,12 @@ def by_sixteen(x: Array, room: Array) -> Array:
 def _move(x, room):  # type: ignore[no-untyped-def]
     """From [inputs, n]."""
     inputs, n = x.shape
+    if len(room) * LANES < n or room.shape[1:] != (inputs, LANES):
+        raise ArrayError("_move: more frames or inputs than there is room for")
     for begin in range(0, n, LANES):
-        to = room[begin // LANES].ctypes.data
+        to = address(room[begin // LANES], np.float32)
         for i in range(inputs):
-            source = x.ctypes.data + (i * n + begin) * 4
+            source = address(x, np.float32) + (i * n + begin) * 4
             copy_floats(to + i * VECTOR_BYTES, source, min(LANES, n - begin))
 
 
@@ -38,6 +41,8 @@ def _move(x, room):  # type: ignore[no-untyped-def]
 def _turn(x, room):  # type: ignore[no-untyped-def]
     """From [n, inputs]."""
     n, inputs = x.shape
+    if len(room) * LANES < n or room.shape[1:] != (inputs, LANES):
+        raise ArrayError("_turn: more frames or inputs than there is room for")
     for begin in range(0, n, LANES):
         for i in range(inputs):
             for t in range(begin, min(begin + LANES, n)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
 
@@ -12,14 +12,17 @@ def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> N
 
     The last range is the caller's. `part` must release the GIL to gain by it.
     """
-    if threads == 1:
+    if threads <= 1:
         part(0, 0, count)
         return
     edges = [count * i // threads for i in range(threads + 1)]
     others = [
         _pool(threads - 1).submit(part, i, edges[i], edges[i + 1]) for i in range(threads - 1)
     ]
-    part(threads - 1, edges[-2], edges[-1])
+    try:
+        part(threads - 1, edges[-2], edges[-1])
+    finally:
+        wait(others)  # they write into the caller's arrays
     for other in others:
         other.result()
 

@@ -6,11 +6,11 @@ thirds of torch's with the 5 126 rows of an output layer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products import FLOAT, Product
 from profiler.spans import Cost, Linear
 
 PACKED = 3.0
@@ -19,18 +19,17 @@ PACKED = 3.0
 Array = np.ndarray[Any, Any]
 
 
-class Weights:
+class Weights(Product):
     """As they are."""
 
-    into_rows = False
+    into_rows: ClassVar[bool] = False
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
+        super().__init__(weight, threads, max_frames)
         self._weight, self._threads = weight, threads
-        self.shape: tuple[int, int] = weight.shape
         self.nbytes = weight.nbytes
 
-    def multiply(self, x: Array, out: Array) -> None:
-        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+    def _product(self, x: Array, out: Array) -> None:
         np.matmul(self._weight, x, out=out)
 
     def cost(self, frame: float, times: float) -> Cost:

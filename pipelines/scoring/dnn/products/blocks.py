@@ -21,14 +21,14 @@ frame it is short of 1/kept: calls of some 5 µs, of which 1 to 2 are Python's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._columns import numbers
 from pipelines.scoring.dnn.products._frames import by_sixteen
 from pipelines.scoring.dnn.products._sharing import shared
@@ -44,13 +44,15 @@ from pipelines.scoring.vector import (
     _load,
     _splat,
     _store,
+    address,
     aligned,
     copy_floats,
     intrinsic,
 )
+from profiler.arrays import ArrayError, check_indices, check_offsets
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "f71a272e49f2"  # see tests/kernel_sources.py
+MADE_WITH = "cfd59997c278"  # see tests/kernel_sources.py
 
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
@@ -141,11 +143,23 @@ def _multiply_few(starts, columns, blocks, x, x_input, x_frame, out, sums, first
     `starts` int64 [panels + 1]: where a panel begins in `columns` uint16 and `blocks` f32 [blocks, 16]; `sums` f32
     [16, 16] is workspace of the thread.
     """
-    n, to = out.shape[1], sums.ctypes.data
+    outputs, n = out.shape
+    if (
+        n > FEW
+        or blocks.shape != (len(columns), LANES)
+        or len(starts) == 0
+        or starts[-1] != len(columns)
+        or sums.shape != (LANES, LANES)
+        or not 0 <= first <= last <= len(starts) - 1
+        or (last > first and (last - 1) * LANES >= outputs)
+    ):
+        raise ArrayError("_multiply_few: blocks and outputs do not fit each other")
+    to = address(sums, np.float32)
     for p in range(first, last):
         begin = starts[p]
         count = starts[p + 1] - begin
-        b, c = blocks.ctypes.data + begin * VECTOR_BYTES, columns.ctypes.data + begin * 2
+        b = address(blocks, np.float32) + begin * VECTOR_BYTES
+        c = address(columns, np.uint16) + begin * 2
         t = 0
         while t < n:
             at, row = x + t * x_frame, to + t * VECTOR_BYTES
@@ -161,56 +175,73 @@ def _multiply_few(starts, columns, blocks, x, x_input, x_frame, out, sums, first
             else:
                 _tile_1(b, c, count, at, x_frame, x_input, row, VECTOR_BYTES)
                 t += 1
-        for i in range(min(LANES, out.shape[0] - p * LANES)):
+        for i in range(min(LANES, outputs - p * LANES)):
             for f in range(n):
                 out[p * LANES + i, f] = sums[f, i]
 
 
 @njit(nogil=True, cache=True)
-def _multiply_many(starts, columns, blocks, frames, out, sums, first, last):  # type: ignore[no-untyped-def]
-    """The same of any number of frames f32 [n/16, inputs, 16], as `by_sixteen` gives them."""
+def _multiply_many(starts, columns, blocks, inputs, frames, out, sums, first, last):  # type: ignore[no-untyped-def]
+    """The same of any number of frames f32 [n/16, inputs, 16], as `by_sixteen` gives them.
+
+    The columns are below `inputs`.
+    """
     outputs, n = out.shape
+    if (
+        blocks.shape != (len(columns), LANES)
+        or len(starts) == 0
+        or starts[-1] != len(columns)
+        or frames.shape[1:] != (inputs, LANES)
+        or len(frames) * LANES < n
+        or sums.shape != (LANES, LANES)
+        or not 0 <= first <= last <= len(starts) - 1
+        or (last > first and (last - 1) * LANES >= outputs)
+    ):
+        raise ArrayError("_multiply_many: blocks, frames and outputs do not fit each other")
     for p in range(first, last):
         begin = starts[p]
         count = starts[p + 1] - begin
-        b, c = blocks.ctypes.data + begin * VECTOR_BYTES, columns.ctypes.data + begin * 2
+        b = address(blocks, np.float32) + begin * VECTOR_BYTES
+        c = address(columns, np.uint16) + begin * 2
         rows = min(LANES, outputs - p * LANES)
         for t in range(0, n, LANES):
-            x = frames[t // LANES].ctypes.data
-            to = out.ctypes.data + (p * LANES * n + t) * 4
+            x = address(frames[t // LANES], np.float32)
+            to = address(out, np.float32) + (p * LANES * n + t) * 4
             if rows == LANES and n - t >= LANES:
                 _tile_16(b, c, count, x, 4, VECTOR_BYTES, to, n * 4)
                 continue
-            _tile_16(b, c, count, x, 4, VECTOR_BYTES, sums.ctypes.data, VECTOR_BYTES)
+            _tile_16(b, c, count, x, 4, VECTOR_BYTES, address(sums, np.float32), VECTOR_BYTES)
             for i in range(rows):
-                at = sums.ctypes.data + i * VECTOR_BYTES
+                at = address(sums, np.float32) + i * VECTOR_BYTES
                 copy_floats(to + i * n * 4, at, min(LANES, n - t))
 
 
-class Weights:
+class Weights(Product):
     """Panels of 16 outputs, of which zeros fill up the last."""
 
-    into_rows = False
+    into_rows: ClassVar[bool] = False
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
-        outputs, inputs = self.shape = weight.shape
+        super().__init__(weight, threads, max_frames)
+        outputs, inputs = self.shape
         count = -(-outputs // LANES)
-        panels = np.zeros((count * LANES, inputs), np.float32)
-        panels[:outputs] = weight
-        panels = panels.reshape(count, LANES, inputs).transpose(0, 2, 1)
+        padded = np.zeros((count * LANES, inputs), np.float32)
+        padded[:outputs] = weight
+        panels = padded.reshape(count, LANES, inputs).transpose(0, 2, 1)
         owners, columns = np.nonzero(panels.any(2))
         self._columns = numbers(columns, inputs, "blocks")
         self._blocks = aligned((len(columns), LANES))
         self._blocks[:] = panels[owners, columns]
         self._starts = np.searchsorted(owners, np.arange(count + 1))
+        check_indices("columns", self._columns, inputs)
+        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._blocks.nbytes + self._starts.nbytes
         self._threads, self._panels = min(threads, count), count
         self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
         self._sums = aligned((self._threads, LANES, LANES))
 
-    def multiply(self, x: Array, out: Array) -> None:
-        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+    def _product(self, x: Array, out: Array) -> None:
         sparse = self._starts, self._columns, self._blocks
         if x.shape[1] <= FEW:
             at, (x_input, x_frame) = x.ctypes.data, x.strides
@@ -222,7 +253,7 @@ class Weights:
             frames = by_sixteen(x, self._frames)
 
             def part(thread: int, first: int, last: int) -> None:
-                _multiply_many(*sparse, frames, out, self._sums[thread], first, last)
+                _multiply_many(*sparse, self.shape[1], frames, out, self._sums[thread], first, last)
 
         shared(part, self._panels, self._threads)
 

@@ -21,14 +21,14 @@ library is weak, too; 64 frames of a layer no longer fit the first cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._columns import numbers
 from pipelines.scoring.dnn.products._frames import by_sixteen
 from pipelines.scoring.dnn.products._sharing import shared
@@ -44,13 +44,15 @@ from pipelines.scoring.vector import (
     _load,
     _splat,
     _store,
+    address,
     aligned,
     copy_floats,
     intrinsic,
 )
+from profiler.arrays import ArrayError, check_indices, check_offsets
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "f71a272e49f2"  # see tests/kernel_sources.py
+MADE_WITH = "cfd59997c278"  # see tests/kernel_sources.py
 
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
@@ -117,37 +119,56 @@ _row_1, _row_2 = _make_row(1), _make_row(VECTORS)
 
 
 @njit(nogil=True, cache=True)
-def _multiply(starts, columns, values, frames, out, rest, first, last):  # type: ignore[no-untyped-def]
+def _multiply(starts, columns, values, inputs, frames, out, rest, first, last):  # type: ignore[no-untyped-def]
     """Rows first … last − 1 of out f32 [outputs, n], from `frames` f32 [n/16, inputs, 16] as `by_sixteen` gives them.
 
-    `starts` int64 [outputs + 1]: where a row begins in `columns` uint16 and `values` f32; `rest` f32 [32] is
-    workspace of the thread.
+    `starts` int64 [outputs + 1]: where a row begins in `columns` uint16, below `inputs`, and `values` f32; `rest` f32
+    [32] is workspace of the thread.
     """
-    n = out.shape[1]
+    outputs, n = out.shape
+    if (
+        len(starts) != outputs + 1
+        or starts[-1] != len(values)
+        or len(columns) != len(values)
+        or frames.shape[1:] != (inputs, LANES)
+        or len(frames) * LANES < n
+        or rest.shape != (VECTORS * LANES,)
+        or not 0 <= first <= last <= outputs
+    ):
+        raise ArrayError("_multiply: rows, frames and outputs do not fit each other")
     x_next = frames.shape[1] * VECTOR_BYTES
     for t in range(0, n, VECTORS * LANES):
-        x, left = frames[t // LANES].ctypes.data, n - t
+        x, left = address(frames[t // LANES], np.float32), n - t
         for o in range(first, last):
             begin = starts[o]
             count = starts[o + 1] - begin
-            v, c = values.ctypes.data + 4 * begin, columns.ctypes.data + 2 * begin
-            to = out.ctypes.data + (o * n + t) * 4
+            v = address(values, np.float32) + 4 * begin
+            c = address(columns, np.uint16) + 2 * begin
+            to = address(out, np.float32) + (o * n + t) * 4
             if left >= VECTORS * LANES:
                 _row_2(v, c, count, x, x_next, to)
             elif left == LANES:
                 _row_1(v, c, count, x, x_next, to)
             else:
                 if left > LANES:
-                    _row_2(v, c, count, x, x_next, rest.ctypes.data)
+                    _row_2(v, c, count, x, x_next, address(rest, np.float32))
                 else:
-                    _row_1(v, c, count, x, x_next, rest.ctypes.data)
-                copy_floats(to, rest.ctypes.data, left)
+                    _row_1(v, c, count, x, x_next, address(rest, np.float32))
+                copy_floats(to, address(rest, np.float32), left)
 
 
 # No leave to reassociate: of four loads LLVM would make one gather, which here takes thrice as long.
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _multiply_one(starts, columns, values, x, out, first, last):  # type: ignore[no-untyped-def]
+def _multiply_one(starts, columns, values, inputs, x, out, first, last):  # type: ignore[no-untyped-def]
     """The same at one frame: x f32 [inputs], out f32 [outputs]."""
+    if (
+        len(x) != inputs
+        or len(starts) != len(out) + 1
+        or starts[-1] != len(values)
+        or len(columns) != len(values)
+        or not 0 <= first <= last <= len(out)
+    ):
+        raise ArrayError("_multiply_one: rows and outputs do not fit each other")
     for o in range(first, last):
         begin, end = np.uint64(starts[o]), np.uint64(starts[o + 1])
         a = b = c = d = np.float32(0)
@@ -164,26 +185,28 @@ def _multiply_one(starts, columns, values, x, out, first, last):  # type: ignore
         out[o] = (a + b) + (c + d)
 
 
-class Weights:
+class Weights(Product):
     """Those that are not zero."""
 
-    into_rows = False
+    into_rows: ClassVar[bool] = False
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
-        outputs, inputs = self.shape = weight.shape
+        super().__init__(weight, threads, max_frames)
+        outputs, inputs = self.shape
         rows, columns = np.nonzero(weight)
         self._columns = numbers(columns, inputs, "csr")
         self._values = weight[rows, columns]
         self._starts = np.searchsorted(rows, np.arange(outputs + 1))
+        check_indices("columns", self._columns, inputs)
+        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._values.nbytes + self._starts.nbytes
         self._threads = min(threads, outputs)
         self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
         self._rest = aligned((self._threads, VECTORS * LANES))
 
-    def multiply(self, x: Array, out: Array) -> None:
-        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
-        sparse = self._starts, self._columns, self._values
+    def _product(self, x: Array, out: Array) -> None:
+        sparse = self._starts, self._columns, self._values, self.shape[1]
         if x.shape[1] == 1:
             one, found = x[:, 0], out[:, 0]
 

@@ -6,13 +6,14 @@ keeps eight sums going, lies several times higher. Added in the order of the inp
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._sharing import shared
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +23,14 @@ Array = np.ndarray[Any, Any]
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _multiply(weight, frames, out, first, last):  # type: ignore[no-untyped-def]
     """out[o, t] = weight[o] · frames[t] for first ≤ o < last; frames f32 [n, inputs + 1], out f32 [outputs, n]."""
-    for t in range(out.shape[1]):
+    outputs, n = out.shape
+    if (
+        len(weight) != outputs
+        or frames.shape != (n, weight.shape[1])
+        or not 0 <= first <= last <= outputs
+    ):
+        raise ArrayError("_multiply: weights, frames and outputs do not fit each other")
+    for t in range(n):
         for o in range(first, last):
             total = np.float32(0)
             for i in range(weight.shape[1]):
@@ -30,20 +38,19 @@ def _multiply(weight, frames, out, first, last):  # type: ignore[no-untyped-def]
             out[o, t] = total
 
 
-class Weights:
+class Weights(Product):
     """As they are; frame by frame, as a recogniser without batching goes through them."""
 
-    into_rows = True
+    into_rows: ClassVar[bool] = True
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
+        super().__init__(weight, threads, max_frames)
         self._weight = weight
-        self.shape: tuple[int, int] = weight.shape
         self.nbytes = weight.nbytes
         self._threads = min(threads, len(weight))
         self._frames = np.empty((max_frames, weight.shape[1]), np.float32)
 
-    def multiply(self, x: Array, out: Array) -> None:
-        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+    def _product(self, x: Array, out: Array) -> None:
         frames = self._frames[: x.shape[1]]
         frames[:] = x.T
 

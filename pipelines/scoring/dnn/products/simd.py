@@ -10,13 +10,13 @@ blocks of 16 to 64 frames.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit, types
 from numba.core import cgutils
 
-from pipelines.scoring.dnn.products import FLOAT
+from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.lazy_kernels import _prefetch
 from pipelines.scoring.vector import (
@@ -32,13 +32,15 @@ from pipelines.scoring.vector import (
     _load,
     _splat,
     _store,
+    address,
     aligned,
     copy_floats,
     intrinsic,
 )
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "2ee4a19ffe7a"  # see tests/kernel_sources.py
+MADE_WITH = "baf99cc341ef"  # see tests/kernel_sources.py
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -115,10 +117,17 @@ def _multiply(  # type: ignore[no-untyped-def]
 
     x, x_frame, x_input as for a tile, and in the same way out; sums f32 [FRAMES, PANEL] is workspace of the thread.
     """
-    inputs = panels.shape[1]
-    to = sums.ctypes.data
+    count, inputs, _ = panels.shape
+    if (
+        panels.shape != (count, inputs, PANEL)
+        or sums.shape != (FRAMES, PANEL)
+        or not 0 <= first <= last <= count
+        or (last > first and (last - 1) * PANEL >= outputs)
+    ):
+        raise ArrayError("_multiply: panels and outputs do not fit each other")
+    to = address(sums, np.float32)
     for p in range(first, last):
-        panel = panels[p].ctypes.data
+        panel = address(panels[p], np.float32)
         begin = p * PANEL
         rows = min(PANEL, outputs - begin)
         for t in range(0, n, FRAMES):
@@ -149,13 +158,14 @@ def _multiply(  # type: ignore[no-untyped-def]
                     copy_floats(there + f * out_frame + i * out_output, row + i * FLOAT, 1)
 
 
-class Weights:
+class Weights(Product):
     """Panels of outputs, filled up with zeros."""
 
-    into_rows = True
+    into_rows: ClassVar[bool] = True
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
-        outputs, inputs = self.shape = weight.shape
+        super().__init__(weight, threads, max_frames)
+        outputs, inputs = self.shape
         count = -(-outputs // PANEL)
         self._panels = aligned((count, inputs, PANEL))
         for p, panel in enumerate(self._panels):
@@ -165,8 +175,7 @@ class Weights:
         self._threads = min(threads, count)
         self._sums = aligned((self._threads, FRAMES, PANEL))
 
-    def multiply(self, x: Array, out: Array) -> None:
-        """out f32 [outputs, n] = weight · x f32 [inputs + 1, n]."""
+    def _product(self, x: Array, out: Array) -> None:
         outputs, n = out.shape
         here, (x_input, x_frame) = x.ctypes.data, x.strides
         there, (out_output, out_frame) = out.ctypes.data, out.strides

@@ -1,0 +1,82 @@
+"""What a person is told of an exception; of one that nobody foresaw, a report is kept in the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from profiler.plain import one_line
+
+FOLDER: Final = "crashes"
+KEPT: Final = 20
+"""Reports; of more the oldest go."""
+
+
+def bad_input(problem: BaseException) -> str:
+    """Return what bad input says to a person; an error of the system names its file."""
+    if not isinstance(problem, OSError) or not problem.strerror:
+        return str(problem)
+    reason = problem.strerror[:1].lower() + problem.strerror[1:]
+    if isinstance(problem.filename, str | bytes):
+        return f"{one_line(os.fsdecode(problem.filename))}: {reason}."
+    return f"The system refuses: {reason}."
+
+
+def report(problem: BaseException, words: Sequence[str]) -> Path | None:
+    """Write what is known of `problem`, met by the command line `words`; None where nothing can be written."""
+    from profiler.machine.describe import own_version
+
+    text = "\n".join(
+        [
+            f"asrscope {own_version()}, Python {platform.python_version()}, {platform.platform()}",
+            time.strftime("%Y-%m-%d %H:%M:%S %z"),
+            f"command: {' '.join(one_line(word) for word in words)}",
+            "",
+            "".join(traceback.format_exception(problem)),
+        ]
+    )
+    for folder in (_folder, tempfile.gettempdir):
+        with contextlib.suppress(OSError):
+            handle, name = tempfile.mkstemp(
+                prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder()
+            )
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
+    return None
+
+
+def _folder() -> Path:
+    from profiler.paths import cache_dir
+
+    folder = cache_dir(FOLDER)
+    for old in sorted(folder.glob("*.txt"))[: -KEPT + 1]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+    return folder
+
+
+def fault(problem: BaseException, words: Sequence[str]) -> str:
+    """Return one sentence for a person: what happened, and where the details lie."""
+    if isinstance(problem, MemoryError):
+        said = "The memory that this process may use does not suffice"
+    else:
+        said = f"A fault of the program: {type(problem).__name__}"
+        if str(problem):
+            said += f" ({one_line(str(problem)).rstrip('.')})"
+    place = report(problem, words)
+    where = f"the details are in {one_line(str(place))}" if place else "--debug shows the details"
+    return f"{said}; {where}."
+
+
+def show(problem: BaseException) -> None:
+    """Print the traceback of `problem`."""
+    traceback.print_exception(problem, file=sys.stderr)

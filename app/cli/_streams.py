@@ -1,0 +1,131 @@
+"""The standard streams of the command line: there, able to hold any text, and steered by nobody.
+
+Stage names, settings and file names may come from strangers. Whatever is printed goes through here, where every
+character that does not show becomes its escape, and so does what the terminal's encoding lacks. A stream that was
+closed before the start (`>&-`) leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, TextIO
+
+from profiler.outputs import OutputError
+from profiler.plain import printable
+
+BROKEN_PIPE: Final = 128 + 13
+"""Exit status of what others call death by SIGPIPE: nobody reads on."""
+
+
+class Shown(io.TextIOBase):
+    """A text stream over `beneath`. What nobody can read is lost where `patient`, and raises otherwise."""
+
+    def __init__(self, beneath: TextIO, patient: bool) -> None:
+        self.beneath = beneath
+        self._patient = patient
+        self.failed = False
+        if isinstance(beneath, io.TextIOWrapper):
+            beneath.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        """Write `text` with what does not show escaped; line ends and tabs stay."""
+        with self._trying():
+            self.beneath.write(printable(text, keep="\n\t"))
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what is kept back."""
+        with self._trying():
+            self.beneath.flush()
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as problem:
+            self.failed = True
+            if self._patient:
+                return
+            if isinstance(problem, BrokenPipeError) or not isinstance(problem, OSError):
+                raise
+            reason = (problem.strerror or str(problem)).lower()
+            raise OutputError(f"Standard output cannot be written: {reason}.") from problem
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether a person watches."""
+        with contextlib.suppress(ValueError):
+            return self.beneath.isatty()
+        return False
+
+    def fileno(self) -> int:
+        """Descriptor of the stream beneath."""
+        return self.beneath.fileno()
+
+    def close(self) -> None:
+        """Nothing: the stream beneath is the interpreter's."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Encoding of the stream beneath."""
+        return getattr(self.beneath, "encoding", None) or "utf-8"
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """The bytes beneath, for data that is no text."""
+        return self.beneath.buffer
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Standard output and error as above; as they were at the end."""
+    if isinstance(sys.stdout, Shown):  # a verb that calls another
+        yield
+        return
+    _open_what_is_closed()
+    before: tuple[Any, Any] = sys.stdout, sys.stderr
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        out = Shown(before[0] or nowhere, patient=False)
+        errors = Shown(before[1] or nowhere, patient=True)
+        sys.stdout, sys.stderr = out, errors
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                out.flush()
+            errors.flush()
+            # The interpreter would try once more at its end, and complain.
+            sys.stdout = None if out.failed else before[0]
+            sys.stderr = None if errors.failed else before[1]
+
+
+def beneath(stream: TextIO) -> TextIO:
+    """Return the stream itself, for what moves the cursor on purpose."""
+    return stream.beneath if isinstance(stream, Shown) else stream
+
+
+def holds(stream: TextIO, text: str) -> bool:
+    """Whether the encoding of `stream` has every character of `text`."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _open_what_is_closed() -> None:
+    # Else the next file that is opened, a session perhaps, would get the number that libraries print to.
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)

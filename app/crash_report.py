@@ -1,0 +1,95 @@
+"""What is known of a crash, as text that can be copied: what happened, to which session, on what, and where.
+
+Nothing in it is endless: a process that dies may have said megabytes before.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import deque
+from typing import Final
+
+import PySide6
+
+from profiler.machine.describe import own_version
+from profiler.plain import one_line
+
+MOST_LINES: Final = 300
+"""The interpreter's dump of a crash has some twenty lines for each of a dozen threads."""
+
+LONGEST_LINE: Final = 400
+"""The dump's last line lists every extension module."""
+
+LONGEST_PIECE: Final = 1 << 16
+"""Bytes of a line that has not ended yet which are kept."""
+
+FATAL: Final = "Fatal Python error"
+"""How the interpreter's dump begins."""
+
+LINES_BEFORE: Final = 20
+"""Lines kept of what was said before it."""
+
+
+class LastWords:
+    """The last lines of what a process writes to its standard error, which comes in pieces."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=MOST_LINES)
+        self._rest = b""
+        self._fatal = False
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._lines.clear()
+        self._rest, self._fatal = b"", False
+
+    def add(self, data: bytes) -> None:
+        """Take what came now; a last line without an end waits for it."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._rest = self._rest[-LONGEST_PIECE:]
+        for line in lines:
+            self._take(line)
+
+    def add_line(self, line: bytes) -> None:
+        """Take a whole line that came by another way."""
+        self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        text = one_line(line.decode("utf-8", "replace").rstrip(), LONGEST_LINE)
+        if not text.strip():
+            return
+        if text.startswith(FATAL) and not self._fatal:
+            before = list(self._lines)[-LINES_BEFORE:]
+            self._lines.clear()
+            self._lines.extend(before)
+            self._fatal = True
+        # Of a dump longer than all that is kept, the beginning counts: it names what happened, and where.
+        if not (self._fatal and len(self._lines) == MOST_LINES):
+            self._lines.append(text)
+
+    @property
+    def text(self) -> str:
+        """The lines."""
+        rest = [one_line(self._rest.decode("utf-8", "replace"), LONGEST_LINE)] if self._rest else []
+        return "\n".join([*self._lines, *rest])
+
+
+def compose(message: str, session: str | None = None, details: str = "") -> str:
+    """Return a report: the sentence shown, the session concerned, the versions, and stacks or last words."""
+    parts = [message]
+    if session:
+        parts.append(f"session: {one_line(session, LONGEST_LINE)}")
+    parts.append(versions())
+    if details:
+        parts += ["", details]
+    return "\n".join(parts)
+
+
+def versions() -> str:
+    """Return what runs here, on what."""
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return (
+        f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, "
+        f"{platform.platform()}"
+    )

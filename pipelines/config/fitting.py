@@ -1,0 +1,109 @@
+"""Whether a value fits a setting: anything that a person types, or that TOML, JSON or a session can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from pipelines.config.options import Option, Value
+
+LONGEST_TEXT: Final = 4096
+"""Characters of a text among the settings: no path of a file is longer."""
+SHOWN: Final = 60
+"""Characters of an unknown key or value that its sentence repeats; the longest key of ours has 28."""
+
+_WORDS = {"true": True, "yes": True, "on": True, "1": True}
+_WORDS |= {"false": False, "no": False, "off": False, "0": False}
+
+
+def fitting(target: Option, value: object) -> Value | None:
+    """`value`, perhaps given as text, as the setting's own type; None where that or its bounds do not allow it."""
+    return _READERS[target.type](target, value)
+
+
+def wanted(target: Option) -> str:
+    """What the setting takes, in words."""
+    if target.type == "bool":
+        return "true or false"
+    if target.type == "choice":
+        names = [str(c) for c in target.choices]
+        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+    if target.type == "text":
+        return f"a text of at most {LONGEST_TEXT} characters, none of them NUL"
+    kind = "a whole number" if target.type == "int" else "a number"
+    if target.minimum is not None and target.maximum is not None:
+        return f"{kind} from {target.minimum:g} to {target.maximum:g}"
+    return kind
+
+
+def quoted(value: object) -> str:
+    """What was given, as its sentence repeats it: short, and of what has no short form the kind."""
+    if isinstance(value, str):
+        return f"'{one_line(value, SHOWN)}'"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length():,} bits"
+    if value is None or isinstance(value, bool | int | float):
+        return "nothing" if value is None else str(value)
+    if isinstance(value, list | tuple):
+        return "a list"
+    return "a table" if isinstance(value, Mapping) else f"a {type(value).__name__}"
+
+
+def _read_bool(target: Option, value: object) -> bool | None:
+    if isinstance(value, str):
+        return _WORDS.get(value.lower())
+    return value if isinstance(value, bool) else None
+
+
+def _read_choice(target: Option, value: object) -> Value | None:
+    if not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, int) and value not in target.choices:
+        return None  # not by its text: that of thousands of digits cannot be had
+    return next((c for c in target.choices if str(c) == str(value)), None)
+
+
+def _read_int(target: Option, value: object) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    elif isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if _inside(target, value) else None
+
+
+def _read_float(target: Option, value: object) -> float | None:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and _inside(target, number) else None
+
+
+def _read_text(target: Option, value: object) -> str | None:
+    fits = isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
+    return value if isinstance(value, str) and fits else None
+
+
+_READERS: Mapping[str, Callable[[Option, object], Value | None]] = {
+    "bool": _read_bool,
+    "choice": _read_choice,
+    "int": _read_int,
+    "float": _read_float,
+    "text": _read_text,
+}
+
+
+def _inside(target: Option, value: float) -> bool:
+    low, high = target.minimum, target.maximum
+    return (low is None or value >= low) and (high is None or value <= high)

@@ -1,0 +1,210 @@
+"""Nets that somebody names, opened by a process of their own that may take so much memory and time and no more.
+
+A short file can ask for any amount of either: graphs that double, constants that are folded, weights that are all
+zero. The child (`python -m pipelines.models.foreign`) reads and checks the file; a graph it computes as well, for the
+numbers of frames that a run may ask for. Back come arrays and facts in a file of the cache's form, nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pipelines.models.errors import ModelError
+from profiler import children
+from profiler.errors import Cancelled
+
+MEMORY_BYTES: Final = 1_500 << 20
+"""What the child may take; a graph of `nets.MOST_PARAMETERS` takes two thirds."""
+CPU_SECONDS: Final = 8
+"""Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
+WALL_SECONDS: Final = 120.0
+MAX_FRAMES: Final = 64
+"""The most frames that are scored at once."""
+POLL_S: Final = 0.02
+
+SINGLE: Final = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""One thread: time is then the work, and memory what is used of it."""
+
+
+def load(
+    path: Path, senones: int, dimension: int, cancelled: Callable[[], bool] = lambda: False
+) -> Any:
+    """The `nets.Net` of a .safetensors file or the `onnx.OnnxModel` of an .onnx file, checked.
+
+    For an acoustic model of so many senones and a front end of so many features. ModelError (one sentence) when
+    it cannot be used or takes too much; Cancelled.
+    """
+    from profiler import cache
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        target = Path(folder) / "net"
+        _run_child(
+            path, [str(path.absolute()), str(senones), str(dimension), str(target)], cancelled
+        )
+        try:
+            kept = cache.read(target)
+        except cache.CacheError as error:
+            raise ModelError(f"{path} could not be opened: {error}") from error
+        return _net(path, kept) if path.suffix != ".onnx" else _graph(path, kept)
+
+
+def _net(path: Path, kept: Any) -> Any:
+    import msgspec
+    import numpy as np
+
+    from pipelines.models.nets import Card, Net
+
+    card = msgspec.convert(kept.about["card"], Card)
+    found = {name: array.shape for name, array in kept.arrays.items()}
+    if found != card.shapes or any(a.dtype != np.float32 for a in kept.arrays.values()):
+        raise ModelError(f"{path} could not be opened: its tensors are not those of its card.")
+    # Copied: the file goes, and kernels are compiled for arrays that can be written.
+    return Net(path.stem, card, {name: array.copy() for name, array in kept.arrays.items()})
+
+
+def _graph(path: Path, kept: Any) -> Any:
+    import msgspec
+
+    from pipelines.models.onnx import OnnxModel
+
+    told = {**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}
+    return msgspec.convert(told, OnnxModel)
+
+
+def _run_child(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
+    child = subprocess.Popen(
+        children.python("-m", __name__, *arguments),
+        env=children.environment(SINGLE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl+C is for this process, which then ends the child
+    )
+    assert child.stdout is not None
+    said: list[bytes] = []
+    out = child.stdout
+    reader = threading.Thread(target=lambda: said.append(out.read(1 << 16)), daemon=True)
+    reader.start()
+    until = time.monotonic() + WALL_SECONDS
+    try:
+        while child.poll() is None:
+            if cancelled():
+                raise Cancelled
+            if time.monotonic() > until:
+                raise ModelError(f"{path} cannot be opened: it takes over {WALL_SECONDS:.0f} s.")
+            time.sleep(POLL_S)
+        reader.join()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        reader.join()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+    if child.returncode:
+        raise ModelError(_problem(path, child.returncode, b"".join(said)))
+
+
+def _problem(path: Path, status: int, said: bytes) -> str:
+    """The child's own sentence, or what its end means."""
+    for line in reversed(said.splitlines()):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            return str(json.loads(line)["error"])
+    if status == -getattr(signal, "SIGXCPU", 0):
+        return f"{path} cannot be opened: it takes over {CPU_SECONDS} s to read and try out."
+    return (
+        f"{path} cannot be opened: the process that reads it ended with status {status}, as happens when "
+        f"more than {MEMORY_BYTES >> 20:,} MB are asked for."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The child: `foreign FILE SENONES DIMENSION TARGET`; not meant to be called by people."""
+    path, senones, dimension, target = sys.argv[1:] if arguments is None else arguments
+    _limit()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _open(Path(path), int(senones), int(dimension), Path(target))
+    except ModelError as error:
+        problem = str(error)
+    except MemoryError:
+        problem = f"{path} cannot be opened: it takes over {MEMORY_BYTES >> 20:,} MB of memory."
+    else:
+        return 0
+    sys.stdout.write(json.dumps({"error": problem}) + "\n")
+    return 2
+
+
+def _open(path: Path, senones: int, dimension: int, target: Path) -> None:
+    import msgspec
+    import numpy as np
+
+    from profiler import cache
+
+    if path.suffix != ".onnx":
+        from pipelines.models import nets
+
+        net = nets.load(path, senones, dimension)
+        cache.write(target, net.tensors, {"card": msgspec.to_builtins(net.card)})
+        return
+    from pipelines.models import onnx, onnx_runtime
+
+    model = onnx.load(path, senones, dimension)
+    # Sizes grow with the frames, unless they are computed from their number.
+    counts = range(1, MAX_FRAMES + 1) if onnx.counts_frames(model) else (1, MAX_FRAMES)
+    onnx_runtime.probe(onnx_runtime.session(model, 1), model, counts)
+    facts = {
+        "card": msgspec.to_builtins(model.card),
+        "input": model.input,
+        "output": model.output,
+        "nodes": msgspec.to_builtins(model.nodes),
+        "constants": msgspec.to_builtins(model.constants),
+    }
+    cache.write(target, {"content": np.frombuffer(model.content, np.uint8)}, facts)
+
+
+def _limit() -> None:
+    """Bound what this process may take, where the system can (on Windows, time alone is bounded)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for name, most in (
+        ("RLIMIT_AS", MEMORY_BYTES),
+        ("RLIMIT_DATA", MEMORY_BYTES),
+        ("RLIMIT_CPU", CPU_SECONDS),
+        ("RLIMIT_CORE", 0),
+    ):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            limit = getattr(resource, name)
+            hard = resource.getrlimit(limit)[1]
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(limit, (least, hard))
+
+
+def _end_with_parent() -> None:
+    import os
+
+    sys.stdin.read()
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

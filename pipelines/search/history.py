@@ -1,0 +1,59 @@
+"""The way to the kernels of `_history`, for all who keep one: entries int32 [capacity, 3] that point backwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search import _history
+from profiler.arrays import ArrayError, check, check_indices
+
+Array = NDArray[Any]
+
+
+def collect(
+    history: Array,
+    roots: Array,
+    other_roots: Array,
+    alternative: Array,
+    delta: Array,
+    beam: float,
+) -> tuple[int, int]:
+    """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `_history.collect`.
+
+    Renumbers the roots and `alternative`, int32 [k, 2], in place, whose costs `delta` f32 [k] move along.
+    Returns how many entries and alternatives are left.
+    """
+    used = len(history)
+    check("history", history, np.int32, (None, 3), writable=True)
+    check("roots", roots, np.int32, (None,), writable=True)
+    check("other roots", other_roots, np.int32, (None,), writable=True)
+    check("alternatives", alternative, np.int32, (None, 2), writable=True)
+    check("their costs", delta, np.float32, (len(alternative),), writable=True)
+    for entries in (roots, other_roots, alternative):
+        check_indices("entries + 1", entries + 1, used + 1)
+    kept, left = _history.collect(
+        history,
+        used,
+        roots,
+        len(roots),
+        other_roots,
+        len(other_roots),
+        alternative,
+        delta,
+        len(delta),
+        beam,
+    )
+    return int(kept), int(left)
+
+
+def trace(history: Array, entry: int, anchor: int, out: Array) -> tuple[int, bool]:
+    """Entries from `entry` back to (without) `anchor`, last one first, in `out` int32; see `_history.trace`."""
+    check("history", history, np.int32, (None, 3))
+    check("out", out, np.int32, (None,), writable=True)
+    if not -1 <= entry < len(history):
+        raise ArrayError(f"there is no entry {entry} among {len(history)}")
+    count, met = _history.trace(history, entry, anchor, out)
+    return int(count), bool(met)

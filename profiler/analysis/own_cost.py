@@ -1,0 +1,77 @@
+"""What recording itself cost a session, and what it lost: the figures of the report and of the status bar alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from profiler.counting import MISSED
+from profiler.session.reader import Session
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderCost:
+    """Of a whole session; None where it is not known.
+
+    `ns_per_span`: of one span in the mean, with the reading of the counters where there was one. `spans`: those
+    recorded, on the lanes of the devices as well. `dropped`: spans lost to a full ring. `misplaced`: spans that
+    name frames far beyond what was decoded, and so are in no figure of frames. `missed`: spans whose counters were
+    not read; the next one has their counts. `perturbation`: the cost of all spans, those lost included, as a
+    fraction of the wall time.
+    """
+
+    ns_per_span: float | None
+    spans: int
+    dropped: int
+    misplaced: int
+    missed: int
+    perturbation: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return asdict(self)
+
+    @property
+    def losses(self) -> list[str]:
+        """What was lost, in words: the dropped spans always, the rest where there is any."""
+        said = [f"{self.dropped} dropped"]
+        if self.misplaced:
+            said.append(f"{self.misplaced} misplaced")
+        if self.missed:
+            said.append(f"{self.missed} counter readings missed")
+        return said
+
+
+def recorder_cost(session: Session, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
+    """Return the cost of recording as a part of `wall_ns`, the wall time of the whole session.
+
+    Every span counts, on whichever lane: those of a device are put there by the thread that decodes. `misplaced`:
+    as an up-to-date CostTrack counts them.
+    """
+    told = session.meta.get("recorder")
+    told = told if isinstance(told, dict) else {}
+    each, reading = (_number(told.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
+    lanes = session.lanes.values()
+    spans, dropped = sum(lane.recorded for lane in lanes), sum(lane.dropped for lane in lanes)
+    put = spans + dropped
+    total = None
+    if each is not None:
+        # With counters on, every span of the decode lane reads them too.
+        read = sum(lane.recorded + lane.dropped for lane in lanes if lane.decode)
+        total = put * each + read * (reading or 0.0)
+        each = total / put if put else each
+    share = total / wall_ns if total is not None and wall_ns else None
+    missed = _number(session.meta.get(MISSED)) or 0.0
+    return RecorderCost(each, spans, dropped, misplaced, int(missed), share)
+
+
+def _number(value: object) -> float | None:
+    """A number of a session as float; None where it is none, or none that a cost can be."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None

@@ -1,0 +1,73 @@
+"""What an array must be before compiled code touches it.
+
+Kernels run without bounds checks: a row too few and they read past the end. So whoever binds arrays to a kernel
+says once, outside the hot loop, what each has to be; a mismatch is a mistake of this program, raised as
+`ArrayError` before any memory is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class ArrayError(ValueError):
+    """An array that does not fit the kernel it was meant for: a mistake of the program, not of a person."""
+
+
+def check(
+    name: str,
+    array: np.ndarray[Any, Any],
+    dtype: Any,
+    shape: Sequence[int | None],
+    *,
+    writable: bool = False,
+    contiguous: bool = True,
+) -> None:
+    """ArrayError unless `array` has this dtype and shape (None: any length), in C order, and is writable if asked.
+
+    With `contiguous` false only the last axis has to be dense, as kernels ask that take a row stride.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArrayError(f"{name} is a {type(array).__name__}, not an array")
+    if array.dtype != np.dtype(dtype):
+        raise ArrayError(f"{name} holds {array.dtype}, the kernel wants {np.dtype(dtype)}")
+    if array.ndim != len(shape) or any(
+        want is not None and have != want for have, want in zip(array.shape, shape, strict=False)
+    ):
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ArrayError(f"{name} has shape {array.shape}, the kernel wants ({wanted})")
+    dense = array.ndim == 0 or array.shape[-1] < 2 or array.strides[-1] == array.itemsize
+    if not (array.flags.c_contiguous if contiguous else dense):
+        raise ArrayError(f"{name} is not contiguous, as the kernel reads it")
+    if writable and not array.flags.writeable:
+        raise ArrayError(f"{name} is read-only, and the kernel writes it")
+
+
+def check_at_least(
+    name: str, array: np.ndarray[Any, Any], dtype: Any, shape: Sequence[int]
+) -> None:
+    """As `check`, for a buffer that may be longer than this call needs: each axis has at least `shape`."""
+    if array.ndim != len(shape) or any(h < w for h, w in zip(array.shape, shape, strict=False)):
+        raise ArrayError(
+            f"{name} has shape {array.shape}, the kernel wants at least {tuple(shape)}"
+        )
+    check(name, array, dtype, (None,) * len(shape), writable=True)
+
+
+def check_indices(name: str, array: np.ndarray[Any, Any], limit: int) -> None:
+    """ArrayError unless every element of an integer array lies in 0 … limit − 1."""
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= limit):
+        raise ArrayError(
+            f"{name} holds {int(array.min())} to {int(array.max())}, and only 0 to {limit - 1} exist"
+        )
+
+
+def check_offsets(name: str, array: np.ndarray[Any, Any], end: int) -> None:
+    """ArrayError unless an array of row starts begins with 0, never falls and ends with `end`."""
+    # Compared, not subtracted: a difference of two int32 may not be one.
+    falls = (array[1:] < array[:-1]).any()
+    if not array.size or int(array[0]) != 0 or int(array[-1]) != end or falls:
+        raise ArrayError(f"{name} is not a rising list of starts from 0 to {end}")

@@ -1,0 +1,168 @@
+"""The one way to read a file that somebody names: a regular file, of a size that its format can need.
+
+A device never ends, a pipe waits for ever, and a file of gigabytes fills the memory before anything looks at
+it; all three are refused before a byte is read. JSON and TOML are bounded in size, depth and integers, so that
+whoever walks the tree later meets nothing that Python cannot hold. Every refusal is an `InputError`, one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
+
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+
+TREE_BYTES: Final = 4 * MIB
+"""The largest JSON or TOML file of people's own making (a card, a preset, a configuration) that is read."""
+TREE_DEPTH: Final = 64
+"""Nothing that this program writes nests deeper than 8."""
+INTEGER_BITS: Final = 63
+"""Larger integers fit no setting, no array and no column of a session."""
+
+_NO_WAITING: Final = (
+    getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+class InputError(BadInput):
+    """A file that cannot be read, or a tree that is not of the form asked for."""
+
+
+def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedReader:
+    """Open the regular file `path` of at most `limit` bytes for reading.
+
+    `what` names what it should be ("a dictionary"), for the sentence of the InputError otherwise.
+    """
+    shown = one_line(os.fspath(path))
+    try:
+        # Opened first and looked at then: what is opened is what was looked at.
+        descriptor = os.open(path, os.O_RDONLY | _NO_WAITING)
+    except FileNotFoundError:
+        raise InputError(f"{shown}: there is no such file; {what} is wanted here.") from None
+    except ValueError:
+        raise InputError(f"{shown}: no file has a name with a NUL character in it.") from None
+    except OSError as error:
+        # A folder on Windows, no permission, a socket.
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{shown}: {what} cannot be read here: {reason}.") from error
+    try:
+        about = os.fstat(descriptor)
+        if stat.S_ISDIR(about.st_mode):
+            raise InputError(f"{shown}: this is a folder; {what} is wanted here.")
+        if not stat.S_ISREG(about.st_mode):
+            raise InputError(f"{shown}: this is a pipe or a device; {what} is wanted here.")
+        if about.st_size > limit:
+            raise InputError(
+                f"{shown}: the file has {about.st_size:,} bytes; {what} of more than {limit:,} is not read."
+            )
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
+    """Return the content of the regular file `path`; InputError as from `open_input`."""
+    with open_input(path, what, limit) as file:
+        try:
+            # `read` makes room for all that it is asked for, so that is what the file says it has. One that
+            # grows, or does not tell its size (/proc), goes on in pieces.
+            content = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
+            while len(content) <= limit and (
+                more := file.read(min(64 * KIB, limit + 1 - len(content)))
+            ):
+                content += more
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(
+                f"{one_line(os.fspath(path))}: {what} cannot be read here: {reason}."
+            ) from error
+    if len(content) > limit:
+        raise InputError(
+            f"{one_line(os.fspath(path))}: {what} of more than {limit:,} bytes is not read."
+        )
+    return content
+
+
+def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
+    """Return the UTF-8 text of the regular file `path`, without a byte order mark."""
+    content = read_bytes(path, what, limit)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{one_line(os.fspath(path))}: line {line} is not UTF-8; save the file as UTF-8."
+        ) from error
+
+
+def read_json(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> object:
+    """Return the tree of a JSON file."""
+    return json_tree(read_text(path, what, limit), one_line(os.fspath(path)))
+
+
+def read_toml(
+    path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES
+) -> dict[str, object]:
+    """Return the tables of a TOML file."""
+    return toml_tree(read_text(path, what, limit), one_line(os.fspath(path)))
+
+
+def json_tree(text: str | bytes, where: str) -> object:
+    """Return the tree that `text` writes in JSON; `where` begins the sentence of an InputError."""
+    try:
+        tree: object = json.loads(text)
+    except RecursionError:
+        raise InputError(f"{where}: JSON nested more than {TREE_DEPTH} deep is not read.") from None
+    except ValueError as error:
+        raise InputError(f"{where}: this is not JSON: {one_line(str(error))}.") from error
+    check_tree(tree, where)
+    return tree
+
+
+def toml_tree(text: str, where: str) -> dict[str, object]:
+    """Return the tables that `text` writes in TOML; `where` begins the sentence of an InputError."""
+    try:
+        tree: dict[str, object] = tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{where}: TOML nested more than {TREE_DEPTH} deep is not read.") from None
+    except ValueError as error:
+        raise InputError(f"{where}: this is not TOML: {one_line(str(error))}.") from error
+    check_tree(tree, where)
+    return tree
+
+
+def check_tree(tree: object, where: str) -> None:
+    """InputError unless lists and tables nest at most TREE_DEPTH deep and every integer fits 64 bits."""
+    level, depth = [tree], 0
+    while level:
+        if depth > TREE_DEPTH:
+            raise InputError(f"{where}: a tree nested more than {TREE_DEPTH} deep is not read.")
+        below: list[object] = []
+        for node in level:
+            if isinstance(node, dict):
+                below.extend(node.values())
+            elif isinstance(node, list):
+                below.extend(node)
+            elif isinstance(node, int) and node.bit_length() > INTEGER_BITS:
+                raise InputError(
+                    f"{where}: an integer of {node.bit_length()} bits is not read; at most {INTEGER_BITS} fit."
+                )
+        level, depth = below, depth + 1
+
+
+def regular(path: Path) -> bool:
+    """Whether `path` is a regular file, a link to one counted in; never waits and never raises."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False

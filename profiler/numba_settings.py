@@ -1,0 +1,74 @@
+"""Where numba's settings may come from: the environment, looked at before, and not the current folder.
+
+numba takes settings from a file `.numba_config.yaml` of the folder that one stands in, one of them the folder
+from which it loads compiled code. That folder may be a stranger's. numba has no switch for it, but reads the file
+only where YAML can be imported, so that it cannot be while numba's settings are.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+THREADS: Final = "NUMBA_NUM_THREADS"
+SETTINGS: Final = "numba.core.config"
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds numba's settings as they are usually found, to be loaded by `_Loader`."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != SETTINGS:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, usual: importlib.abc.Loader) -> None:
+        self._usual = usual
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._usual.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        before = sys.modules.get("yaml")
+        sys.modules["yaml"] = None  # type: ignore[assignment]  # import's own sign for "is not there"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a file lies there which cannot be read
+                self._usual.exec_module(module)
+        finally:
+            del sys.modules["yaml"]
+            if before is not None:
+                sys.modules["yaml"] = before
+
+
+def check_environment() -> None:
+    """BadInput where numba would refuse to be imported."""
+    value = os.environ.get(THREADS, "").strip()
+    if value and not (value.isdecimal() and len(value) < 6 and int(value) >= 1):
+        raise BadInput(
+            f"The environment variable {THREADS} wants a whole number from 1, and not "
+            f"{one_line(value)!r}; unset it, and all cores can be used."
+        )
+
+
+def ignore_folder() -> None:
+    """From now on numba's import takes no notice of the current folder."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

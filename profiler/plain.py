@@ -1,0 +1,40 @@
+"""Text of strangers made fit to be shown: on a terminal, in a sentence, in one line.
+
+A file name or a stage's name may hold escape sequences that move the cursor or set the clipboard, marks that
+turn the direction of the rest of the line, or bytes that no encoding knows.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+SHOWN_CHARACTERS: Final = 200
+"""A sentence that quotes more than this hides what it says."""
+
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories: control, format (direction marks too), surrogate, private, unassigned, separators."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return `text` with every character that does not show written as its escape, those in `keep` aside."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c in keep or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text
+    )
+
+
+def one_line(text: str, limit: int = SHOWN_CHARACTERS) -> str:
+    """Return `text` printable, on one line and at most `limit` characters long: the middle is left out."""
+    if len(text) > 4 * limit:
+        text = f"{text[: 2 * limit]}…{text[-2 * limit :]}"  # an escape is longer than its character
+    shown = printable(text)
+    if len(shown) <= limit:
+        return shown
+    head = (limit - 1) * 2 // 3
+    return f"{shown[:head]}…{shown[len(shown) - (limit - 1 - head) :]}"
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,122 @@
+"""What a session says of itself in JSON (the rows of `meta`), read as what a recording writes there.
+
+Whoever shows, compares or predicts relies on the types here and on nothing else. A fact of another kind is left
+out, as if the recording had not said it; facts unknown here are handed on as any JSON (`rows.json`).
+"""
+
+from typing import Annotated, Any, Final, TypedDict
+
+import msgspec
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=0, lt=1 << 32)]
+Label = Annotated[str, Meta(max_length=200)]
+Name = Annotated[str, Meta(max_length=1 << 14)]
+Argument = Annotated[str, Meta(max_length=1 << 17)]
+"""Systems take no longer one."""
+Nanoseconds = Annotated[float, Meta(ge=0, le=1e12)]
+WallTime = Annotated[float, Meta(ge=0, lt=1e11)]
+"""Seconds since 1970, before the year 5138: what a calendar can show."""
+Reach = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 16)]], Meta(min_length=2, max_length=2)]
+"""Frames before and after the one scored that its scores depend on."""
+
+
+class Scoring(TypedDict, total=False):
+    """What is scored: the senones of the acoustic model, and its context."""
+
+    senones: Annotated[int, Meta(ge=1, lt=1 << 31)]
+    context: Reach
+
+
+class Net(TypedDict, total=False):
+    """What a net of the run needs to be known by: its context."""
+
+    context: Reach
+
+
+class Recording(TypedDict, total=False):
+    """The instrument's own cost in ns, and which counters were read."""
+
+    ns_per_put: Nanoseconds | None
+    ns_per_span: Nanoseconds | None
+    ns_per_lap: Nanoseconds | None
+    ns_per_counted_span: Nanoseconds | None
+    ns_per_counter_read: Nanoseconds | None
+    perturbation: Annotated[float, Meta(ge=0, le=1e9)] | None
+    counters: list[Label]
+    counters_absent: dict[Label, Name]
+
+
+class Side(TypedDict, total=False):
+    """An arm of an A/B run."""
+
+    name: Label
+    epoch: Count
+    set: dict[Label, bool | int | float | Name]
+
+
+class Interleaved(TypedDict, total=False):
+    """Two configurations in turns."""
+
+    arms: list[Side]
+    repeat: Count
+    warm_up: Count
+    measured_from: Count | None
+
+
+class Hypothesis(TypedDict, total=False):
+    """One of the likeliest word sequences; `cost` in nat."""
+
+    hypothesis: str
+    cost: float | None
+
+
+class Alternatives(TypedDict, total=False):
+    """What else an utterance may have been, and how sure its words are."""
+
+    nbest: list[Hypothesis]
+    confidences: list[float | None]
+
+
+class Owner(TypedDict, total=False):
+    """The process that records."""
+
+    pid: int
+    started: float
+    host: Name
+    boot: Name
+
+
+FACTS: Final[dict[str, Any]] = {
+    "session_id": Label,
+    "asrscope_version": Label,
+    "created_wall": WallTime,
+    "preset": Name,
+    "argv": list[Argument],
+    "audio": list[Name],
+    "acoustic_models": list[Name],
+    "machine": dict[str, Any],
+    "versions": dict[Label, Name],
+    "writer": Owner,
+    "recorder": Recording,
+    "scoring": Scoring,
+    "nets": dict[Name, Net],
+    "drift": dict[Label, float | None],
+    "ab": Interleaved,
+}
+"""The facts by key; those of one utterance are `alternatives/NUMBER`."""
+
+ALTERNATIVES: Final = "alternatives"
+
+
+def sound(key: str, value: object) -> bool:
+    """Whether `value` is what a recording writes under `key`; null stands for nothing said."""
+    head, slash, _ = key.partition("/")
+    kind = Alternatives if slash and head == ALTERNATIVES else FACTS.get(key)
+    if kind is None or value is None:
+        return True
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""A bench that lacks its data says so in a sentence and fails, before it measures anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli import bench
+from app.cli.main import main
+from assets.speech.build import FliteMissing
+from tests.bench import _data
+
+NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
+NEEDS_HUMANS = ("dnn", "graphs", "ladder")
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one sentence with which `asrscope bench` ends, its status 2 and nothing on stdout."""
+    assert main(["bench", *words, "--json"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.strip().splitlines()
+    return line
+
+
+@pytest.mark.parametrize("name", NEEDS_HUMANS)
+def test_without_human_speech(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    bundled_speech: Path,
+) -> None:
+    monkeypatch.setattr(_data, "HUMAN", tmp_path / "gone")
+    monkeypatch.setattr(_data, "flite_corpus", lambda split: bundled_speech)
+    line = refused(capsys, name)
+    assert str(tmp_path / "gone" / "transcripts.tsv") in line
+    assert "--audio" in line
+
+
+@pytest.mark.parametrize("name", NEEDS_WORDS)
+def test_without_a_voice_to_make_the_corpus(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    bundled_speech: Path,
+) -> None:
+    def no_voice(split: str) -> Path:
+        raise FliteMissing("flite is not installed")
+
+    monkeypatch.setattr(_data, "flite_corpus", no_voice)
+    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
+    assert "flite is not installed" in refused(capsys, name)
+
+
+def test_recordings_without_digits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
+) -> None:
+    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
+    assert str(bundled_speech / "digits8k") in refused(capsys, "graphs")
+
+
+@pytest.mark.parametrize("name", bench.names())
+def test_files_that_are_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nowhere" in refused(capsys, name, "--audio", "nowhere.wav")
+
+
+@pytest.mark.parametrize("name", ["graphs", "strategies"])
+def test_speech_of_which_nobody_knows_the_words(
+    name: str, capsys: pytest.CaptureFixture[str], bundled_speech: Path
+) -> None:
+    file = str(bundled_speech / "08-kal16-short.flac")
+    assert "--transcripts" in refused(capsys, name, "--audio", file)
+
+
+def test_a_peer_that_is_not_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pocketsphinx", None)
+    monkeypatch.delitem(sys.modules, "tests.bench.decode", raising=False)
+    line = refused(capsys, "decode")
+    assert "needs pocketsphinx" in line
+    assert "asrscope[bench]" in line
+
+
+def test_no_pair_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--repeat" in refused(capsys, "decode", "--repeat", "0")

@@ -1,0 +1,264 @@
+"""What nobody foresaw, and what nobody should have typed: one sentence each, and where the details lie."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import asrscope, refused
+from sample_session import write_sample
+
+from app.cli import _crash, main, presets
+
+LONG = "x" * 100_000
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("faults") / "s.asrs"
+    write_sample(path, frames=512)
+    return path
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A verb with a fault; returns the folder of reports."""
+
+    def run(arguments: object) -> int:
+        raise ZeroDivisionError("division by\x1b[2J zero\nand more")
+
+    monkeypatch.setattr(presets, "run", run)
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / _crash.FOLDER
+
+
+def test_a_fault_is_one_sentence_and_its_details_are_kept(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["presets"]) == main.FAULT
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.isprintable()
+    (report,) = broken.iterdir()
+    assert str(report) in line
+    assert "ZeroDivisionError" in line
+    text = report.read_text()
+    assert "Traceback (most recent call last)" in text
+    assert "command: presets" in text
+    if sys.platform != "win32":
+        assert report.stat().st_mode & 0o777 == 0o600
+
+
+def test_debug_shows_the_traceback(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["presets", "--debug"]) == main.FAULT
+    assert "Traceback" in capsys.readouterr().err
+    assert not broken.exists()
+
+
+def test_reports_do_not_pile_up(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(_crash.KEPT + 5):
+        main.main(["presets"])
+    assert len(list(broken.iterdir())) == _crash.KEPT
+
+
+def test_where_no_report_can_be_kept_it_is_said(
+    broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nowhere(**_: object) -> tuple[int, str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(_crash.tempfile, "mkstemp", nowhere)
+    assert main.main(["presets"]) == main.FAULT
+    assert "--debug" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(arguments: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(presets, "run", run)
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    assert main.main(["presets"]) == main.FAULT
+    assert "memory" in capsys.readouterr().err
+
+
+def test_an_error_of_the_system_names_its_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for problem, said in (
+        (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
+        (OSError(28, "No space left on device"), "The system refuses: no space left on device."),
+        (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),
+    ):
+
+        def run(arguments: object, problem: OSError = problem) -> int:
+            raise problem
+
+        monkeypatch.setattr(presets, "run", run)
+        assert main.main(["presets"]) == main.USAGE_ERROR
+        error = capsys.readouterr().err
+        assert said in error
+        assert "Errno" not in error
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--repeat", "²"], "--repeat wants a whole number from 1"),
+        (["run", "--repeat", "-1"], "--repeat"),
+        (["run", "--repeat", "9" * 5000], "--repeat wants a whole number from 1"),
+        (["run", "--repeat", "1.5"], "--repeat wants a whole number from 1"),
+        (["run", "--repeat", ""], "--repeat wants a whole number from 1"),
+        (["run", "--repeat"], "--repeat"),
+        (["ab", "--repeat", "nan"], "--repeat wants a whole number from 1"),
+        (["calibrate", "--threads", "٣"], "--threads wants a whole number"),
+        (["calibrate", "--threads", "9" * 5000], "--threads wants a whole number"),
+        (["calibrate", "--theme", LONG], "--theme"),
+        (["run", "--preset", LONG], "no preset called"),
+        (["run", "--preset", ""], "no preset"),
+        (["run", "--set", LONG], "--set wants key=value"),
+        (["run", "--set", f"{LONG}=1"], "no setting called"),
+        (["run", "--set", f"search.beam={LONG}"], "search.beam wants"),
+        (["run", "--set", "search.beam=nan"], "search.beam wants"),
+        (["run", "--set", "search.beam=inf"], "search.beam wants"),
+        (["run", "--set", "block=" + "9" * 5000], "block wants"),
+        (["run", "--set", "block=1e400"], "block wants"),
+        (["run", "--set", "gmm.selection.enabled=maybe"], "gmm.selection.enabled wants"),
+        (["run", "--config", LONG], "xxx"),
+        (["run", "--audio", LONG], "xxx"),
+        (["run", "--audio", ""], ""),
+        (["run", "--transcripts", LONG], "xxx"),
+        (["run", "--preset", "gmm", "--config", "x"], "--config"),
+        (["show", LONG], "xxx"),
+        (["show", ""], ""),
+        (["show", "."], "folder"),
+        (["show"], "SESSION"),
+        (["show", LONG, LONG, LONG], "unrecognized arguments"),
+        ([f"--{LONG}"], "xxx"),
+        (["bench", LONG], "bench wants one of"),
+        (["bench", "--repeat", "0"], "--repeat wants a whole number from 1"),
+    ],
+)  # fmt: skip
+def test_bad_words_get_one_short_sentence(words: list[str], says: str) -> None:
+    line = refused(*words)
+    assert says in line
+    assert len(line) < 1100
+    assert line.isprintable()
+    for vague in ("Errno", "invalid literal", "math domain", "could not convert", "codec can't"):
+        assert vague not in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--png", "a.png", "--size", "²x³"],
+        ["--png", "a.png", "--size", "9" * 5000 + "x1"],
+        ["--png", "a.png", "--size", "0x0"],
+        ["--png", "a.png", "--size", "-1x-1"],
+        ["--png", "a.png", "--size", "1e3x1e3"],
+        ["--png", "a.png", "--size", LONG],
+        ["--png", "a.jpg"],
+        ["--png", "-"],
+        ["--png", ""],
+        ["--png", "a.png", "--view", LONG],
+        ["--png", "no/such/folder/a.png"],
+        ["--csv", "a", "--chrome-trace", "a"],
+        ["--csv", "-", "--speedscope", "-"],
+        ["--csv", LONG],
+        ["--csv", "."],
+        ["--theme", "pink"],
+    ],
+)
+def test_bad_exports_get_one_short_sentence(words: list[str], session: Path) -> None:
+    line = refused("export", session, *words)
+    assert len(line) < 1100
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        "", "=", "search", "search=", "search=x", "search=nan", "search=-1", "search=inf",
+        "search=" + "9" * 5000, LONG, f"{LONG}=1",
+    ],
+)  # fmt: skip
+def test_bad_factors_get_one_short_sentence(scale: str, session: Path) -> None:
+    assert len(refused("whatif", session, "--scale", scale)) < 1100
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "²", "9" * 100])
+def test_numbas_threads_are_looked_at_first(value: str) -> None:
+    done = asrscope("presets", NUMBA_NUM_THREADS=value)
+    assert done.returncode == main.USAGE_ERROR
+    (line,) = done.stderr.splitlines()
+    assert "NUMBA_NUM_THREADS wants a whole number from 1" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")
+def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
+    import subprocess
+
+    from command_line import command
+
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'cd "$0" && rmdir "$0" && exec "$@"'
+    for words in (["show", session], ["presets"], ["show", "relative.asrs"]):
+        done = subprocess.run(
+            ["sh", "-c", script, str(gone), *command(*words)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        gone.mkdir(exist_ok=True)
+        assert done.returncode in (0, main.USAGE_ERROR), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
+def test_run_records_over_nothing_but_a_session(
+    tmp_path: Path, bundled_speech: Path, session: Path
+) -> None:
+    victim = tmp_path / "victim.asrs"
+    victim.write_bytes(session.read_bytes())
+    (tmp_path / "link.asrs").symlink_to(victim)
+    (tmp_path / "dangling.asrs").symlink_to(tmp_path / "nowhere.asrs")
+    (tmp_path / "text.asrs").write_text("not a session")
+    os.mkfifo(tmp_path / "pipe.asrs")
+    before = {p.name: p.lstat().st_ino for p in tmp_path.iterdir()}
+    short = bundled_speech / "08-kal16-short.flac"
+    for name in ("link.asrs", "dangling.asrs", "text.asrs", "pipe.asrs", "/dev/null", "."):
+        refused("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
+    assert {p.name: p.lstat().st_ino for p in tmp_path.iterdir()} == before
+    assert victim.read_bytes() == session.read_bytes()
+
+
+def test_pictures_need_no_display_whatever_the_environment_names(
+    session: Path, tmp_path: Path
+) -> None:
+    for platform in ("nonsense", "xcb"):
+        out = tmp_path / f"{platform}.png"
+        done = asrscope(
+            "export",
+            session,
+            "--png",
+            out,
+            "--view",
+            "cost",
+            QT_QPA_PLATFORM=platform,
+            DISPLAY=":99",
+        )
+        assert done.returncode == 0, done.stderr
+        assert out.stat().st_size > 1000
+
+
+def test_the_sentence_of_every_usage_error_names_the_help() -> None:
+    assert "`asrscope run --help`" in refused("run", "--nonsense")
+    assert "`asrscope run --help`" in refused("run", "--repeat", "x")
+    assert "`asrscope --help`" in refused("--nonsense")
+    assert "`asrscope --help`" in refused("--")

@@ -1,0 +1,73 @@
+"""Signals to real runs: SIGTERM and SIGHUP close the session as Ctrl+C does, and a crash leaves its stack."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command_line import decoding
+
+from profiler.session.reader import Session
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+PACED = ("--preset", "gmm-quick", "--set", "pace=1")
+
+
+@pytest.mark.parametrize(
+    ("verb", "number"), [("run", "SIGTERM"), ("run", "SIGHUP"), ("ab", "SIGTERM"), ("ab", "SIGHUP")]
+)
+def test_the_session_is_closed(
+    verb: str, number: str, bundled_speech: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "ended.asrs"
+    more = ("--b", "search.beam=10") if verb == "ab" else ()
+    with decoding(verb, *PACED, *more, "--audio", bundled_speech, "--out", out) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.Signals[number])
+        _, stderr = process.communicate(timeout=120)
+    assert "Traceback" not in stderr
+    # An A/B that was stopped before both arms were heard has nothing to compare, and says so.
+    assert process.returncode in {128 + signal.Signals[number], *((2,) if verb == "ab" else ())}
+    with closing(Session.open(out)) as session:
+        assert session.state == "stopped"
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ended.asrs"
+    with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=120)
+    assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+    with closing(Session.open(out)) as session:
+        assert session.state in ("stopped", "failed")
+
+
+@pytest.mark.skipif(shutil.which("nohup") is None, reason="no nohup here")
+def test_nohup_is_respected(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "survives.asrs"
+    short = bundled_speech / "08-kal16-short.flac"
+    words = ("run", *PACED, "--audio", short, "--out", out)
+    with decoding(*words, before=("nohup",)) as process:
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+    with closing(Session.open(out)) as session:
+        assert session.state == "closed"
+
+
+def test_a_crash_leaves_its_stack(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "crashed.asrs"
+    with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
+        process.send_signal(signal.SIGSEGV)
+        _, stderr = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in stderr
+    assert "in execute" in stderr

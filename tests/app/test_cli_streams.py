@@ -1,0 +1,220 @@
+"""Standard streams of every kind: other encodings, closed, full, unread; and nothing in them that steers a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import asrscope, command
+from sample_session import write_sample
+
+from app.cli import _output, _streams, main
+from profiler.session.reader import Session
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
+ODD = "a\x1b]0;title\x07\x9b2J\u202egnp.exe\udcff"
+CONTROLS = [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("streams") / "größer-日本.asrs"
+    write_sample(path, frames=512)
+    return path
+
+
+@pytest.fixture
+def odd(session: Path, tmp_path: Path) -> Path:
+    """The session under a name that would steer a terminal and is no UTF-8."""
+    if sys.platform == "win32":
+        pytest.skip("no such file names")
+    path = tmp_path / f"{ODD}.asrs"
+    shutil.copyfile(session, path)
+    return path
+
+
+def told(shell: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """What a shell gets of the verb with the redirections `shell`."""
+    script = f'"$@" {shell}'
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *command(*words)],
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16", "koi8-r"])
+def test_reports_are_printed_in_any_encoding(encoding: str, session: Path) -> None:
+    for words in (["show", session], ["compare", session, session], ["options"], ["presets"]):
+        done = told("", *words, PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode(encoding).count("\n") > 5
+        assert done.stderr == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_json_is_the_same_in_any_encoding(encoding: str, session: Path) -> None:
+    done = told("", "show", session, "--json", PYTHONIOENCODING=encoding)
+    assert json.loads(done.stdout.decode(encoding))["session"] == str(session)
+
+
+def test_a_strict_locale_without_utf_8(session: Path) -> None:
+    done = told("", "show", session, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+
+
+def test_a_locale_that_is_not_there(session: Path) -> None:
+    done = told("", "show", session, LC_ALL="xx_XX.nonsense")
+    assert done.returncode == 0, done.stderr
+
+
+@posix
+def test_closed_streams(session: Path) -> None:
+    for shell, status, out in ((">&-", 0, 0), ("2>&-", 0, 100), ("<&- >&- 2>&-", 0, 0)):
+        done = told(shell, "show", session)
+        assert done.returncode == status, shell
+        assert len(done.stdout) >= out
+        assert done.stderr == b""
+    assert told("2>&-", "show", "nowhere.asrs").returncode == main.USAGE_ERROR
+
+
+@posix
+def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_path: Path) -> None:
+    """No file of the run may get the number of a stream, to which libraries print."""
+    short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "s.asrs"
+    done = told("<&- >&- 2>&-", "run", "--preset", "gmm-quick", "--audio", short, "--out", out)
+    assert done.returncode == 0
+    with Session.open(out) as session:
+        assert session.state == "closed"
+        assert session.utterances[0].hypothesis == "yes of course"
+
+
+@posix
+@pytest.mark.parametrize("words", [["show"], ["show", "--json"], ["export", "--chrome-trace", "-"]])
+def test_nobody_reads_on(words: list[str], session: Path) -> None:
+    done = told("| head -c 1; exit ${PIPESTATUS[0]}", words[0], session, *words[1:])
+    assert done.returncode in (0, _streams.BROKEN_PIPE)  # 0: all went into the pipe
+    assert done.stderr == b""
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("words", [["show"], ["show", "--json"], ["export", "--csv", "-"]])
+def test_a_full_disk_under_standard_output(words: list[str], session: Path) -> None:
+    done = told("> /dev/full", words[0], session, *words[1:])
+    assert done.returncode == main.USAGE_ERROR
+    (line,) = done.stderr.decode().splitlines()
+    assert "no space left on device" in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        lambda odd: ["show", odd],
+        lambda odd: ["compare", odd, odd],
+        lambda odd: ["whatif", odd, "--scale", "search=0.5"],
+        lambda odd: ["whatif", odd, "--scale", f"{ODD}=0.5"],
+        lambda odd: ["show", odd.with_name(ODD)],
+        lambda odd: ["export", odd, "--csv", odd.with_name(f"{ODD}.csv")],
+        lambda odd: ["export", odd, "--png", odd.with_name(f"{ODD}.png")],
+        lambda odd: ["confirm", odd, ODD],
+        lambda odd: ["run", "--preset", ODD],
+        lambda odd: ["run", "--set", ODD],
+        lambda odd: ["run", "--set", f"search.beam={ODD}"],
+        lambda odd: ["run", "--config", odd],
+        lambda odd: ["run", "--audio", odd],
+        lambda odd: ["bench", ODD],
+        lambda odd: ["run", f"--{ODD}"],
+        lambda odd: ["show", odd, "--json"],
+    ],
+)
+def test_nothing_printed_steers_a_terminal(
+    words: Callable[[Path], list[str | Path]], odd: Path
+) -> None:
+    done = told("", *words(odd))
+    assert done.returncode in (0, main.USAGE_ERROR), done.stderr
+    for text in (done.stdout.decode("utf-8"), done.stderr.decode("utf-8")):
+        assert not any(chr(code) in text for code in CONTROLS)
+    assert len(done.stderr.splitlines()) == (1 if done.returncode else 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
+def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Path) -> None:
+    sound, out = tmp_path / f"{ODD}.flac", tmp_path / f"{ODD}.asrs"
+    shutil.copyfile(bundled_speech / "08-kal16-short.flac", sound)
+    done = told("", "run", "--preset", "gmm-quick", "--audio", sound, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    assert tree["session"] == str(out)
+    assert tree["utterances"][0]["hypothesis"] == "yes of course"
+    assert "yes of course" in told("", "show", out).stdout.decode()
+
+
+def test_a_name_with_line_ends_begins_no_line() -> None:
+    assert _output.page(["a\nasrscope: all is well", "b"]).split("\n") == [
+        "a\\nasrscope: all is well",
+        "b",
+    ]
+
+
+def test_progress_holds_nothing_that_steers(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = _output.Progress()
+    progress(f"reading {ODD}\r", 0.5)
+    progress("x" * 10_000)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.isprintable()
+    assert len(second) < 300
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _streams.shown():
+        progress = _output.Progress()
+        progress("measuring\r\x1b[2J", 0.5)
+        progress.done()
+    assert terminal.getvalue().startswith("\rmeasuring\\r\\x1b[2J  50%\r")
+    assert "\n" not in terminal.getvalue()
+
+
+def test_the_streams_are_as_before_afterwards() -> None:
+    before = sys.stdout, sys.stderr
+    with _streams.shown():
+        assert isinstance(sys.stdout, _streams.Shown)
+        inside = sys.stdout
+        with _streams.shown():
+            assert sys.stdout is inside
+        assert sys.stdout is inside
+    assert (sys.stdout, sys.stderr) == before
+
+
+def test_exports_to_standard_output_hold_nothing_else(session: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "a.csv"
+    done = told("", "export", session, "--chrome-trace", "-", "--csv", picture)
+    assert json.loads(done.stdout)["traceEvents"]
+    assert done.stderr.decode().strip() == str(picture)
+
+
+def test_the_help_of_the_verbs_without_docstrings() -> None:
+    whole = asrscope("--help").stdout
+    done = asrscope("--help", PYTHONOPTIMIZE="2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == whole
+    assert (
+        asrscope("show", "--help", PYTHONOPTIMIZE="2").stdout == asrscope("show", "--help").stdout
+    )

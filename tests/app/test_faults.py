@@ -1,0 +1,260 @@
+"""What goes wrong around the window: crashes of the worker, faults, signals, odd files dropped, odd settings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QSettings, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from app.crash_report import LONGEST_LINE, MOST_LINES, LastWords
+from app.gui import caught
+from app.main_window import MainWindow
+from app.recent import APPLICATION, ORGANISATION
+from app.run_control import WORKER
+from pipelines import config as settings
+from pipelines import presets
+from profiler import children
+from profiler.session.reader import Session
+
+LONG = 120_000
+needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+
+
+@pytest.fixture
+def real(qtbot) -> Iterator[MainWindow]:
+    """A window with the real worker."""
+    window = MainWindow(WORKER)
+    qtbot.addWidget(window)
+    window.show()
+    yield window
+    window.close()
+
+
+def errors(window: MainWindow) -> list[str]:
+    return [banner.text for banner in window.notices.banners if banner.kind == "error"]
+
+
+def copied(window: MainWindow) -> str:
+    buttons = window.notices.banners[-1].findChildren(QPushButton)
+    next(button for button in buttons if button.text() == "Copy report").click()
+    return QGuiApplication.clipboard().text()
+
+
+@needs_signals
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL], ids=lambda n: n.name)
+def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
+    """With the stack of the interpreter, where the system leaves it the time to write one."""
+    real.pipeline.choose("gmm")
+    real.runs.start()
+    control = real.runs.control
+    told: list[str] = []
+    control.progress.connect(lambda stage, _: told.append(stage))
+    qtbot.waitUntil(lambda: bool(told), timeout=LONG)  # it is up, and has begun
+    os.kill(control.process_id, number)
+    qtbot.waitUntil(lambda: bool(errors(real)), timeout=LONG)
+    (text,) = errors(real)
+    assert f"killed by signal {number.value}, {number.name}" in text
+    report = copied(real)
+    assert report.startswith(text)
+    assert f"Python {sys.version_info[0]}.{sys.version_info[1]}" in report
+    if number == signal.SIGSEGV:
+        assert "Fatal Python error: Segmentation fault" in report
+        assert 'File "' in report
+        assert "worker.py" in report
+
+
+def test_last_words_are_whole_lines_and_bounded() -> None:
+    words = LastWords()
+    for piece in (b"one\ntw", b"o\n\x1b[31mthr", b"ee\nrest"):
+        words.add(piece)
+    assert words.text.splitlines() == ["one", "two", "\\x1b[31mthree", "rest"]
+    words.add(b"x" * 10**7)
+    words.add(b"\n" + b"y\n" * 10**5)
+    assert len(words.text) < (MOST_LINES + 1) * (LONGEST_LINE + 1)
+    words.add(b"Fatal Python error: Aborted\n" + b"  File\n" * 10**5)
+    lines = words.text.splitlines()
+    assert "Fatal Python error: Aborted" in lines
+    assert len(lines) <= MOST_LINES
+
+
+def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(
+    qtbot, window, tmp_path, capsys
+) -> None:
+    w = window()
+    times = []
+
+    def fault() -> None:
+        times.append(1)
+        raise ValueError(f"{len(times)} <img src='x'>" + "y" * 10**5)
+
+    log = tmp_path / "crash.log"
+    with log.open("w", encoding="utf-8") as file, caught(w, file):
+        with qtbot.captureExceptions() as raised:
+            timer = QTimer(w)
+            timer.timeout.connect(fault)
+            timer.start(0)
+            qtbot.waitUntil(lambda: len(times) > 20)
+            timer.stop()
+        for kind, value, trace in raised:  # pytest-qt stands before the hook; hand it on
+            sys.excepthook(kind, value, trace)
+        qtbot.waitUntil(lambda: bool(errors(w)))
+        (text,) = errors(w)
+        assert text.startswith("A fault of the program: ValueError: 1 <img src='x'>yyy")
+        assert text.endswith(f"Details: {log}")
+        assert len(text) < 600
+        assert "in fault" in copied(w)
+    assert log.read_text(encoding="utf-8").count("Traceback") == 1
+    capsys.readouterr()
+    w.show_desk()
+    assert w.pages.currentWidget() is w.desk
+
+
+@needs_signals
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signals) -> None:
+    worker = Path(__file__).with_name("frame_worker.py")
+    code = textwrap.dedent(f"""
+        from app.gui import open_window
+        import sys
+        print("closed", open_window(None, True, (sys.executable, {str(worker)!r})))
+    """)
+    own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    own["ASRSCOPE_SESSIONS"] = str(tmp_path / "sessions")
+    process = subprocess.Popen(
+        children.python("-c", code),
+        env=children.environment(own),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        session = _recorded(tmp_path / "sessions", process)
+        process.send_signal(number)
+        out, complaints = process.communicate(timeout=LONG / 1000)
+    finally:
+        process.kill()
+        process.wait()
+    assert out.split() == ["closed", "0"], complaints
+    assert "Traceback" not in complaints
+    with Session.open(session) as read:
+        assert read.state == "stopped"
+
+
+def _recorded(folder: Path, process: subprocess.Popen[str]) -> Path:
+    """Wait until a session has frames."""
+    until = time.monotonic() + LONG / 1000
+    while time.monotonic() < until and process.poll() is None:
+        for path in folder.glob("*.asrs"):
+            try:
+                with Session.open(path) as session:
+                    if len(session.spans):
+                        return path
+            except OSError:
+                pass  # it is just being made
+        time.sleep(0.1)
+    raise AssertionError(process.stderr.read() if process.poll() is not None else "no frames came")
+
+
+def drop(window: MainWindow, *paths: Path | str) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    left, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    copy = Qt.DropAction.CopyAction
+    QApplication.sendEvent(window, QDragEnterEvent(QPoint(200, 200), copy, data, left, none))
+    QApplication.sendEvent(window, QDropEvent(QPointF(200, 200), copy, data, left, none))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["pipe.wav"], "is a pipe or a device; choose an audio file."),
+        (["pipe.asrs"], "is a pipe or a device"),
+        (["link.asrs"], "is a pipe or a device"),
+        (["/dev/zero"], "zero is no audio file"),
+        (["net.onnx"], "net.onnx is no audio file"),
+        (["empty.asrs"], "is a folder"),
+        (["n" * 300 + ".wav"], "does not exist."),
+        (["n" * 300 + ".asrs"], ""),
+        (["audio", "pipe.tsv"], "does not exist."),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
+    window, tmp_path: Path, names: list[str], says: str
+) -> None:
+    w = window()
+    for name in ("pipe.wav", "pipe.asrs"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "link.asrs").symlink_to("/dev/zero")
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x01")
+    (tmp_path / "empty.asrs").mkdir()
+    before = w.runs.audio
+    drop(w, *(tmp_path / name for name in names))
+    (text,) = errors(w)
+    assert says in text
+    assert w.runs.audio is before
+
+
+def test_ten_thousand_files_are_counted_once(window, tmp_path: Path, monkeypatch) -> None:
+    w = window()
+    paths = [tmp_path / f"{number:05d}.wav" for number in range(10_000)]
+    for path in paths:
+        path.touch()
+    drop(w, *paths)
+    assert errors(w) == []
+    assert w.runs.audio.files == 10_000
+    assert len(w.desk.form.speech.toolTip()) < 50_000
+    looked: list[object] = []
+    real_isdir = os.path.isdir
+    monkeypatch.setattr(os.path, "isdir", lambda path: looked.append(path) or real_isdir(path))
+    w.refresh()
+    assert not looked
+
+
+HOSTILE: tuple[object, ...] = (
+    "\0", "x" * 5000, "/dev/zero", "<img src='/dev/zero'>", "../../etc", 10**18, -1, 2.5, [], ["\0", 5, "x" * 5000],
+    QByteArray(b"\xff" * 1000), QByteArray(b"\x00\x00\x00\xff\x7f\xff\xff\xff" * 20), {"a": 1}, True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:16])
+def test_settings_of_no_sense_are_ignored(qtbot, tmp_path, finished, value: object) -> None:
+    kind, scope = QSettings.Format.IniFormat, QSettings.Scope.UserScope
+    written = QSettings(kind, scope, ORGANISATION, APPLICATION)
+    written.setValue("schema", 1)
+    columns = [f"layout/{name}/{n}" for name, n in (("columns", 3), ("middle", 3), ("right", 1))]
+    for key in ("recent", "audio", "theme", "preset", "geometry", *columns):
+        written.setValue(key, value)
+    written.sync()
+    w = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(w)
+    w.show()
+    w.show_desk()
+    assert w.memory.sessions() == []
+    assert w.memory.text("theme", "system", known=("system",)) == "system"
+    assert w.pipeline.preset.name == presets.DEFAULT
+    assert w.open_session(finished)
+    assert w.size().width() < 10_000
+    w.close()
+
+
+def test_a_setting_takes_any_path_that_is_typed(qtbot, window) -> None:
+    w = window()
+    w.show_desk()
+    for text in ("\0", "x" * 5000, "/dev/zero", "<b>", "//host/share/net"):
+        for key, field in w.desk.form.fields.items():
+            if field.option.type == "text":
+                field.edited.emit(key, text)
+    w.refresh()
+    assert settings.to_dict(w.pipeline.next)

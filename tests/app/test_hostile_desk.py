@@ -1,0 +1,73 @@
+"""The campaign's clumsy hand on a few of its sessions; all of them are for `tests/bench/campaign`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import app
+from tests.bench.campaign import desk, window
+
+PACKAGE = Path(app.__file__).parent
+
+CHOSEN = (
+    f"every name is {window.LONG[:24]!r}",
+    "every name is '\\x1b]0;title\\x07\\x1b[2J'",
+    "words at (4294967295, 4294967295)",
+    "utterance.first_frame = 4294967295",
+    "a reference of 200 000 words",
+    "spans: first_frame = 65535",
+    "spans: duration_ns = 0",
+    "no configuration",
+)
+
+
+@pytest.fixture(scope="module")
+def changes() -> dict[str, window.Change]:
+    return dict(window.changes())
+
+
+@pytest.mark.parametrize("name", CHOSEN, ids=lambda name: name[:30])
+def test_a_session_meant_badly_opens_or_is_refused(
+    tmp_path: Path, changes: dict[str, Callable], name: str
+) -> None:
+    window.spoil([changes[name]], tmp_path)
+    desk.look_at(tmp_path / window.SESSION)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 5000, b"SQLite format 3\0", None],
+    ids=["empty", "zeros", "head", "cut"],
+)
+def test_what_is_no_session_is_refused_in_one_sentence(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")
+    path.write_bytes(window.base()[:9000] if content is None else content)
+    told = desk.look_at(path)
+    assert told is not None
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_painters_of_widgets_end_whatever_happens(path: Path) -> None:
+    """One that is left open by an exception crashes the process when Qt paints the next time."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    ended = {
+        id(item.context_expr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+    }
+    left_open = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "QPainter"
+        and node.args
+        and id(node) not in ended
+    ]
+    assert not left_open

@@ -1,0 +1,80 @@
+"""Strangers' sessions in the real window, in pictures and through the commands: a share of the campaign's."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from app.cli.main import main
+from tests.bench.campaign import _use, sessions
+
+pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
+
+SHOWN = (
+    "all in frame 0",
+    "first frames at random",
+    "spans of no time",
+    "work without end",
+    "no audio",
+    "no settings",
+    "markers out of the world",
+    "great laws",
+)
+"""Purpose-made ones that open."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_window_shows_it(qtbot, window, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sessions.spoiled(name, tmp_path)
+    desk = window()
+    desk.open_session(tmp_path / sessions.NAME)
+    assert desk.playhead.session is not None
+    for view in desk.desk.views.values():
+        view.grab()
+        assert view.summary()
+        view.table()
+    desk.grab()
+    desk.playhead.axis.select(0.03, 0.07)
+    desk.grab()
+    QApplication.processEvents()
+
+
+@pytest.mark.parametrize("name", ["spans of no time", "no audio"])
+def test_it_can_be_drawn(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sessions.spoiled(name, tmp_path)
+    assert main(list(sessions.PICTURE)) == 0
+    assert (tmp_path / "d.png").stat().st_size > 10_000
+
+
+def test_attacks_come_on_purpose_first_and_then_at_random(tmp_path):
+    known = len(sessions.purposes())
+    found = list(sessions.attacks(random.Random(1), known + 200))
+    assert len(found) == known + 200
+    assert all(attack.window for attack in found[:known])
+    assert 30 < sum(bool(attack.window) for attack in found[known:]) < 80
+    again = sessions.attacks(random.Random(1), known + 200)
+    assert [attack.name for attack in again] == [attack.name for attack in found]
+
+
+def test_commands_succeed_or_say_one_sentence(tmp_path, monkeypatch):
+    """In the attack's own folder, as the campaign gives them; what they write stays in it."""
+    seed = random.randrange(1 << 32)
+    known = len(sessions.purposes())
+    drawn = random.Random(seed)
+    for number, attack in enumerate(sessions.attacks(drawn, known + 8)):
+        if number < known:
+            continue
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        attack.make(folder)
+        for command in attack.commands:
+            if "--png" not in command:
+                _use.say(list(command))
+    assert {path.name for path in tmp_path.iterdir()} == {str(known + i) for i in range(8)}
+    assert os.getcwd() == str(folder)

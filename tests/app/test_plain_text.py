@@ -1,0 +1,190 @@
+"""Text of strangers in widgets: shown as it is written, and nothing that it names is opened."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QAction, Qt, QTextDocument
+from PySide6.QtWidgets import QListWidgetItem, QMenu, QWidget
+
+import app
+from app import plain_text
+from app.widgets import Elided
+from profiler import children
+
+PACKAGE = Path(app.__file__).parent
+THE_ONE = PACKAGE / "plain_text.py"
+
+NAMES = {
+    # Guess HTML, or take it for granted.
+    "QLabel", "QMessageBox", "QErrorMessage", "QToolTip", "QTextDocument", "QTextBrowser", "QTextEdit",
+    "QStaticText", "QGraphicsTextItem", "QWhatsThis", "QProgressDialog", "QInputDialog", "TextItem",
+    "LabelItem", "LegendItem", "InfiniteLineLabel",
+    # Take an ampersand for a mnemonic.
+    "QPushButton",
+}  # fmt: skip
+CALLS = {
+    "setToolTip", "setStatusTip", "setWhatsThis", "setTextFormat", "setHtml", "setMarkdown", "toHtml",
+    "setAccessibleName", "setAccessibleDescription", "setWindowTitle", "drawText", "drawStaticText",
+    "setLabel", "setLabels", "setTitle", "QAction", "QMenu", "addLegend", "mightBeRichText",
+}  # fmt: skip
+OF_FILES = {("setTitle", "pictures.py")}
+"""Titles inside of SVG and PDF files, which their writers escape (see test_pictures)."""
+
+HOSTILE = (
+    "<table><tr><td><img src='{0}'><img src='file://{0}'><a href='file://{0}'>a</a>"
+    "<img src='//host/share/x'><img src='{1}'>"
+)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_text_reaches_widgets_in_one_place_only(path: Path) -> None:
+    if path == THE_ONE:
+        return
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name = node.id if isinstance(node, ast.Name) else ""
+        name = node.attr if isinstance(node, ast.Attribute) else name
+        called = node.func if isinstance(node, ast.Call) else None
+        call = getattr(called, "attr", None) or getattr(called, "id", "")
+        if name in NAMES or (call in CALLS and (call, path.name) not in OF_FILES | QUIET):
+            found.append(f"{path.name}:{node.lineno}: {name or call}")
+        if call in ("addAction", "addMenu") and not _made_before(node):
+            found.append(f"{path.name}:{node.lineno}: {call} of a text")
+        if isinstance(node, ast.keyword) and node.arg == "html":
+            found.append(f"{path.name}:{node.value.lineno}: html=")
+    assert not found, "go through app.plain_text"
+
+
+QUIET = {("QMenu", "main_window.py"), ("QMenu", "path_box.py"), ("QMenu", "preset_button.py")}
+"""Menus without a title, at the mouse or under a button."""
+
+
+def _made_before(call: ast.Call) -> bool:
+    """Whether a menu is given an action or a menu, and no text."""
+    given = call.args
+    texts = (ast.Constant, ast.Call, ast.JoinedStr, ast.BinOp)
+    return len(given) == 1 and not isinstance(given[0], texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src='x.png'>",
+        "a <b>bold</b> name",
+        "&lt;b&gt;",
+        "<?xml?>",
+        "&Save",
+        "line\n<b>two</b>",
+        "plain",
+    ],
+)
+def test_labels_and_tips_show_what_is_written(qtbot, text: str) -> None:
+    label, elided, widget = plain_text.Label(text), Elided(text), QWidget()
+    for one in (label, elided, widget):
+        qtbot.addWidget(one)
+    assert label.textFormat() == elided.textFormat() == Qt.TextFormat.PlainText
+    assert label.text() == text
+    item, action = QListWidgetItem(), plain_text.new_action(text, widget)
+    for target in (widget, item, action):
+        plain_text.set_tip(target, text)
+        assert _read(target.toolTip()) == text
+
+
+def _read(tip: str) -> str:
+    """What Qt shows of a tip: QToolTip guesses as QLabel does."""
+    if not Qt.mightBeRichText(tip):
+        return tip
+    document = QTextDocument()
+    document.setHtml(tip)
+    return document.toPlainText()
+
+
+def test_ampersands_underline_nothing(qtbot) -> None:
+    button, widget = plain_text.Button("Save & go"), QWidget()
+    for one in (button, widget):
+        qtbot.addWidget(one)
+    assert button.text() == "Save && go"
+    menu = QMenu(widget)
+    assert plain_text.add_entry(menu, "a & b", lambda: None).text() == "a && b"
+    assert isinstance(menu.actions()[0], QAction)
+
+
+def test_what_does_not_show_is_written_out_and_bounded() -> None:
+    assert plain_text.shown("\u202egnp.exe\x1b[2J") == "\\u202egnp.exe\\x1b[2J"
+    assert plain_text.shown("one\ntwo") == "one\ntwo"
+    assert len(plain_text.shown("x" * 10**6)) <= plain_text.LONGEST_LINE
+    assert plain_text.shown("x\n" * 10**5).count("\n") <= plain_text.MOST_LINES
+
+
+def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    plain_text.set_titled_tip(widget, "<i>T</i>", ["<img src='x'>"], "--set a=<b>")
+    assert _read(widget.toolTip()) == "<i>T</i>\n<img src='x'>\n--set a=<b>"
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
+    """A picture, and whether it has been opened since the last question (told by the kernel; on Linux only)."""
+    path = tmp_path / "canary.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    if not sys.platform.startswith("linux"):
+        yield path, lambda: False
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    opening = 0x20  # IN_OPEN
+    if watch < 0 or libc.inotify_add_watch(watch, os.fsencode(path), opening) < 0:
+        pytest.skip("this machine has no inotify watch left")
+
+    def opened() -> bool:
+        try:
+            return bool(os.read(watch, 4096))
+        except BlockingIOError:
+            return False
+
+    path.read_bytes()
+    assert opened(), "the watch does not work"
+    yield path, opened
+    os.close(watch)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
+    tmp_path: Path, canary: tuple[Path, Callable[[], bool]]
+) -> None:
+    """The canary would be opened; a pipe that nobody writes to would be waited for, for ever."""
+    path, was_opened = canary
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    code = textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from tests.bench.campaign import desk, window
+        folder, text = Path(sys.argv[1]), sys.argv[2]
+        window.spoil([window.renamed(text)], folder)
+        # Resources without a path are looked for in the current folder.
+        path = (folder / window.SESSION).rename(folder / "<img src=canary.png>.asrs")
+        print(desk.look_at(path))
+    """)
+    done = subprocess.run(
+        children.python("-c", code, str(tmp_path), HOSTILE.format(path, pipe)),
+        env=children.environment({"ASRSCOPE_SESSIONS": str(tmp_path)}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["None"]
+    assert not was_opened()

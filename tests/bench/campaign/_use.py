@@ -1,0 +1,145 @@
+"""All that the program does with a session, in this process: every verb that only reads, and every window model.
+
+The campaign gives sessions to the command line and to the real window; the test suite, which has less time, and
+hypothesis, which wants a function, call `use`. Whatever is not a session that works is an exception here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from app import figures, latency, provenance
+from app.cli.main import main
+from app.views.breakdown_model import breakdown_model, stage_lines
+from app.views.cost_model import cost_model
+from app.views.roofline_model import points
+from app.views.words_model import words_model
+from app.views.work_model import work_model
+from pipelines import config as settings
+from pipelines import rerun
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
+from profiler.errors import BadInput
+from profiler.export import chrome_trace, speedscope, table
+from profiler.machine.peaks import drift_text, drift_warning, sound_drift
+from profiler.session.errors import SessionError
+from profiler.session.reader import Session
+
+LONGEST_SENTENCE: Final = 320
+USAGE_ERROR: Final = 2
+
+VERBS: Final = (
+    ("show", "{0}"),
+    ("show", "{0}", "--json"),
+    ("compare", "{0}", "{0}"),
+    ("compare", "{0}", "{0}", "--json"),
+    ("compare", "{0}", "--json"),
+    ("whatif", "{0}", "--scale", "scoring=0.5"),
+    ("whatif", "{0}", "--scale", "memory=0.5", "--scale", "search=0", "--json"),
+)
+
+
+class Odd(Exception):
+    """Neither a session that works nor one clear sentence."""
+
+
+def use(path: Path, folder: Path, verbs: bool = True) -> str | None:
+    """Do with a session all that the program does; None if it opened, else the sentence.
+
+    Files are written into `folder`. Anything but SessionError goes up, and so does a sentence of bad form.
+    """
+    try:
+        session = Session.open(path)
+    except SessionError as error:
+        return check_sentence(str(error), path)
+    with session:
+        try:
+            session.refresh()
+        except SessionError as error:
+            return check_sentence(str(error), path)
+        look(session, folder)
+        live = session.state == "recording"
+    if verbs and not live:  # one that another process is taken to record may change meanwhile
+        for words in VERBS:
+            say([word.format(path) for word in words])
+    return None
+
+
+def look(session: Session, folder: Path) -> None:
+    """Read every attribute of an open session, analyse it, make every model of the window, export it."""
+    for name in dir(type(session)):
+        if not name.startswith("_"):
+            getattr(session, name)
+    for name in session.sample_names:
+        session.samples(name)
+    session.wall_time(0)
+    track = CostTrack()
+    track.update(session)
+    breakdown(session, 3, 20, track=track)
+    rows = breakdown(session, track=track).stages
+    frames, seconds = track.n_frames, max(track.n_frames, 1) * 0.01
+    for model in (cost_model, words_model, work_model):
+        model(session, track, frames, (0.0, seconds), 300)
+        model(session, track, frames // 2, (0.1, 0.1 + seconds / 3), 40)
+    for selected in (None, (1, 7)):
+        breakdown_model(session, track, frames, selected).reasons.values()
+    stage_lines(rows, frames)
+    points(rows)
+    _window(session, track)
+    with contextlib.suppress(BadInput):
+        rerun.settings_of(session.configs, frames)
+    for module in (chrome_trace, speedscope):
+        module.write(session, folder / "export")
+        json.loads((folder / "export").read_bytes(), parse_constant=_no_constant)
+    table.write(session, folder / "export")
+
+
+def _window(session: Session, track: CostTrack) -> None:
+    """What stands around the views: figures, latency, where the session comes from."""
+    for end in (track.n_frames, track.n_frames // 2):
+        axis = SimpleNamespace(selected_frames=None)
+        snapshot: Any = SimpleNamespace(
+            session=session, track=track, cursor_frame=end, live=False, following=False, axis=axis
+        )
+        figures.figures(snapshot)
+        figures.recorder_cost(snapshot)
+        waits = latency.of_session(session, track, end)
+        if waits is not None:
+            latency.text(waits.as_dict())
+            tree = latency.settings_before(session, end).tree  # type: ignore[union-attr]
+            latency.of_settings(settings.Config(), waits, tree, chosen=False)
+    provenance.caption(provenance.provenance_of(session))
+    moved = sound_drift(session.meta.get("drift"))
+    drift_text(moved)
+    drift_warning(moved)
+
+
+def say(words: list[str]) -> None:
+    """Give `words` to the command line; Odd unless it succeeds, or refuses in a sentence."""
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        status = main(words)
+    if status == USAGE_ERROR:
+        if not said.getvalue().startswith("asrscope: ") or said.getvalue().count("\n") != 1:
+            raise Odd(said.getvalue()[:300])
+    elif status:
+        raise Odd(f"{words[0]} ends with {status}: {said.getvalue()[:300]}")
+    elif "--json" in words:
+        json.loads(out.getvalue(), parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def check_sentence(text: str, path: Path) -> str:
+    """Return a sentence without its path; Odd if it is not one printable line of decent length that names it."""
+    shown = text.replace(str(path), "FILE")
+    if "FILE" not in shown or not shown.isprintable() or len(shown) > LONGEST_SENTENCE:
+        raise Odd(shown)
+    return shown

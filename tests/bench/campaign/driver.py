@@ -1,0 +1,334 @@
+"""Runs attacks: each command in a process forked from a warm one, watched from outside.
+
+What counts as a finding: an exit status other than 0 or 2, a traceback, a sentence longer than a person reads,
+control characters on a stream, more than 20 s or 1.5 GB, a file made or changed outside the attack's own folders,
+and a canary (a module planted in the current folder) that was imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import os
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import psutil
+
+import assets
+from app.cli.main import verbs
+from profiler import children
+from tests.bench.campaign.attack import Attack
+
+SECONDS: Final = 20.0
+MEMORY_BYTES: Final = 1_500_000_000
+LONGEST_LINE: Final = 1_000
+"""Characters of one line of standard error: a sentence, with a path or two in it."""
+SPEECH: Final = assets.path("speech", "08-kal16-short.flac")
+OUTPUT_BYTES: Final = 4 << 20
+"""Of each stream that is looked at."""
+
+PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
+"""Modules that lie in every attack's current folder; importing one writes PWNED."""
+
+FRESH: Final = ("PYTHON", "LANG", "LC_", "NUMBA_", "HOME", "PATH", "LD_", "OMP_", "QT_", "TZ")
+"""Variables that act when a process starts: such an attack gets a process of its own, not a fork."""
+
+CONTROL: Final = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]"
+)
+TRACEBACK: Final = b"Traceback (most recent call last)"
+
+
+class Ended(NamedTuple):
+    """How one command ended."""
+
+    status: int | None
+    """Exit status, negative for a signal, None when it ran out of time or memory."""
+    seconds: float
+    bytes: int
+    """Resident at most, beyond what a fork shares with this process."""
+    out: bytes
+    err: bytes
+
+
+@dataclass
+class Tally:
+    """What came of many attacks."""
+
+    attacks: int = 0
+    commands: int = 0
+    refused: int = 0
+    slowest_s: float = 0.0
+    largest_bytes: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Count the other's attacks with these."""
+        self.attacks += other.attacks
+        self.commands += other.commands
+        self.refused += other.refused
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.largest_bytes = max(self.largest_bytes, other.largest_bytes)
+        self.findings += other.findings
+
+
+class Driver:
+    """Runs attacks below `place`, with a cache and a folder of sessions there.
+
+    Call `warm` first: what it imports, every forked process finds ready; `fill` makes what a first run keeps.
+    """
+
+    def __init__(self, place: Path, seconds: float = SECONDS, cache: Path | None = None) -> None:
+        self._place = place
+        self._seconds = seconds
+        self._cache = cache or place / "cache"
+        self._sessions = place / "sessions"
+        for folder in (self._cache, self._sessions):
+            folder.mkdir(parents=True, exist_ok=True)
+        os.environ["ASRSCOPE_CACHE"] = str(self._cache)
+        os.environ["ASRSCOPE_SESSIONS"] = str(self._sessions)
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+    def fill(self) -> None:
+        """Have the cache hold the graph of the smallest preset: compiling it is no attack's doing."""
+        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", str(SPEECH))
+        ended = forked(lambda: _main(words, {}), self._place, 600.0)
+        if ended.status:
+            raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
+
+    def run(self, attacks: Iterable[Attack], keep: Path | None = None) -> Tally:
+        """Run `attacks`; the folders of those with findings are moved to `keep`."""
+        tally = Tally()
+        for attack in attacks:
+            tally.attacks += 1
+            with tempfile.TemporaryDirectory(dir=self._place, prefix="attack-") as made:
+                base = Path(made)
+                before = len(tally.findings)
+                self._one(attack, base, tally)
+                if keep is not None and len(tally.findings) > before:
+                    keep.mkdir(parents=True, exist_ok=True)
+                    with contextlib.suppress(OSError, shutil.Error):
+                        shutil.copytree(base, keep / base.name, symlinks=True)
+        return tally
+
+    def _one(self, attack: Attack, base: Path, tally: Tally) -> None:
+        here, outside = base / "here", base / "outside"
+        here.mkdir()
+        outside.mkdir()
+        (outside / "canary.txt").write_text("sing")
+        attack.make(here)
+        plant(here)
+        before = footprint(outside)
+        jobs: list[tuple[str, Callable[[], Ended]]] = [
+            (" ".join(words), lambda words=words: self._command(words, attack.environment, here))
+            for words in attack.commands
+        ]
+        if attack.window:
+            session = here / attack.window
+            jobs.append((f"window {attack.window}", lambda: forked(lambda: _look(session), here)))
+        for shown, job in jobs:
+            ended = job()
+            tally.commands += 1
+            tally.refused += ended.status == 2
+            tally.slowest_s = max(tally.slowest_s, ended.seconds)
+            tally.largest_bytes = max(tally.largest_bytes, ended.bytes)
+            for fault in faults(ended, attack.may_fail, self._seconds):
+                tally.findings.append(f"{attack.name} · {shown[:200]!r} · {fault}")
+        if (here / "PWNED").exists():
+            tally.findings.append(f"{attack.name} · a module of the current folder ran")
+        if footprint(outside) != before:
+            tally.findings.append(f"{attack.name} · files outside its folder changed")
+
+    def _command(self, words: tuple[str, ...], environment: Mapping[str, str], here: Path) -> Ended:
+        if any(name.startswith(FRESH) for name in environment):
+            return started(words, environment, here, self._seconds)
+        return forked(lambda: _main(words, environment), here, self._seconds)
+
+
+def warm() -> None:
+    """Import in this process what the commands will, but start no thread: forks inherit none."""
+    for module in ("pipelines.run", "pipelines.recogniser", "pipelines.worker"):
+        importlib.import_module(module)
+    importlib.import_module(f"{__package__}.desk")  # brings Qt and the views
+    verbs()
+
+
+def plant(folder: Path) -> None:
+    """Put modules into `folder` that nobody may import."""
+    for name in PLANTED:
+        file = folder / f"{name}.py"
+        if not file.exists() and not file.is_symlink():
+            file.write_text(f"open({str(folder / 'PWNED')!r}, 'w').write(__name__)\n")
+
+
+def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
+    """Names, inodes, sizes and contents below `folder`."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        about = path.lstat()
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        found.append((str(path), about.st_ino, about.st_size, content))
+    return found
+
+
+def faults(ended: Ended, may_fail: bool, seconds: float = SECONDS) -> list[str]:
+    """What is wrong with how a command ended, in words."""
+    found = []
+    last = ended.err.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
+    if ended.status is None:
+        found.append(f"killed after {ended.seconds:.0f} s with {ended.bytes / 1e6:.0f} MB")
+    elif ended.status < 0:
+        found.append(f"signal {-ended.status}: {last[0][:300]}")
+    elif ended.status not in ((0, 1, 2) if may_fail else (0, 2)):
+        found.append(f"status {ended.status}: {last[0][:300]}")
+    if TRACEBACK in ended.err + ended.out:
+        found.append(f"traceback: {last[0][:300]}")
+    if ended.seconds > seconds and ended.status is not None:
+        found.append(f"took {ended.seconds:.0f} s")
+    if ended.bytes > MEMORY_BYTES and ended.status is not None:
+        found.append(f"took {ended.bytes / 1e6:.0f} MB")
+    if any(len(line) > LONGEST_LINE for line in ended.err.decode("utf-8", "replace").splitlines()):
+        found.append("a sentence of over 1,000 characters")
+    if CONTROL.search(ended.err) or CONTROL.search(ended.out):
+        found.append("control characters on a stream")
+    if ended.status == 2 and not ended.err.strip():
+        found.append("refused without a sentence")
+    return found
+
+
+def _main(words: tuple[str, ...], environment: Mapping[str, str]) -> int:
+    from app.cli.main import main
+
+    os.environ.update(environment)
+    return main(list(words))
+
+
+def _look(session: Path) -> int:
+    from tests.bench.campaign.desk import look_at
+
+    look_at(session)
+    return 0
+
+
+def forked(work: Callable[[], int], here: Path, seconds: float = SECONDS) -> Ended:
+    """Run `work` in a fork of this process, with `here` as its current folder."""
+    streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
+    start, shared = time.monotonic(), psutil.Process().memory_info().rss
+    child = os.fork()
+    if not child:
+        status = 70
+        try:
+            os.setsid()
+            os.chdir(here)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            for number, stream in enumerate(streams, 1):
+                os.dup2(stream.fileno(), number)
+            for number, name in ((1, "stdout"), (2, "stderr")):
+                setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+            faulthandler.enable(sys.stderr)
+            for name in ("SIGINT", "SIGTERM"):
+                signal.signal(getattr(signal, name), signal.default_int_handler)
+            try:
+                status = work() or 0
+            except SystemExit as stop:
+                status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+                status = 1
+            for name in ("stdout", "stderr"):
+                with contextlib.suppress(OSError, ValueError):
+                    getattr(sys, name).flush()
+        finally:
+            os._exit(status & 0xFF)
+    return _watch(child, streams, start, seconds, shared)
+
+
+def started(
+    words: tuple[str, ...], environment: Mapping[str, str], here: Path, seconds: float = SECONDS
+) -> Ended:
+    """Run the command in a process of its own, whose start the environment changes."""
+    streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
+    start = time.monotonic()
+    child = subprocess.Popen(
+        [*children.python("-m", "app.cli.main"), *words],
+        cwd=here,
+        env=children.environment(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=streams[0],
+        stderr=streams[1],
+        start_new_session=True,
+    )
+    return _watch(child.pid, streams, start, seconds, 0)
+
+
+def _watch(
+    child: int, streams: Sequence[IO[bytes]], start: float, seconds: float, shared: int
+) -> Ended:
+    """Wait for the child, end it and all of its own when it passes a limit."""
+    largest, status, usage = 0, None, None
+    try:
+        with contextlib.closing(_Descriptor(os.pidfd_open(child))) as ended:
+            while True:
+                ready = select.select([ended.number], [], [], 0.1)[0]
+                if ready:
+                    break
+                largest = max(largest, resident(child) - shared)
+                if time.monotonic() - start > seconds or largest > MEMORY_BYTES:
+                    break
+            if ready:
+                _, raw, usage = os.wait4(child, 0)
+                status = os.waitstatus_to_exitcode(raw)
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+        if usage is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            _, _, usage = os.wait4(child, 0)
+    contents = []
+    for stream in streams:
+        stream.seek(0)
+        contents.append(stream.read(OUTPUT_BYTES))
+        stream.close()
+    largest = max(largest, usage.ru_maxrss * 1024 - shared)
+    return Ended(status, time.monotonic() - start, largest, contents[0], contents[1])
+
+
+class _Descriptor:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def close(self) -> None:
+        os.close(self.number)
+
+
+def resident(process: int) -> int:
+    """Bytes that the process and its descendants hold, pages shared with their parent counted once."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(process)
+        for one in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total = max(total, one.memory_info().rss)
+    return total
+
+
+def limit_cores() -> None:
+    """No core files from the crashes that attacks are meant to cause."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

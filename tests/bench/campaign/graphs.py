@@ -1,0 +1,269 @@
+"""Search graphs in the cache that are damaged, or forged by somebody who knows the format.
+
+Each attack puts a file where the program looks for the graph of a small grammar, and runs that grammar. Damaged files
+are sound ones with bits flipped, cut short, with neighbouring numbers one more and one less, or of another kind;
+forged ones go through `wfst.save`, so that whatever checksum the format has fits what they hold.
+"""
+
+from __future__ import annotations
+
+import os
+import random as randoms
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import sphinx
+from pipelines.search import cache as store
+from pipelines.search import compile as graphs
+from pipelines.search.openfst import from_arcs
+from pipelines.search.recipe import recipe_of
+from pipelines.search.wfst import Graph, from_fst, save
+from profiler.paths import CACHE_VARIABLE
+from tests.bench.campaign.attack import Attack
+
+CACHE = "cache"
+"""Folder of the attack that is the program's cache."""
+GRAMMAR = "digits"
+RATE = 16_000
+COMMAND = (
+    "run",
+    "--no-profile",
+    "--preset",
+    "gmm",
+    "--set",
+    f"graph.grammar={GRAMMAR}",
+    "--audio",
+    "a.wav",
+)
+LATTICE = (*COMMAND, "--set", "search.lattice=true")
+LARGE = (-1, 0, 1, 2**31 - 1, -(2**31), 2**30, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, -8388609)
+"""Words that are indices nowhere, and floats that are infinite, no number, or the largest."""
+ARRAYS = (
+    "states",
+    "arcs",
+    "final",
+    "pron_first",
+    "phone_first",
+    "pron_phones",
+    "senone_phone",
+    "filler",
+)
+
+
+def attacks(random: randoms.Random, count: int) -> Iterator[Attack]:
+    """Each class once, then as many random ones as make `count`."""
+    made = 0
+    for name, spoil in (*_ON_PURPOSE.items(), *_FORGED.items()):
+        if made >= count:
+            return
+        made += 1
+        yield _attack(name, spoil, random.randrange(1 << 30))
+    kinds = (_flip, _neighbours, _cut, _stretch, _forge)
+    for number in range(made, count):
+        kind = random.choice(kinds)
+        yield _attack(f"{kind.__name__.strip('_')}-{number}", kind, random.randrange(1 << 30))
+
+
+Spoil = Callable[[Path, randoms.Random], None]
+
+
+def _attack(name: str, spoil: Spoil, seed: int) -> Attack:
+    return Attack(
+        f"graph-{name}",
+        partial(_make, spoil, seed),
+        (LATTICE if seed % 2 else COMMAND,),
+        environment={CACHE_VARIABLE: CACHE},
+    )
+
+
+def _make(spoil: Spoil, seed: int, folder: Path) -> None:
+    path = _place(folder / CACHE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    spoil(path, randoms.Random(seed))
+    noise = np.random.default_rng(seed).normal(scale=0.05, size=RATE // 2).astype(np.float32)
+    soundfile.write(folder / "a.wav", noise, RATE)
+
+
+def _place(folder: Path) -> Path:
+    """Where the program with its cache in `folder` looks for the grammar's graph."""
+    before = os.environ.get(CACHE_VARIABLE)
+    os.environ[CACHE_VARIABLE] = str(folder)
+    try:
+        return store.path_of(recipe_of(GraphConfig(grammar=GRAMMAR), _model()))
+    finally:
+        del os.environ[CACHE_VARIABLE]
+        if before is not None:
+            os.environ[CACHE_VARIABLE] = before
+
+
+@cache
+def _model() -> Any:
+    return sphinx.load(sphinx.default_directory())
+
+
+@cache
+def _sound() -> Graph:
+    return graphs.load_or_build(GraphConfig(grammar=GRAMMAR), _model())
+
+
+@cache
+def _file(folder: str) -> bytes:
+    path = Path(folder) / "sound.graph"
+    save(_sound(), path)
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+def _bytes(path: Path) -> bytearray:
+    return bytearray(_file(str(path.parent)))
+
+
+# -- files that are damaged ------------------------------------------------------------------------
+
+
+def _flip(path: Path, random: randoms.Random) -> None:
+    content = _bytes(path)
+    for _ in range(random.choice((1, 1, 1, 8))):
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    path.write_bytes(content)
+
+
+def _neighbours(path: Path, random: randoms.Random) -> None:
+    """One number one more, the next one less: what a sum does not see."""
+    content = _bytes(path)
+    words = np.frombuffer(content, "<i4", len(content) // 4)
+    at = random.randrange(len(words) - 2)
+    step = random.choice((1, 2))
+    with np.errstate(over="ignore"):
+        words[at] += 1
+        words[at + step] -= 1
+    path.write_bytes(content)
+
+
+def _cut(path: Path, random: randoms.Random) -> None:
+    content = _bytes(path)
+    path.write_bytes(content[: random.randrange(len(content))])
+
+
+def _stretch(path: Path, random: randoms.Random) -> None:
+    content = _bytes(path)
+    at = random.randrange(len(content))
+    path.write_bytes(content[:at] + random.randbytes(random.choice((1, 64, 4096))) + content[at:])
+
+
+def _head(path: Path, random: randoms.Random) -> None:
+    """A header of no use: the first kilobyte at random, the magic word kept."""
+    content = _bytes(path)
+    content[8:1024] = random.randbytes(1016)
+    path.write_bytes(content)
+
+
+def _written(content: bytes) -> Spoil:
+    return lambda path, random: path.write_bytes(content) and None
+
+
+def _folder(path: Path, random: randoms.Random) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path, random: randoms.Random) -> None:
+    os.mkfifo(path)
+
+
+def _link(target: str) -> Spoil:
+    return lambda path, random: path.symlink_to(target)
+
+
+_ON_PURPOSE: dict[str, Spoil] = {
+    "sound": lambda path, random: path.write_bytes(_bytes(path)) and None,
+    "flipped": _flip,
+    "neighbours": _neighbours,
+    "cut": _cut,
+    "stretched": _stretch,
+    "header": _head,
+    "empty": _written(b""),
+    "nothing": _written(b"\0" * 100_000),
+    "another kind": _written(b"SQLite format 3\0" * 5000),
+    "deep": _written(b"[" * 100_000),
+    "folder": _folder,
+    "pipe": _pipe,
+    "zeros without end": _link("/dev/zero"),
+    "itself": lambda path, random: path.symlink_to(path.name),
+}
+
+
+# -- graphs that are forged ------------------------------------------------------------------------
+
+
+def _save(path: Path, graph: Graph, **fields: Any) -> None:
+    """The graph with other fields, unchecked: what a stranger who knows the format would save."""
+    forged = object.__new__(Graph)
+    forged.__dict__.update(vars(graph) | fields)
+    save(forged, path)
+
+
+def _forge(path: Path, random: randoms.Random) -> None:
+    """Some numbers of one array."""
+    name = random.choice(ARRAYS)
+    array = getattr(_sound(), name).copy()
+    words = array.view(np.int32 if array.itemsize % 4 == 0 else np.uint8).reshape(-1)
+    for _ in range(random.choice((1, 1, 4, 100))):
+        at = random.randrange(len(words))
+        near = int(words[at]) + random.choice((-1, 1))
+        value = random.choice((*LARGE, near, random.randrange(-(2**31), 2**31)))
+        words[at] = np.array(value, np.int64).astype(words.dtype)
+    _save(path, _sound(), **{name: array})
+
+
+def _shorter(name: str) -> Spoil:
+    return lambda path, random: _save(path, _sound(), **{name: getattr(_sound(), name)[:-1].copy()})
+
+
+def _figures(**fields: Any) -> Spoil:
+    return lambda path, random: _save(path, _sound(), **fields)
+
+
+def _small(*arcs: tuple[int, int, int, float, int], states: int = 2, senones: int = 0) -> Spoil:
+    """A sound graph of (source, senone + 1, word + 1, weight, target), every state final."""
+
+    def made(path: Path, random: randoms.Random) -> None:
+        sound = _sound()
+        columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
+        nothing = np.zeros(states, np.int32), np.zeros(states, np.float32)
+        n = senones or sound.n_senones
+        phones = np.resize(sound.senone_phone, n), np.resize(sound.senone_state, n)
+        fst = from_arcs(states, 0, np.zeros(states, np.float32), *columns)
+        save(from_fst(fst, *nothing, n, ("one",), [[]], *phones, sound.filler), path)
+
+    return made
+
+
+def _ladder(path: Path, random: randoms.Random) -> None:
+    """Epsilon arcs two by two up 200 states: more paths than there are atoms."""
+    arcs = [(i, 0, 0, 0.01 * j, i + 1) for i in range(199) for j in range(2)]
+    _small(*arcs, (199, 1, 1, 0.0, 0), states=200)(path, random)
+
+
+_FORGED: dict[str, Spoil] = {
+    "forged": _forge,
+    **{f"{name} shorter": _shorter(name) for name in (*ARRAYS, "senone_state")},
+    "states without end": _figures(n_epsilon_states=2**62),
+    "negative states": _figures(n_epsilon_states=-1),
+    "start outside": _figures(start=2**31),
+    "senones without end": _figures(n_senones=2**62),
+    "no words": _figures(words=()),
+    "nothing to do": _small(states=1),
+    "cheaper each time": _small((0, 0, 0, -1.0, 1), (1, 0, 0, 0.5, 0), (1, 1, 1, 0.0, 0)),
+    "a word each time": _small((0, 0, 1, -9.0, 1), (1, 0, 0, 0.5, 0), (1, 1, 1, 0.0, 0)),
+    "circles that cost nothing": _small((0, 0, 0, 0.0, 1), (1, 0, 0, 0.0, 0), (1, 1, 1, 0.0, 0)),
+    "as cheap as can be": _small((0, 1, 1, -1e30, 0), (0, 0, 0, -1e30, 1)),
+    "of another model": _small((0, 1, 1, 0.0, 0), senones=3),
+    "a ladder of epsilons": _ladder,
+}

@@ -1,0 +1,111 @@
+"""A share of the campaign of hostile inputs: spoiled sound files and texts, given to what reads them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines import audio, playlist, presets
+from pipelines import config as settings
+from pipelines.models import dictionary
+from pipelines.search import grammar
+from pipelines.search.sources import read_grammar, read_language_model
+from profiler.errors import BadInput
+from profiler.plain import printable
+from tests.bench.campaign import audio as hostile_audio
+from tests.bench.campaign import texts as hostile_texts
+from tests.bench.campaign.attack import Attack
+
+SHARE = 60
+SEARCHED = 400
+"""Attacks looked through for those that are mutations; those on purpose come first and have tests of their own."""
+
+
+def mutations(attacks: Callable[[random.Random, int], object], seed: int) -> list[Attack]:
+    found = (a for a in attacks(random.Random(seed), SEARCHED) if "mutated" in a.name)
+    return list(islice(found, SHARE))
+
+
+def problem_of(use: Callable[[], object]) -> str:
+    """What was said of the input, one short printable line; empty where it was read."""
+    try:
+        use()
+    except BadInput as problem:
+        said = str(problem)
+    else:
+        return ""
+    assert printable(said) == said
+    assert len(said) < 600
+    assert said.endswith(".")
+    return said
+
+
+def listen(paths: tuple[str, ...]) -> None:
+    for item in playlist.build(paths, None):
+        sound = audio.load(item.path)
+        assert sound.samples.dtype == np.float32
+        assert np.isfinite(sound.samples).all()
+        assert 0 < len(sound.samples) <= audio.LONGEST_S * audio.SAMPLE_RATE
+
+
+def say(path: str) -> None:
+    grammar.acceptor(read_grammar(path), lambda word: 1 + ord(word.text[0]))
+
+
+def read(command: tuple[str, ...]) -> None:
+    """Read what `command` names, by what reads it in a run."""
+    given = dict(pairwise(command))
+    if "--config" in given:
+        presets.from_file(given["--config"])
+    if "--transcripts" in given:
+        audio.read_transcripts(given["--transcripts"])
+    readers: dict[str, Callable[[str], object]] = {
+        "graph.grammar": say,
+        "graph.dictionary": dictionary.read,
+        "graph.language_model": lambda path: read_language_model(path, 2),
+    }
+    for name, word in pairwise(command):
+        if name == "--set":
+            key, value = settings.parse_assignment(word)
+            readers[key](str(value))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spoiled_sound_is_read_or_refused_in_a_sentence(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for number, attack in enumerate(mutations(hostile_audio.attacks, seed)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        attack.make(folder)
+        (command,) = attack.commands
+        paths = command[command.index("--audio") + 1 :]
+        said.append(problem_of(partial(listen, paths)))
+    assert len(said) == SHARE
+    assert any(said)
+    assert not all(said)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spoiled_texts_are_read_or_refused_in_a_sentence(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for number, attack in enumerate(mutations(hostile_texts.attacks, seed)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        attack.make(folder)
+        (command,) = attack.commands
+        said.append(problem_of(partial(read, command)))
+    assert len(said) == SHARE
+    assert any(said)
+    assert not all(said)

@@ -1,0 +1,114 @@
+"""No compiled kernel of scoring goes beyond its arrays: each is called between walls, in a process of its own.
+
+`kernel_calls` says how. A new kernel is in the list as soon as it stands in the room, and its test fails until some
+model of `kernel_calls` calls it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kernel_calls
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from profiler.children import environment, python
+from tests.fences import Fenced
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SCORING = ROOT / "pipelines" / "scoring"
+INNER = kernel_calls.inner()
+ENTERED = sorted(set(kernel_calls.kernels()) - INNER - set(kernel_calls.BY_ADDRESS))
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")
+
+
+def child(folder: Path, *what: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run `kernel_calls`, with caches of its own so that nothing is found made."""
+    made = environment({"ASRSCOPE_CACHE": str(folder), **more})
+    made["PYTHONPATH"] = f"{ROOT}:{HERE}"
+    command = python(str(HERE / "kernel_calls.py"), *what)
+    return subprocess.run(command, env=made, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("caches")
+    done = child(folder, "replay", "cut", str(folder / "calls.npz"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {**json.loads(done.stdout), "said": done.stderr, "calls": str(folder / "calls.npz")}
+
+
+@pytest.mark.parametrize("kernel", [*ENTERED, "products"])
+def test_a_kernel_stays_within_its_arrays(outcomes: dict[str, Any], kernel: str) -> None:
+    assert kernel in outcomes["replay"], f"no model of kernel_calls.play calls {kernel}"
+    assert not outcomes["replay"][kernel], outcomes["said"][-3000:]
+
+
+@pytest.mark.parametrize("kernel", ENTERED)
+def test_a_kernel_refuses_arrays_that_do_not_fit(outcomes: dict[str, Any], kernel: str) -> None:
+    assert not outcomes["cut"][kernel], outcomes["said"][-3000:]
+
+
+def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered() -> None:
+    kernels = kernel_calls.kernels()
+    entered = [kernels[name] for name in (*ENTERED, *kernel_calls.BY_ADDRESS)]
+    run = {id(value) for kernel in entered for value in kernel_calls.used(kernel)}
+    steps = {**kernel_calls.steps(), **{name: kernels[name] for name in INNER}}
+    assert [name for name, value in steps.items() if id(value) not in run] == []
+
+
+def test_a_planted_mistake_is_caught(tmp_path: Path) -> None:
+    done = child(tmp_path, "plant")
+    assert done.returncode == -signal.SIGSEGV
+    assert "replay" in done.stderr  # the stack says where
+
+
+def test_with_indices_checked_by_numba(outcomes: dict[str, Any], tmp_path: Path) -> None:
+    """Its own folder keeps what numba compiles with the checks."""
+    cache = ROOT / "build" / "test-cache" / "numba-with-checks"
+    more = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    done = child(tmp_path, "indices", outcomes["calls"], **more)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)["indices"] == dict.fromkeys(kernel_calls.by_index(), "")
+
+
+def test_addresses_are_taken_of_checked_arrays_alone() -> None:
+    """`.ctypes.data` takes any array; `vector.address` compiles for the right one. Python's doors name theirs."""
+    doors = {"vector.py", "onnx.py", "simd.py", "blocks.py", "eight_bits.py"}
+    for file in SCORING.rglob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]:
+            takes = any(
+                isinstance(n, ast.Attribute) and n.attr == "ctypes" for n in ast.walk(function)
+            )
+            compiled = any("njit" in ast.unparse(d) for d in function.decorator_list)
+            assert not takes or (file.name in doors and not compiled), f"{file}: {function.name}"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.ones(32), np.ones((2, 32), np.float32)[:, ::2], np.ones((4, 8), np.float32).T],
+    ids=["another type", "with gaps", "in another order"],
+)
+def test_an_address_is_one_of_the_right_type_in_c_order(wrong: np.ndarray[Any, Any]) -> None:
+    with pytest.raises(TypingError, match="the kernel"):
+        kernel_calls.one_row_too_many(wrong, np.ones(1, np.float32))
+
+
+def test_a_fence_sees_what_is_written_around_and_between() -> None:
+    rows = np.zeros((3, 8), np.float32)[:, :5]
+    for side in ("behind", "before"):
+        fence = Fenced(rows, side)  # type: ignore[arg-type]
+        assert fence.array.strides == rows.strides
+        fence.array[:] = 1
+        assert fence.intact()
+        np.lib.stride_tricks.as_strided(fence.array, (3, 6), rows.strides)[0, 5] = 1
+        assert not fence.intact()

@@ -1,0 +1,219 @@
+"""Nets of strangers in a process with bounds: what is sound comes back, what asks for too much is one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import psutil
+import pytest
+from safetensors.numpy import save_file
+
+from pipelines.config import Dnn
+from pipelines.models import foreign, nets, onnx
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Layer
+from pipelines.scoring import dnn
+from profiler.errors import Cancelled
+from tests.pipelines import onnx_files
+from tests.pipelines.net_files import card, net, write
+from tests.pipelines.onnx_files import ends, model, node, tensor
+
+MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
+INPUTS, SENONES = MADE.card.inputs, MADE.card.senones
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="memory is bounded where there are limits"
+)
+
+
+def refused(path: Path) -> str:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    with pytest.raises(ModelError) as caught:
+        foreign.load(path, SENONES, 39)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    assert used < foreign.CPU_SECONDS + 5
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(path.with_suffix("")) in message  # the net or its card
+    assert len(message) < 1000
+    return message
+
+
+def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Path) -> None:
+    path = write(tmp_path, MADE)
+    found, wanted = foreign.load(path, SENONES, 39), nets.load(path)
+    assert (found.name, found.card) == (wanted.name, wanted.card)
+    assert set(found.tensors) == set(wanted.tensors)
+    for name, values in wanted.tensors.items():
+        np.testing.assert_array_equal(found.tensors[name], values)
+        assert found.tensors[name].flags.writeable
+
+
+def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path: Path) -> None:
+    path = onnx_files.write(tmp_path, net(card(Layer(16))))
+    found, wanted = foreign.load(path, SENONES, 39), onnx.load(path)
+    assert found == wanted
+
+
+def test_settings_that_name_a_file_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    real = foreign.load
+
+    def load(path: Path, *more: Any) -> Any:
+        asked.append(path)
+        return real(path, *more)
+
+    monkeypatch.setattr(foreign, "load", load)
+    path = write(tmp_path, MADE)
+    assert dnn.read(msgspec.structs.replace(Dnn(), net=str(path)), SENONES, 39).card == MADE.card
+    assert asked == [path]
+    assert dnn.read(Dnn(), 5126, 39).card.senones == 5126
+    assert asked == [path]
+
+
+def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
+    path = write(tmp_path, MADE)
+    before, start = psutil.Process().children(), time.monotonic()
+    calls = iter([False, True])
+    with pytest.raises(Cancelled):
+        foreign.load(path, SENONES, 39, lambda: next(calls))
+    assert time.monotonic() - start < 30
+    assert psutil.Process().children() == before
+
+
+def test_what_the_reader_says_is_what_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, MADE)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert "is not a whole safetensors file" in refused(path)
+    path = write(tmp_path, MADE)
+    with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 51"):
+        foreign.load(path, 51, 39)
+
+
+def graph(folder: Path, nodes: Sequence[bytes], *constants: bytes) -> Path:
+    """[n, 234] → [n, 50]."""
+    content = model(nodes, constants, [ends("x", ["n", INPUTS])], [ends("y", ["n", SENONES])])
+    return onnx_files.write(folder, net(card()), content)
+
+
+WEIGHT = tensor("w", np.zeros((INPUTS, SENONES), np.float32))
+
+
+def doubling(folder: Path) -> Path:
+    """2³⁰ times as many columns."""
+    rows = ["x", *(f"d{i}" for i in range(30))]
+    nodes = [node("Concat", [a, a], [b], axis=1) for a, b in pairwise(rows)]
+    nodes += [node("ReduceMax", [rows[-1]], ["m"]), node("MatMul", ["x", "w"], ["z"])]
+    return graph(folder, [*nodes, node("Add", ["z", "m"], ["y"])], WEIGHT)
+
+
+def gathering(folder: Path) -> Path:
+    """Each time as many rows as there are indices."""
+    index = tensor("i", np.zeros(4_000_000, np.int64))
+    nodes = [node("Gather", ["w", "i"], ["g"]), node("ReduceMax", ["g"], ["m"])]
+    nodes += [node("MatMul", ["x", "w"], ["z"]), node("Add", ["z", "m"], ["y"])]
+    return graph(folder, nodes, WEIGHT, index)
+
+
+def folding(folder: Path) -> Path:
+    """Constants that are multiplied before the first frame: [30 000, 1] · [1, 30 000]."""
+    column = tensor("c", np.ones((30_000, 1), np.float32))
+    row = tensor("r", np.ones((1, 30_000), np.float32))
+    nodes = [node("MatMul", ["c", "r"], ["p"]), node("ReduceMax", ["p"], ["m"])]
+    nodes += [node("MatMul", ["x", "w"], ["z"]), node("Add", ["z", "m"], ["y"])]
+    return graph(folder, nodes, WEIGHT, column, row)
+
+
+def broadcasting(folder: Path) -> Path:
+    """[n, 1, 234] and [200 000, 1] make [n, 200 000, 234]."""
+    many = tensor("many", np.ones((200_000, 1), np.float32))
+    axes = tensor("axes", np.array([1], np.int64))
+    nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("Add", ["u", "many"], ["p"])]
+    nodes += [node("ReduceMax", ["p"], ["m"]), node("MatMul", ["x", "w"], ["z"])]
+    return graph(folder, [*nodes, node("Add", ["z", "m"], ["y"])], WEIGHT, many, axes)
+
+
+def repeating(folder: Path) -> Path:
+    """3 000 products that share one weight of 9 MB: 27 GFLOP for a frame, 56 000 for all that are tried."""
+    square = tensor("s", np.zeros((1500, 1500), np.float32))
+    first = tensor("f", np.zeros((INPUTS, 1500), np.float32))
+    last = tensor("l", np.zeros((1500, SENONES), np.float32))
+    rows = ["a", *(f"p{i}" for i in range(3000))]
+    nodes = [node("MatMul", ["x", "f"], ["a"])]
+    nodes += [node("MatMul", [a, "s"], [b]) for a, b in pairwise(rows)]
+    nodes += [node("MatMul", [rows[-1], "l"], ["y"])]
+    return graph(folder, nodes, first, square, last)
+
+
+def uneven(folder: Path) -> Path:
+    """Nothing for one frame, half a terabyte for 37: sizes follow from the number of frames."""
+    power = [tensor("base", np.array(2, np.int64)), tensor("zero", np.array([0], np.int64))]
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Slice", ["shape", "zero", "one"], ["n"]),
+        node("Pow", ["base", "n"], ["many"]),
+        node("Slice", ["w", "zero", "many"], ["v"]),
+        node("Gather", ["v", "i"], ["g"]),
+        node("ReduceMax", ["g"], ["m"]),
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Add", ["z", "m"], ["y"]),
+    ]
+    index = tensor("i", np.zeros(9_000_000, np.int64))
+    return graph(folder, nodes, WEIGHT, index, tensor("one", np.array([1], np.int64)), *power)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [doubling, gathering, folding, broadcasting, repeating, uneven],
+    ids=lambda b: b.__name__,
+)
+def test_a_graph_that_asks_for_too_much_is_one_sentence(
+    tmp_path: Path, bomb: Callable[[Path], Path]
+) -> None:
+    """Read in this process they took 4 to 8 GB, or more than a minute."""
+    path = bomb(tmp_path)
+    assert path.stat().st_size < 80 << 20
+    refused(path)
+
+
+def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    """11 MB of masks took 6.4 GB."""
+    wide = card(Layer(60_000), Layer(1_500), senones=SENONES)
+    path = tmp_path / "made.safetensors"
+    path.with_suffix(".json").write_bytes(msgspec.json.encode(wide))
+    tensors: dict[str, Any] = {}
+    for name, shape in wide.shapes.items():
+        if len(shape) == 2:
+            tensors[name + nets.MASK] = np.zeros((shape[0], -(-shape[1] // 8)), np.uint8)
+            tensors[name + nets.KEPT] = np.zeros(0, np.float16)
+        else:
+            tensors[name] = np.zeros(shape, np.float16)
+    save_file(tensors, path)
+    assert "weights; at most 50,331,648 are read" in refused(path)
+
+
+@pytest.mark.parametrize("suffix", nets.SUFFIXES)
+def test_pipes_and_devices_are_refused_unread(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path, MADE).with_suffix(suffix)
+    single = json.loads(path.with_suffix(".json").read_text()) | {"heads": 1, "layers": []}
+    path.with_suffix(".json").write_text(json.dumps(single))
+    for make in (os.mkfifo, lambda place: Path(place).symlink_to("/dev/zero")):
+        path.unlink(missing_ok=True)
+        make(path)
+        assert "pipe or a device" in refused(path)
+        with pytest.raises(ModelError, match="There is no net"):
+            nets.find(str(path))
+    whole = path.with_suffix(".json")
+    for make in (os.mkfifo, lambda place: Path(place).symlink_to("/dev/zero")):
+        whole.unlink()
+        make(whole)
+        assert "pipe or a device" in refused(path)

@@ -1,0 +1,82 @@
+"""What an array must be before compiled code touches it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from profiler.arrays import ArrayError, check, check_at_least, check_indices, check_offsets
+
+ROWS = np.zeros((3, 4), np.float32)
+
+
+def test_the_right_array_passes() -> None:
+    check("x", ROWS, np.float32, (3, 4), writable=True)
+    check("x", ROWS, np.float32, (None, 4))
+    check("x", ROWS[:, :2], np.float32, (3, 2), contiguous=False)
+    check("x", np.zeros((0, 4), np.float32), np.float32, (None, 4))
+    check("x", np.array(1, np.float32), np.float32, ())
+    check_at_least("x", ROWS, np.float32, (2, 4))
+
+
+def frozen() -> np.ndarray:
+    array = ROWS.copy()
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (ROWS.astype(np.float64), "holds float64, the kernel wants float32"),
+        (ROWS.astype(">f4"), "holds >f4"),
+        (ROWS[:2], r"shape \(2, 4\), the kernel wants \(3, 4\)"),
+        (ROWS.ravel(), "shape"),
+        (np.zeros((3, 8), np.float32)[:, ::2], "not contiguous"),
+        (np.zeros((4, 3), np.float32).T, "not contiguous"),
+        (np.zeros((3, 8), np.float32)[:, :4], "not contiguous"),
+        (frozen(), "read-only"),
+        (ROWS.tolist(), "is a list"),
+    ],
+)
+def test_any_other_is_refused_by_name(array: np.ndarray, said: str) -> None:
+    with pytest.raises(ArrayError, match=f"^x .*{said}"):
+        check("x", array, np.float32, (3, 4), writable=True)
+
+
+def test_rows_with_a_stride_are_dense_within() -> None:
+    with pytest.raises(ArrayError, match="not contiguous"):
+        check("x", np.zeros((3, 8), np.float32)[:, ::2], np.float32, (3, 4), contiguous=False)
+
+
+def test_a_buffer_may_be_longer_and_not_shorter() -> None:
+    for shape in ((4, 4), (3, 5), (3,)):
+        with pytest.raises(ArrayError, match="at least"):
+            check_at_least("x", ROWS, np.float32, shape)
+    with pytest.raises(ArrayError, match="read-only"):
+        check_at_least("x", frozen(), np.float32, (1, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_indices_lie_below_the_limit(dtype: type) -> None:
+    check_indices("i", np.array([0, 4], dtype), 5)
+    check_indices("i", np.array([], dtype), 0)
+    with pytest.raises(ArrayError, match="only 0 to 3"):
+        check_indices("i", np.array([0, 4], dtype), 4)
+
+
+def test_negative_indices_are_none() -> None:
+    with pytest.raises(ArrayError, match="holds -1 to 2"):
+        check_indices("i", np.array([2, -1]), 4)
+
+
+@pytest.mark.parametrize("starts", [[], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4]])
+def test_offsets_rise_from_nought_to_the_end(starts: list[int]) -> None:
+    check_offsets("s", np.array([0, 2, 2, 4]), 4)
+    with pytest.raises(ArrayError, match="from 0 to 4"):
+        check_offsets("s", np.array(starts, np.int64), 4)
+
+
+def test_offsets_without_a_sign_do_not_hide_a_fall() -> None:
+    with pytest.raises(ArrayError):
+        check_offsets("s", np.array([0, 3, 2, 4], np.uint32), 4)

@@ -1,0 +1,290 @@
+"""The cache: what is kept is found whole or not at all, whatever lies in its place; what goes and what stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiler import cache
+
+ARRAYS: dict[str, np.ndarray[Any, Any]] = {
+    "means": np.arange(60, dtype=np.float32).reshape(3, 4, 5),
+    "which": np.array([[7]], np.int64),
+    "none": np.empty((0, 3), np.uint8),
+    "on": np.array([True, False, True]),
+}
+ABOUT = {"origin": "a test", "n": 3}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / cache.MODELS
+
+
+def same(found: cache.Kept | None) -> bool:
+    return (
+        found is not None
+        and dict(found.about) == ABOUT
+        and {n: (a.dtype, a.shape, a.tobytes()) for n, a in found.arrays.items()}
+        == {n: (a.dtype, a.shape, a.tobytes()) for n, a in ARRAYS.items()}
+    )
+
+
+def kept() -> Path:
+    cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
+    return cache.path_of(cache.MODELS, "x")
+
+
+def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
+    assert cache.find(cache.MODELS, "x") is None
+    path = kept()
+    found = cache.find(cache.MODELS, "x")
+    assert same(found)
+    assert found is not None
+    assert not found.arrays["means"].flags.writeable
+    base: Any = found.arrays["means"]
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_no_change_of_any_byte_goes_unseen(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "flipped"
+    cache.write(path, ARRAYS, ABOUT)
+    content = bytearray(path.read_bytes())
+    how = data.draw(st.sampled_from(["change", "cut", "grow"]))
+    at = data.draw(st.integers(0, len(content) - 1))
+    if how == "change":
+        content[at] ^= data.draw(st.integers(1, 255))
+    elif how == "cut":
+        del content[at:]
+    else:
+        content += bytes(at + 1)
+    path.write_bytes(content)
+    with pytest.raises(cache.CacheError) as caught:
+        cache.read(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    values = np.random.default_rng(0).integers(0, 255, 3 * cache.PIECE, np.uint8)
+    cache.write(path, {"values": values}, {})
+    np.testing.assert_array_equal(cache.read(path).arrays["values"], values)
+    content = bytearray(path.read_bytes())
+    first, second = (content[at : at + cache.PIECE] for at in (cache.PIECE, 2 * cache.PIECE))
+    content[cache.PIECE : 3 * cache.PIECE] = second + first
+    path.write_bytes(content)
+    with pytest.raises(cache.CacheError, match="digest"):
+        cache.read(path)
+
+
+def test_a_file_under_another_name_is_not_taken_for_it() -> None:
+    path = kept()
+    path.rename(cache.path_of(cache.MODELS, "y"))
+    assert cache.find(cache.MODELS, "y") is None
+
+
+def test_a_smaller_shape_in_the_header_is_seen() -> None:
+    path = kept()
+    content = path.read_bytes()
+    assert content.count(b"[3, 4, 5]") == 1
+    path.write_bytes(content.replace(b"[3, 4, 5]", b"[2, 4, 5]"))
+    assert cache.find(cache.MODELS, "x") is None
+
+
+FORGED: list[Any] = [
+    None, 7, [], {}, {"name": "x.kept"}, {"name": "x.kept", "arrays": [], "about": {}},
+    *({"name": "x.kept", "about": {}, "arrays": {"a": place}} for place in (
+        3, [], ["<f4", [1 << 62], 0], ["<f4", [-1], 0], ["<f4", [1], -4], ["<f4", [1], 1 << 70], ["O", [1], 0],
+        ["V8", [1], 0], ["<f4,<f4", [1], 0], ["nothing", [1], 0], ["<f4", ["1"], 0], ["<f4", [0, 10**30], 0],
+        ["<f4", [1] * 99, 0], [None, [1], 0],
+    )),
+    {"name": "x.kept", "arrays": {}, "about": 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", FORGED)
+def test_a_header_with_the_right_digest_that_lies_is_refused(folder: Path, header: Any) -> None:
+    """A digest proves a file whole, not honest."""
+    path = cache.path_of(cache.MODELS, "x")
+    folder.mkdir(parents=True)
+    text = json.dumps(header).encode()
+    facts = struct.pack("<8sII", cache.MAGIC, cache.LAYOUT, len(text))
+    content = facts + bytes(32) + text
+    content += bytes(-len(content) % 64) + bytes(64)
+    digest = cache._digest(np.frombuffer(content, np.uint8))
+    path.write_bytes(facts + digest + content[48:])
+    with pytest.raises(cache.CacheError):
+        cache.read(path)
+
+
+def place(path: Path, how: str, aside: Path) -> None:
+    path.unlink(missing_ok=True)
+    if how == "pipe":
+        os.mkfifo(path)
+    elif how == "folder":
+        path.mkdir()
+        (path / "means.npy").write_bytes(b"half")
+    elif how == "link":
+        path.symlink_to(aside)
+    elif how == "dangling":
+        path.symlink_to(aside.with_name("nowhere"))
+    elif how == "device":
+        path.symlink_to("/dev/zero")
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "sparse":
+        with path.open("wb") as file:
+            file.truncate(1 << 42)
+    elif how == "other":
+        path.write_bytes(b"PK\x03\x04" * 99)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(
+    "how", ["pipe", "folder", "link", "dangling", "device", "empty", "sparse", "other"]
+)
+def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> None:
+    path = kept()
+    aside = tmp_path / "x.kept"
+    cache.write(aside, ARRAYS, {"origin": "somebody else"})
+    before = aside.read_bytes()
+    place(path, how, aside)
+    assert cache.find(cache.MODELS, "x") is None
+    cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
+    assert same(cache.find(cache.MODELS, "x"))
+    assert not path.is_symlink()
+    assert aside.read_bytes() == before
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("how", ["file", "denied"])
+def test_where_nothing_can_be_kept_nothing_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    root = tmp_path / "theirs"
+    if how == "file":
+        root.write_text("")
+    else:
+        root.mkdir(mode=0o500)
+        if os.access(root, os.W_OK):
+            pytest.skip("this user may write everywhere")
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(root))
+    cache.keep(cache.MODELS, "x", ARRAYS, ABOUT)
+    assert cache.find(cache.MODELS, "x") is None
+    assert cache.entries() == []
+    assert cache.empty() == 0
+
+
+def test_others_may_read_what_the_mask_lets_them(folder: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        path = kept()
+    finally:
+        os.umask(mask)
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o644
+
+
+def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:
+    path = cache.path_of(kind, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(n_bytes))
+    os.utime(path, (1e9 - age, 1e9 - age))
+    return path
+
+
+def test_the_least_recently_used_of_all_kinds_go_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = aged(cache.GRAPHS, "new", 1000, 0)
+    older = aged(cache.SELECTION, "older", 1000, 1)
+    used = aged(cache.GRAPHS, "used", 1000, 2)
+    oldest = aged(cache.MODELS, "oldest", 1000, 3)
+    past = new.with_name("5000-2-0123.graph")  # as earlier versions kept graphs
+    past.write_bytes(bytes(4000))
+    os.utime(past, (1e8, 1e8))
+    untied = folder / "untied-42-0123"
+    untied.mkdir()
+    (untied / "means.npy").write_bytes(bytes(4000))
+    os.utime(untied, (1e8, 1e8))
+    precious = folder / "my-model"
+    precious.mkdir()
+    (folder / "note.txt").write_bytes(bytes(9000))
+    cache.used(used)
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 3000)
+    cache.evict(keep=oldest)
+    left = {path for entry in cache.entries() for path in [entry.path]}
+    assert left == {new, used, oldest}
+    assert not older.exists()
+    assert not untied.exists()
+    assert precious.exists()
+    assert (folder / "note.txt").exists()
+    # The one in use stays even when it alone is too large.
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 10)
+    cache.evict(keep=oldest)
+    assert [entry.path for entry in cache.entries()] == [oldest]
+
+
+def test_what_killed_processes_left_goes_after_a_day(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    old, new = folder / ".draft-old", folder / ".unfinished-new"
+    old.write_bytes(b"half")
+    new.mkdir()
+    os.utime(old, (0, 0))
+    kept()
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_emptying_removes_what_can_be_made_again_and_follows_no_link(
+    tmp_path: Path, folder: Path
+) -> None:
+    path = kept()
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / "precious").write_text("mine")
+    (folder / "untied-1-x").symlink_to(aside)
+    (folder / "linked.kept").symlink_to(aside / "precious")
+    trained = folder.parent / "training" / "x.kept"
+    trained.parent.mkdir()
+    trained.write_bytes(b"hours")
+    size = path.stat().st_size
+    assert cache.empty() >= size
+    assert list(folder.iterdir()) == []
+    assert (aside / "precious").read_text() == "mine"
+    assert trained.exists()
+
+
+def test_racing_writers_leave_one_whole_file(folder: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    rng = random.Random(0)
+    arrays = [{"a": np.full(rng.randrange(1, 5000), i)} for i in range(24)]
+
+    def turn(i: int) -> bool:
+        cache.keep(cache.MODELS, "x", arrays[i], {"i": i})
+        found = cache.find(cache.MODELS, "x")
+        return found is None or bool((found.arrays["a"] == found.about["i"]).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(turn, range(24)))
+    assert cache.find(cache.MODELS, "x") is not None
+    assert [file.name for file in folder.iterdir()] == ["x.kept"]

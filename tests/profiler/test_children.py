@@ -1,0 +1,157 @@
+"""Children of the program: nothing of the folder that one stands in runs, and a crash is told with its place."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from profiler import children
+from profiler.machine import torch_child
+from tests.strangers_folder import plant, ran
+
+PACKAGES = ("app", "pipelines", "profiler")
+
+
+def started(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        children.python(*arguments),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=children.environment(),
+        timeout=120,
+        **more,  # type: ignore[call-overload]
+    )
+
+
+def test_a_child_in_a_strangers_folder_finds_this_program_and_nothing_else(tmp_path: Path) -> None:
+    marks = plant(tmp_path / "folder")
+    code = "import json, numpy, pipelines.config, app; print(pipelines.config.__file__)"
+    done = started("-c", code, cwd=tmp_path / "folder")
+    assert done.stdout.strip() == str(children.ROOT / "pipelines" / "config" / "__init__.py")
+    assert done.stderr == ""
+    assert ran(marks) == []
+
+
+def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
+    marks = plant(tmp_path / "folder")
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import json, yaml'])"
+    started("-c", code, cwd=tmp_path / "folder")
+    assert ran(marks) == []
+
+
+@pytest.mark.parametrize("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
+def test_a_module_path_that_means_the_current_folder_is_dropped(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = str(tmp_path / "kept")
+    monkeypatch.setenv("PYTHONPATH", f"{value}{os.pathsep}{kept}")
+    entries = children.environment()["PYTHONPATH"].split(os.pathsep)
+    assert kept in entries
+    assert all(os.path.isabs(entry) for entry in entries)
+
+
+def test_numbas_settings_are_not_taken_from_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(tmp_path / "folder")
+    # A YAML reader that could read them: the file is one `key: value` a line.
+    reader = tmp_path / "reader"
+    reader.mkdir()
+    (reader / "yaml.py").write_text(
+        "def safe_load(file):\n    return dict(line.strip().split(': ') for line in file)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(reader))
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    code = "import profiler\nfrom numba.core import config\nimport yaml\nprint(config.DISABLE_JIT, config.CACHE_DIR)"
+    done = started("-c", code, cwd=tmp_path / "folder")
+    assert done.stdout.split() == ["0"]
+    assert done.stderr == ""
+
+
+def test_torchs_roofs_are_measured_without_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = plant(tmp_path / "folder")
+    monkeypatch.chdir(tmp_path / "folder")
+    answer = torch_child.measure([])
+    assert answer.missing == {}
+    assert ran(marks) == []
+
+
+def test_a_crash_is_told_with_its_place() -> None:
+    code = "import faulthandler\ndef falling(): faulthandler._sigsegv()\nfalling()"
+    done = started("-c", code)
+    words = children.last_words(done.stderr, done.returncode)
+    assert words == "it crashed (segmentation fault) in falling, <string> line 2"
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        ("", 3, "exit status 3"),
+        ("one\ntwo\n\n", 1, "two"),
+        ("words of no use", -9, "it was ended by signal SIGKILL"),
+        ("", -250, "it was ended by signal 250"),
+        ("\x1b[2J", 1, "\\x1b[2J"),
+    ],
+)
+def test_the_last_words_of_a_child(said: str, status: int, words: str) -> None:
+    assert children.last_words(said, status) == words
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for package in PACKAGES:
+        for file in (children.ROOT / package).rglob("*.py"):
+            yield file.relative_to(children.ROOT), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def test_nothing_else_starts_a_python() -> None:
+    """`sys.executable` is named by `profiler.children` alone; shells, forks and pools of processes by nobody."""
+    forbidden = {"executable", "system", "popen", "fork", "forkpty", "posix_spawn", "shell"}
+    found = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                name = f"{node.value.id}.{node.attr}"
+                spawns = node.attr in forbidden or node.attr.startswith(("exec", "spawn"))
+                if node.value.id in ("sys", "os") and spawns:
+                    found.append((str(path), name))
+            elif isinstance(node, ast.keyword) and node.arg == "shell":
+                found.append((str(path), "shell="))
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                modules = [alias.name for alias in node.names]
+                modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                if any("multiprocessing" in m or "ProcessPoolExecutor" in m for m in modules):
+                    found.append((str(path), "multiprocessing"))
+    assert found == [("profiler/children.py", "sys.executable")]
+
+
+def test_every_child_gets_the_environment_of_children() -> None:
+    """Who starts a process takes command and environment from `children`, or a program by its full path."""
+    by_full_path = {"profiler/machine/describe.py"}
+    starters = {"Popen", "run", "call", "check_call", "check_output"}
+    careless = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            called = node.func
+            of_subprocess = isinstance(called.value, ast.Name) and called.value.id == "subprocess"
+            if of_subprocess and called.attr in starters and str(path) not in by_full_path:
+                given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+                if "children.environment" not in given.get("env", ""):
+                    careless.append((str(path), node.lineno))
+        made = {
+            n.func.id
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        }
+        if "QProcess" in made and str(path) != "app/child_process.py":
+            careless.append((str(path), 0))
+    assert careless == []

@@ -1,0 +1,199 @@
+"""Files that somebody names: regular ones of a size that their format can need, and trees that Python can hold."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiler import inputs
+from profiler.inputs import InputError
+
+PIPES = hasattr(os, "mkfifo")
+
+
+def refused(read: Callable[[], object]) -> str:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    with pytest.raises(InputError) as caught:
+        read()
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before, "a descriptor was left open"
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message
+
+
+def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for content in (b"", b"a", b"abc"):
+        path.write_bytes(content)
+        assert inputs.read_bytes(path, "a thing", 3) == content
+    path.write_bytes(b"abcd")
+    assert "the file has 4 bytes; a thing of more than 3 is not read" in refused(
+        lambda: inputs.read_bytes(path, "a thing", 3)
+    )
+
+
+def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("there")
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    assert inputs.read_text(tmp_path / "link", "a thing", 9) == "there"
+
+
+@pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    listening = socket.socket(socket.AF_UNIX)
+    where = os.getcwd()
+    os.chdir(tmp_path)  # a socket's path may have some hundred characters only
+    try:
+        listening.bind("socket")
+    finally:
+        os.chdir(where)
+        listening.close()
+    for name, sentence in {
+        "pipe": "this is a pipe or a device; a thing is wanted here",
+        "device": "this is a pipe or a device",
+        ".": "this is a folder",
+        "nothing": "there is no such file",
+        "loop": "cannot be read here",
+        "socket": "cannot be read here",
+        "x\0y": "NUL character",
+        "n" * 5000: "cannot be read here: file name too long",
+    }.items():
+        said = refused(lambda name=name: inputs.read_bytes(tmp_path / name, "a thing", 100))
+        assert sentence in said
+        assert len(said) < 500
+
+
+def test_room_is_made_for_what_a_file_has_and_not_for_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(1000))
+    tracemalloc.start()
+    inputs.read_bytes(path, "a thing", 1 << 30)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_a_file_that_does_not_tell_its_size_is_read_to_its_limit() -> None:
+    path = "/proc/self/status"
+    if not os.path.exists(path):
+        pytest.skip("this system has no /proc")
+    assert inputs.read_bytes(path, "a thing", 1 << 20).startswith(b"Name:")
+    assert "of more than 10 bytes" in refused(lambda: inputs.read_bytes(path, "a thing", 10))
+
+
+def test_a_file_that_grows_while_it_is_read_ends_at_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(bytes(1000))
+    done = threading.Event()
+
+    def grow() -> None:
+        with path.open("ab") as file:
+            while not done.is_set() and file.tell() < 1 << 24:
+                file.write(bytes(1 << 16))
+                file.flush()
+
+    growing = threading.Thread(target=grow)
+    growing.start()
+    try:
+        for _ in range(50):
+            try:
+                assert len(inputs.read_bytes(path, "a thing", 1 << 20)) <= 1 << 20
+            except InputError:
+                break
+    finally:
+        done.set()
+        growing.join()
+
+
+def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbfgr\xc3\xbcn")
+    assert inputs.read_text(path, "a thing", 99) == "grün"
+    path.write_bytes(b"one\ntwo \xff")
+    assert "line 2 is not UTF-8" in refused(lambda: inputs.read_text(path, "a thing", 99))
+
+
+DEEP = inputs.TREE_DEPTH
+NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\ud800"]
+
+
+@pytest.mark.parametrize("text", NOT_JSON)
+def test_what_is_no_json_is_one_sentence(text: str) -> None:
+    said = refused(lambda: inputs.json_tree(text, "here"))
+    assert said.startswith("here: ")
+    assert len(said) < 400
+
+
+def test_trees_are_bounded_in_depth_and_integers() -> None:
+    nested = "[" * DEEP + "0" + "]" * DEEP
+    assert inputs.json_tree(nested, "here") is not None
+    assert "deep" in refused(lambda: inputs.json_tree(f"[{nested}]", "here"))
+    assert inputs.json_tree(str(2**63 - 1), "here") == 2**63 - 1
+    assert inputs.json_tree("-9223372036854775807", "here") == -(2**63) + 1
+    assert "64 bits" in refused(lambda: inputs.json_tree(str(2**63), "here"))
+    assert "bits" in refused(lambda: inputs.json_tree('{"a": [{"b": ' + "9" * 400 + "}]}", "here"))
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"]
+)
+def test_what_is_no_toml_is_one_sentence(text: str) -> None:
+    assert refused(lambda: inputs.toml_tree(text, "here")).startswith("here: ")
+
+
+def test_toml_is_bounded_alike(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("[a]\nb = [1, 2]\n")
+    assert inputs.read_toml(path, "a preset") == {"a": {"b": [1, 2]}}
+    path.write_text(f"a = {2**63}\n")
+    assert "64 bits" in refused(lambda: inputs.read_toml(path, "a preset"))
+    path.write_text("\n".join(f"[{'.'.join('x' * (n + 1))}]" for n in [DEEP + 1]))
+    assert "deep" in refused(lambda: inputs.read_toml(path, "a preset"))
+
+
+TREES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(),
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(), below, max_size=4),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TREES)
+def test_any_tree_of_ours_comes_back(tree: object) -> None:
+    assert inputs.json_tree(json.dumps(tree), "here") == tree
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_tree_or_a_sentence(content: bytes) -> None:
+    with contextlib.suppress(InputError):
+        inputs.check_tree(inputs.json_tree(content, "here"), "here")
+
+
+@pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
+def test_regular_never_waits_and_never_raises(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "x").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    found = {n: inputs.regular(tmp_path / n) for n in ("x", "link", "pipe", ".", "no", "a\0b")}
+    assert found == {"x": True, "link": True, "pipe": False, ".": False, "no": False, "a\0b": False}

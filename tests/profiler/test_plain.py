@@ -1,0 +1,49 @@
+"""Text of strangers, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from profiler.plain import one_line, printable
+
+ANY_TEXT = st.text(st.characters(), max_size=400)
+
+
+@given(ANY_TEXT)
+@example("\x1b]0;title\x07\u202egnp.exe\udcff\x9b2J\r\n\u2028\ue000")
+def test_nothing_hidden_is_left_and_it_can_be_encoded(text: str) -> None:
+    shown = printable(text)
+    assert not any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in shown)
+    shown.encode("utf-8")
+    assert printable(shown) == shown
+
+
+@given(ANY_TEXT, st.integers(10, 300))
+@example("x" * 100_000, 200)
+@example("\x00" * 5000, 20)
+def test_one_line_keeps_to_its_length(text: str, limit: int) -> None:
+    shown = one_line(text, limit)
+    assert len(shown) <= limit
+    assert shown.splitlines() in ([shown], [])
+    if text.isprintable() and len(text) <= limit:
+        assert shown == text
+
+
+@pytest.mark.parametrize("text", ["größer", "日本 語", "a\u00a0b", "Привет", "עברית"])
+def test_words_of_any_language_stay(text: str) -> None:
+    assert printable(text) == text
+
+
+def test_what_is_to_be_kept_is_kept() -> None:
+    assert printable("a\tb\nc\rd", keep="\n\t") == "a\tb\nc\\rd"
+
+
+def test_of_a_long_text_both_ends_are_shown() -> None:
+    shown = one_line("begin" + "-" * 10_000 + "end", 60)
+    assert shown.startswith("begin")
+    assert shown.endswith("end")
+    assert "…" in shown

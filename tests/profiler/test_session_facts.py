@@ -1,0 +1,102 @@
+"""What a session says of itself: sound facts are kept as they are, others left out with a remark."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from profiler_sessions import edit
+
+from profiler.session.errors import SessionError
+from profiler.session.model import setting
+from profiler.session.reader import Session
+from tests.bench.campaign import sessions
+
+
+def tell(path: Path, key: str, text: str) -> None:
+    """Put a fact into a session, as JSON text."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, text))
+
+
+def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path: Path) -> None:
+    path = tmp_path / "s.asrs"
+    path.write_bytes(sessions.full(interleaved=True))
+    with Session.open(path) as session:
+        assert session.notes == []
+        for key, value in {**sessions.FACTS, "ab": sessions.ARMS}.items():
+            assert session.meta[key] == value, key
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("preset", ["gmm"]),
+        ("preset", "x" * 100_000),
+        ("argv", "asrscope"),
+        ("created_wall", 1e300),
+        ("recorder", []),
+        ("recorder", {"ns_per_span": "x"}),
+        ("recorder", {"ns_per_span": -1}),
+        ("recorder", {"counters": [None]}),
+        ("scoring", {"senones": -3}),
+        ("scoring", {"context": [1]}),
+        ("nets", {"base": []}),
+        ("drift", {"9" * 5000: 0.1}),
+        ("ab", True),
+        ("ab", {"measured_from": "0"}),
+        ("alternatives/1", {"nbest": [{"hypothesis": 1}]}),
+    ],
+)
+def test_a_fact_of_another_kind_is_left_out_and_said(key: str, value: Any, small: Path) -> None:
+    tell(small, key, json.dumps(value))
+    with Session.open(small) as session:
+        assert key not in session.meta
+        (note,) = session.notes
+    assert key.partition("/")[0] in note
+
+
+def test_facts_of_later_versions_are_handed_on(small: Path) -> None:
+    tell(small, "weather", '{"rain": [1, 2.5, null]}')
+    tell(small, "recorder", '{"ns_per_thought": "many"}')
+    with Session.open(small) as session:
+        assert session.meta["weather"] == {"rain": [1, 2.5, None]}
+        assert session.meta["recorder"] == {"ns_per_thought": "many"}
+        assert session.notes == []
+
+
+@pytest.mark.parametrize("text", ["[" * 600 + "]" * 600, "9" * 400, "NaN", '"\\ud800"', "1e999"])
+@pytest.mark.parametrize("place", ["meta", "config", "marker"])
+def test_json_that_nothing_can_hold_is_refused(text: str, place: str, small: Path) -> None:
+    with closing(sqlite3.connect(small, isolation_level=None)) as connection:
+        if place == "meta":
+            connection.execute("INSERT INTO meta VALUES('weather', ?)", (text,))
+        elif place == "config":
+            connection.execute("UPDATE config SET tree=?", (f'{{"block": {text}}}',))
+        else:
+            connection.execute("UPDATE marker SET value=?", (text,))
+    with pytest.raises(SessionError, match="damaged") as caught:
+        Session.open(small)
+    assert len(str(caught.value)) < len(str(small)) + 250
+
+
+def test_settings_are_looked_up_by_key_and_nothing_else(small: Path) -> None:
+    edit(small, 'UPDATE config SET tree=\'{"dnn": "x", "block": 16, "search": {"device": "cpu"}}\'')
+    with Session.open(small) as session:
+        tree = session.configs[0].tree
+    assert setting(tree, "block") == 16
+    assert setting(tree, "search.device") == "cpu"
+    assert [setting(tree, key) for key in ("dnn.net", "search", "gmm.method", "block.x")] == [
+        None
+    ] * 4
+
+
+@pytest.mark.parametrize("value", ["[]", "null", "[1, 2]"])
+def test_a_setting_that_is_no_single_value_is_refused(value: str, small: Path) -> None:
+    edit(small, f'UPDATE config SET tree=\'{{"search": {{"beam": {value}}}}}\'')
+    with pytest.raises(SessionError, match="beam"):
+        Session.open(small)

@@ -1,0 +1,111 @@
+"""A small share of the campaign of hostile inputs, and that its driver sees what it looks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("resource", reason="the campaign forks")
+
+from profiler import children
+from tests.bench.campaign import driver
+from tests.bench.campaign.__main__ import kinds
+from tests.bench.campaign._sample import SESSION, session
+from tests.bench.campaign.attack import Attack
+from tests.conftest import CHECKOUT
+
+SHARE = 2
+"""Attacks of each kind: that every generator and the driver work; `tests/**/test_hostile_*` try more."""
+
+
+if not hasattr(os, "pidfd_open"):
+    pytest.skip("the driver needs Linux", allow_module_level=True)
+
+
+def test_hostile_inputs_end_in_a_sentence(tmp_path):
+    # In a process of its own: forks of this one would inherit the threads of the tests.
+    options = ["--json", "--cache", os.environ["ASRSCOPE_CACHE"]]
+    told = subprocess.run(
+        [*children.python("-m", "tests.bench.campaign"), "--each", str(SHARE), *options],
+        cwd=CHECKOUT,
+        env=children.environment({"TMPDIR": str(tmp_path)}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stdout, told.stderr
+    result = json.loads(told.stdout)
+    assert result["findings"] == []
+    assert [row["kind"] for row in result["kinds"]] == kinds()
+    assert all(row["attacks"] >= SHARE for row in result["kinds"])
+
+
+def ends(work, here: Path, seconds: float = 30.0) -> list[str]:
+    return driver.faults(driver.forked(work, here, seconds), may_fail=False)
+
+
+def test_a_command_that_ends_well_is_no_finding(tmp_path):
+    assert ends(lambda: 0, tmp_path) == []
+    (only,) = ends(lambda: 2, tmp_path)
+    assert only == "refused without a sentence"
+
+
+def test_crashes_and_tracebacks_are_found(tmp_path):
+    def crash() -> int:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return 0
+
+    def fail() -> int:
+        raise KeyError("text")
+
+    assert ends(crash, tmp_path)[0].startswith("signal 11")
+    assert any("traceback: KeyError: 'text'" in f for f in ends(fail, tmp_path))
+
+
+def test_hangs_and_memory_are_found(tmp_path):
+    def hold() -> int:
+        block = bytearray(2_000_000_000)
+        block[::4096] = b"x" * len(block[::4096])
+        time.sleep(60)
+        return len(block)
+
+    assert ends(lambda: time.sleep(60) or 0, tmp_path, 0.3)[0].startswith("killed after")
+    (found,) = ends(hold, tmp_path)
+    assert found.startswith("killed after"), found
+
+
+def test_what_reaches_the_streams_is_looked_at(tmp_path):
+    def escape() -> int:
+        sys.stdout.write("\x1b[2J")
+        return 0
+
+    def echo() -> int:
+        sys.stderr.write("x" * 5000)
+        return 2
+
+    assert ends(escape, tmp_path) == ["control characters on a stream"]
+    assert ends(echo, tmp_path) == ["a sentence of over 1,000 characters"]
+
+
+def test_what_an_attack_does_beside_its_folder_is_found(tmp_path):
+    def found(make, *words: str) -> list[str]:
+        return driver.Driver(tmp_path, 120.0).run([Attack("a", make, (words,))]).findings
+
+    def sample(here: Path) -> None:
+        (here / SESSION).write_bytes(session())
+
+    def ran(here: Path) -> None:
+        (here / "PWNED").write_text("json")
+
+    assert found(sample, "export", SESSION, "--csv", "a.csv") == []
+    (outside,) = found(sample, "export", SESSION, "--csv", "../outside/a.csv")
+    assert outside.endswith("files outside its folder changed")
+    (planted,) = found(ran, "presets")
+    assert planted.endswith("a module of the current folder ran")

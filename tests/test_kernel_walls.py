@@ -1,0 +1,129 @@
+"""Kernels outside of scoring: none leaves its arrays, none is called around the place that checks them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.search.workspace import Workspace
+from profiler import children
+from profiler.arrays import ArrayError
+from tests import kernel_walls
+from tests.kernel_walls import EXERCISES, NAMED, ROOT, Walls
+
+ENTRIES = {
+    "pipelines.search._arcs": "pipelines.search.openfst",
+    "pipelines.search._backpointers": "pipelines.search.device_history",
+    "pipelines.search._check": "pipelines.search.wfst",
+    "pipelines.search._context": "pipelines.search.context",
+    "pipelines.search._epsilon": "pipelines.search.workspace",
+    "pipelines.search._history": "pipelines.search.history",
+    "pipelines.search._kernels": "pipelines.search.workspace",
+    "pipelines.search._lattice": "pipelines.search.alternatives",
+    "pipelines.search._pruning": "pipelines.search.workspace",
+    "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
+    "profiler.machine._kernels": "profiler.machine.measuring",
+}
+"""Files of kernels, and the one module that calls them: it checks what they are given."""
+WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
+"""Modules that hold kernels beside the functions that check for them."""
+ROOMS = ("app", "pipelines", "profiler")
+FROM_KERNELS = ("profiler.kernel_spans",)
+"""What only kernels call, with what a lane has lent."""
+
+
+@pytest.mark.parametrize("side", ["behind", "before"])
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_kernels_stay_between_walls(exercise, side):
+    walls = Walls(side)
+    EXERCISES[exercise](walls)
+    assert walls.intact()
+
+
+def test_every_kernel_has_been_between_walls():
+    assert kernel_walls.kernels() == set(NAMED)
+
+
+def test_kernels_are_called_from_one_place():
+    files = {kernel_walls.module_of(file) for file in kernel_walls.kernel_files()}
+    assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS}
+    for name, importers in _importers().items():
+        assert importers - files == ({ENTRIES[name]} if name in ENTRIES else set()), name
+
+
+def _importers() -> dict[str, set[str]]:
+    """Which modules import each file of kernels; of files that hold more than kernels, those that import one."""
+    found: dict[str, set[str]] = {name: set() for name in (*ENTRIES, *WITHIN)}
+    modules = re.compile("|".join(name.rpartition(".")[2] for name in found))
+    for file in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if modules.search(text) else ():
+            if isinstance(node, ast.Import):
+                taken = {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                taken = {f"{node.module}.{name.name}" for name in node.names} | {node.module}
+            else:
+                continue
+            for name in taken:
+                home = name.rpartition(".")[0]
+                if name in ENTRIES:
+                    found[name].add(kernel_walls.module_of(file))
+                elif name in NAMED and home in WITHIN:
+                    found[home].add(kernel_walls.module_of(file))
+    return found
+
+
+def test_a_workspace_that_lacks_an_element_is_refused():
+    graph = kernel_walls.graph(1, 7)
+    for group in ("tokens", "emitting", "epsilons", "scratch"):
+        for n in range(len(getattr(Workspace(graph), group))):
+            space = Workspace(graph)
+            columns = list(getattr(space, group))
+            columns[n] = columns[n][:-1]
+            setattr(space, group, tuple(columns))
+            with pytest.raises(ArrayError, match="has shape"):
+                space.check()
+    for name in ("slot", "queue", "queued", "row", "asked", "found", "registers", "floats", "work"):
+        space = Workspace(graph)
+        setattr(space, name, getattr(space, name)[:-1])
+        with pytest.raises(ArrayError, match=name):
+            space.check()
+        setattr(space, name, np.zeros(len(getattr(space, name)) + 1, np.float16))
+        with pytest.raises(ArrayError, match=name):
+            space.check()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="walls stand on POSIX only")
+def test_a_planted_fault_is_caught():
+    ends = json.loads(_child("plant", {}))
+    assert set(ends) == {fault.__name__ for fault in kernel_walls.PLANTED}
+    for fault, code in ends.items():
+        assert -code in (signal.SIGSEGV, signal.SIGBUS), (fault, code)
+
+
+def test_numba_finds_every_index_within_bounds():
+    folder = Path(os.environ["ASRSCOPE_CACHE"]) / "bounds"
+    _child("plain", {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder)})
+
+
+def _child(what: str, more: dict[str, str]) -> str:
+    done = subprocess.run(
+        children.python("-m", "tests.kernel_walls", what),
+        cwd=ROOT,
+        env=children.environment({"PYTHONPATH": str(ROOT)} | more),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
