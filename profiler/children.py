@@ -32,8 +32,10 @@ OURS: Final = {
 _CRASH: Final = re.compile(
     r"^(?:Fatal Python error|Windows fatal exception): (?P<what>.+)$", re.MULTILINE
 )
+# Its second line may say that garbage was being collected. A thread of a library's own is never the current one.
 _CURRENT: Final = re.compile(
-    r"^Current thread .*\n  File \"(?P<file>.+)\", line (?P<line>\d+) in (?P<function>.+)$",
+    r"^Current thread .*\n(?:  Garbage-collecting\n)?"
+    r"  File \"(?P<file>.+)\", line (?P<line>\d+) in (?P<function>.+)$",
     re.MULTILINE,
 )
 
@@ -68,9 +70,12 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def last_words(complaints: str, status: int) -> str:
     """Return in half a sentence why a child ended, from its standard error and exit status (-N: signal N)."""
     crash, place = _CRASH.search(complaints), _CURRENT.search(complaints)
-    if crash and place:
+    if crash:
+        what = f"it crashed ({one_line(crash['what']).lower()})"
+        if not place:
+            return f"{what} outside Python code"
         file = Path(place["file"]).name
-        return f"it crashed ({crash['what'].lower()}) in {place['function']}, {file} line {place['line']}"
+        return f"{what} in {one_line(place['function'])}, {one_line(file)} line {place['line']}"
     if status < 0:
         name = signal.Signals(-status).name if -status in {*signal.Signals} else str(-status)
         return f"it was ended by signal {name}"

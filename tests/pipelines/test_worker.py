@@ -186,9 +186,9 @@ def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path
     said = window.complaints.read().decode()
     assert "in follow" in said
     assert "in _run" in said
-    assert children.last_words(said, -signal.SIGSEGV).startswith(
-        "it crashed (segmentation fault) in "
-    )
+    # Which of its threads the system gives the signal to is not ours to say.
+    words = children.last_words(said, -signal.SIGSEGV)
+    assert words.startswith("it crashed (segmentation fault) ")
 
 
 def test_what_numba_would_refuse_is_said_and_not_waited_for(

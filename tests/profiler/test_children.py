@@ -16,6 +16,9 @@ from tests.strangers_folder import plant, ran
 
 PACKAGES = ("app", "pipelines", "profiler")
 
+CRASH = "Fatal Python error: Segmentation fault\n\n"
+WAITS = '  File "/usr/lib/python3.11/threading.py", line 331 in wait\n'
+
 
 def started(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -99,6 +102,17 @@ def test_a_crash_is_told_with_its_place() -> None:
         ("words of no use", -9, "it was ended by signal SIGKILL"),
         ("", -250, "it was ended by signal 250"),
         ("\x1b[2J", 1, "\\x1b[2J"),
+        (
+            f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}\nCurrent thread 0x2 (most recent call first):\n"
+            "  Garbage-collecting\n" + WAITS,
+            -11,
+            "it crashed (segmentation fault) in wait, threading.py line 331",
+        ),
+        (
+            f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}",
+            -11,
+            "it crashed (segmentation fault) outside Python code",
+        ),
     ],
 )
 def test_the_last_words_of_a_child(said: str, status: int, words: str) -> None:
