@@ -81,6 +81,9 @@ def _left_behind() -> list[str]:
 @pytest.fixture(autouse=True)
 def nothing_left(qapp: QApplication, own_settings: Path) -> Iterator[None]:
     """Fail a test that leaves a timer, a process, a thread or an open window behind."""
+    # What is there already is not looked through again: it is half a million objects, once torch is among them.
+    gc.collect()
+    gc.freeze()
     threads = set(threading.enumerate())
     yield
     for widget in qapp.topLevelWidgets():
