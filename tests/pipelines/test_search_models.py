@@ -68,7 +68,8 @@ def test_ngrams_that_never_win_are_left_out_at_no_loss(seed, n_words, order):
     for _ in range(4):
         said = [f"w{i}" for i in rng.integers(0, n_words, rng.integers(1, 5))]
         cost = cheapest(fst, [index[w] + 1 for w in said], ngrams.backoff_label(len(lm.words)))
-        assert cost == pytest.approx(backed_off(lm, said), rel=1e-5)
+        # Costs of both signs may all but cancel.
+        assert cost == pytest.approx(backed_off(lm, said), rel=1e-5, abs=1e-5)
     listed = sum(lm.counts) - 2  # neither `<s>` nor `</s>` is an arc
     assert fst.n_arcs <= listed + fst.n_states
 
