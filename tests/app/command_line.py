@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from app.cli import main
+
 MODULE = "app.cli.main"
 
 
@@ -54,8 +58,18 @@ def decoding(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subpr
 def refused(*words: str | Path) -> str:
     """The one sentence on stderr that bad input gets, with exit status 2 and nothing on stdout."""
     done = asrscope(*words)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    (line,) = done.stderr.strip().splitlines()
+    return _sentence(done.returncode, done.stdout, done.stderr)
+
+
+def refused_here(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    """As `refused`, in this process: a tenth of a start for each of many cases."""
+    status = main.main([*map(str, words)])
+    return _sentence(status, *capsys.readouterr())
+
+
+def _sentence(status: int, out: str, err: str) -> str:
+    assert status == 2
+    assert out == ""
+    (line,) = err.strip().splitlines()
     assert "Traceback" not in line
     return line

