@@ -24,11 +24,11 @@ from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer,
 from PySide6.QtWidgets import QApplication
 
 from app import crash_report
-from app.main_window import MainWindow
-from app.recent import APPLICATION, ORGANISATION
-from app.run_control import WORKER
-from app.theme import SYSTEM, THEMES, set_theme
-from profiler.inputs import regular
+from app.application import application
+from app.model.run_control import WORKER
+from app.style.theme import SYSTEM, THEMES, set_theme
+from app.window.main_window import MainWindow
+from profiler.files.inputs import regular
 from profiler.plain import one_line, printable
 
 CRASH_LOG = "crash.log"
@@ -38,18 +38,6 @@ MOST_LOG_BYTES = 1 << 20
 
 MOST_FAULTS = 50
 """Places in the program whose faults are told; beyond that nobody reads on."""
-
-
-def application() -> QApplication:
-    """Return the application, made on first use with name, font and theme."""
-    existing = QApplication.instance()
-    if isinstance(existing, QApplication):
-        return existing
-    made = QApplication(sys.argv[:1])
-    made.setOrganizationName(ORGANISATION)
-    made.setApplicationName(APPLICATION)
-    made.setApplicationDisplayName("asrscope")
-    return made
 
 
 def log_folder() -> Path:

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.plain_text import LONGEST_LINE, Label, describe, set_tip
-from app.theme import theme
+from app.style.plain_text import LONGEST_LINE, Label, describe, set_tip
+from app.style.theme import theme
 from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"

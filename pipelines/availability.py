@@ -18,7 +18,7 @@ import sysconfig
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profiler import children
+from profiler.process import children
 
 KEYS = ("device", "search.device", "dnn.product")
 """Settings with choices that not every machine can make."""

@@ -1,4 +1,4 @@
-"""Devices as torch knows them: streams, events and copies, in the form that `profiler.device_time` reads.
+"""Devices as torch knows them: streams, events and copies, in the form that `profiler.device.time` reads.
 
 `open_device` gives one object per kind of device. On "torch-cpu" threads stand in for the streams, so that
 whatever runs on a device can be run, overlapped and tested without one. `DeviceWork` wraps what a recogniser
@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from pipelines.availability import availability
 from profiler.clock import now_ns
-from profiler.device_clock import DeviceClock
-from profiler.device_time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.device.clock import DeviceClock
+from profiler.device.time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer
 from profiler.errors import BadInput
 from profiler.spans import Cost, Lane, NullLane, Recorder
 

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipelines import config as settings
-from pipelines.control import Control
-from profiler import numba_settings, signals
+from pipelines.run.control import Control
 from profiler.errors import BadInput
 from profiler.plain import one_line
+from profiler.process import numba_settings, signals
 
 
 class Worker:
@@ -107,7 +107,7 @@ class Worker:
         try:
             numba_settings.check_environment()
             # Loading the recogniser takes a second or two; the worker answers "ready" before.
-            from pipelines.run import Request, execute
+            from pipelines.run.session_run import Request, execute
 
             request = Request(
                 config=settings.from_dict(command["config"], where="the window's settings"),

@@ -4,6 +4,6 @@ Here lives what measures, stores and explains; what is measured (speech) and wha
 Nothing in here may import Qt, torch or the packages above it; hot paths import `profiler.spans` only.
 """
 
-from profiler import numba_settings
+from profiler.process import numba_settings
 
 numba_settings.ignore_folder()

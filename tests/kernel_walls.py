@@ -25,24 +25,20 @@ from numba.core.dispatcher import Dispatcher
 
 from pipelines.frontend import _kernels as frontend
 from pipelines.models import estimation
-from pipelines.search import (
-    _arcs,
-    _backpointers,
-    _context,
-    _history,
-    _lattice,
-    alternatives,
-    workspace,
-)
-from pipelines.search.device_frontier import NOBODY
-from pipelines.search.openfst import from_arcs
+from pipelines.search import alternatives, workspace
+from pipelines.search.device import _backpointers
+from pipelines.search.device.frontier import NOBODY
+from pipelines.search.graph import _arcs, _context
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.wfst import Graph, from_fst
+from pipelines.search.kernels import history as _history
+from pipelines.search.kernels import lattice as _lattice
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import Graph, from_fst
 from pipelines.search.workspace import Workspace
 from pipelines.training import align
 from profiler import kernel_spans
 from profiler.lanes import AT, DROPPED, LEFT, N_LENT, SLOT
-from profiler.machine import _kernels as machine
+from profiler.machine.roofs import _kernels as machine
 from tests.fences import PATTERN, Fenced, Side
 
 ROOT = Path(__file__).parents[1]

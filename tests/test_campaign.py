@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("resource", reason="the campaign forks")
 
-from profiler import children
+from profiler.process import children
 from tests.bench.campaign import driver
 from tests.bench.campaign.__main__ import kinds
 from tests.bench.campaign._sample import SESSION, session

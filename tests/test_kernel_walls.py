@@ -15,23 +15,23 @@ import numpy as np
 import pytest
 
 from pipelines.search.workspace import Workspace
-from profiler import children
 from profiler.arrays import ArrayError
+from profiler.process import children
 from tests import kernel_walls
 from tests.kernel_walls import EXERCISES, NAMED, ROOT, Walls
 
 ENTRIES = {
-    "pipelines.search._arcs": "pipelines.search.openfst",
-    "pipelines.search._backpointers": "pipelines.search.device_history",
-    "pipelines.search._check": "pipelines.search.wfst",
-    "pipelines.search._context": "pipelines.search.context",
-    "pipelines.search._epsilon": "pipelines.search.workspace",
-    "pipelines.search._history": "pipelines.search.history",
-    "pipelines.search._kernels": "pipelines.search.workspace",
-    "pipelines.search._lattice": "pipelines.search.alternatives",
-    "pipelines.search._pruning": "pipelines.search.workspace",
+    "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
+    "pipelines.search.device._backpointers": "pipelines.search.device.history",
+    "pipelines.search.kernels.graph_check": "pipelines.search.graph.wfst",
+    "pipelines.search.graph._context": "pipelines.search.graph.context",
+    "pipelines.search.kernels.epsilon": "pipelines.search.workspace",
+    "pipelines.search.kernels.history": "pipelines.search.history",
+    "pipelines.search.kernels.token_passing": "pipelines.search.workspace",
+    "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
+    "pipelines.search.kernels.pruning": "pipelines.search.workspace",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
-    "profiler.machine._kernels": "profiler.machine.measuring",
+    "profiler.machine.roofs._kernels": "profiler.machine.roofs.cpu",
 }
 """Files of kernels, and the one module that calls them: it checks what they are given."""
 WITHIN = ("pipelines.models.estimation", "pipelines.training.align")

@@ -14,7 +14,7 @@ from app.cli import _output
 
 if TYPE_CHECKING:
     from pipelines.config import Config
-    from profiler.machine.peaks import Peaks
+    from profiler.machine.roofs.peaks import Peaks
     from profiler.session.reader import Session
 
 
@@ -30,7 +30,7 @@ class Again:
 
 def prepare(session: Session) -> Again:
     """Find what to run again. BadInput (one sentence) when there is nothing to start from."""
-    from pipelines import rerun
+    from pipelines.experiments import rerun
     from profiler.analysis.track import CostTrack
     from profiler.errors import BadInput
 
@@ -63,12 +63,13 @@ def peaks(
 ) -> Peaks:
     """The roofs of this machine with so many threads, as far as it has them; measured unless known."""
     from pipelines.scoring import roofs
-    from profiler.machine import peaks as measured
+    from profiler.machine.roofs import calibration
+    from profiler.machine.roofs.peaks import Peaks
 
-    found = measured.Peaks()
+    found = Peaks()
     for count in threads:
         if 1 <= count <= (os.cpu_count() or 1):
-            some = measured.load_or_measure(
+            some = calibration.load_or_measure(
                 count,
                 lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
                 cancelled,
@@ -81,8 +82,8 @@ def peaks(
 @contextmanager
 def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
     """Progress on stderr, and whether Ctrl+C or another signal asks to stop; a second one is not patient."""
-    from profiler import signals
     from profiler.errors import Cancelled
+    from profiler.process import signals
 
     asked, progress = threading.Event(), _output.Progress()
     with signals.stopping(asked.set) as stop:

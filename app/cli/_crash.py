@@ -55,7 +55,7 @@ def report(problem: BaseException, words: Sequence[str]) -> Path | None:
 
 
 def _folder() -> Path:
-    from profiler.paths import cache_dir
+    from profiler.files.paths import cache_dir
 
     folder = cache_dir(FOLDER)
     for old in sorted(folder.glob("*.txt"))[: -KEPT + 1]:

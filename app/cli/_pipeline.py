@@ -6,8 +6,8 @@ import argparse
 
 from app.cli import _output
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.presets import Preset
+from pipelines.config import presets
+from pipelines.config.presets import Preset
 
 MOST_REPEATS = 1_000_000
 
@@ -62,7 +62,7 @@ def preset(arguments: argparse.Namespace) -> Preset:
         chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     config = settings.check(settings.assign(chosen.config, assignments))
-    from pipelines import playlist
+    from pipelines.run import playlist
 
     playlist.build(arguments.audio, arguments.transcripts)
     return Preset(chosen.name, chosen.title, chosen.description, config)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app import latency
 from app.cli import _output
+from app.model import latency
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import Breakdown
@@ -32,7 +32,7 @@ def report(session: Session) -> dict[str, Any]:
     from profiler.analysis.breakdown import breakdown
     from profiler.analysis.track import CostTrack
     from profiler.analysis.utterances import word_errors
-    from profiler.machine.peaks import sound_drift
+    from profiler.machine.roofs.peaks import sound_drift
 
     track = CostTrack()
     track.update(session)
@@ -254,7 +254,7 @@ def _counter_lines(tree: dict[str, Any]) -> list[str]:
 
 def _drift_lines(changes: dict[str, float] | None) -> list[str]:
     """How the peaks measured again at the end of the run compare with those it is judged by."""
-    from profiler.machine.peaks import drift_text, drift_warning
+    from profiler.machine.roofs.peaks import drift_text, drift_warning
 
     if not changes:
         return []

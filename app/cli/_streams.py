@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, TextIO
 
-from profiler.outputs import OutputError
+from profiler.files.outputs import OutputError
 from profiler.plain import printable
 
 BROKEN_PIPE: Final = 128 + 13

@@ -129,7 +129,7 @@ def devices() -> Iterator[Tier]:
 
 def peaks() -> Iterator[Tier]:
     """The machine's roofs as kept from the last calibration, and how old they are."""
-    from profiler.machine import calibration, tiers
+    from profiler.machine.roofs import calibration, tiers
 
     known = calibration.load(calibration.file())
     at = known.measured_at

@@ -48,11 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
         for name, texts in (("a", arguments.a), ("b", arguments.b))
     ]
     configs = [settings.check(settings.assign(chosen.config, assignments)) for assignments in asked]
-    from pipelines.ab import Arm, Interleaved
-    from pipelines.control import Control
-    from pipelines.run import Request, execute
-    from profiler import signals
-    from profiler.paths import new_session_path
+    from pipelines.experiments.ab import Arm, Interleaved
+    from pipelines.run.control import Control
+    from pipelines.run.session_run import Request, execute
+    from profiler.files.paths import new_session_path
+    from profiler.process import signals
     from profiler.session.reader import Session
 
     arms = [Arm(config, assignments) for config, assignments in zip(configs, asked, strict=True)]

@@ -42,7 +42,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Audit and report."""
     chosen = _pipeline.preset(arguments)
-    from pipelines import audit, playlist
+    from pipelines.experiments import audit
+    from pipelines.run import playlist
 
     items = playlist.build(arguments.audio, arguments.transcripts)
     with _again.interruptible() as (progress, cancelled):

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_speech(paths: list[str], transcripts: str | None) -> None:
     """Refuse files that are not there before anything is measured."""
     if paths or transcripts:
-        from pipelines import playlist
+        from pipelines.run import playlist
 
         playlist.build(paths, transcripts)
 

@@ -19,8 +19,8 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
-    from profiler.machine.calibration import Calibration
-    from profiler.machine.peaks import Roof
+    from profiler.machine.roofs.calibration import Calibration
+    from profiler.machine.roofs.peaks import Roof
 
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")
 """In the order of the table."""
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.png and not arguments.png.lower().endswith(".png"):
         raise BadInput(f"--png wants a file that ends in .png, and not {arguments.png!r}.")
     from pipelines.scoring import roofs
-    from profiler.machine import calibration
+    from profiler.machine.roofs import calibration
 
     progress = _output.Progress()
     try:
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         progress.done()
     tree = as_json(known)
     if arguments.png:
-        from app.calibration_picture import calibration_picture
+        from app.pictures.calibration import calibration_picture
 
         calibration_picture(tree, arguments.png, theme=arguments.theme)
     if arguments.json:
@@ -91,8 +91,8 @@ def as_json(known: Calibration) -> dict[str, Any]:
 
 def as_text(known: Calibration) -> str:
     """The table for a person: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE
-    from profiler.machine.timing import is_steady
+    from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE
+    from profiler.machine.roofs.timing import is_steady
 
     roofs = list(known.roofs.values())
     lines = [f"{'rate':30} {'threads':>7} {'sustained':>16} {'best':>10} {'spread':>7}"]
@@ -161,8 +161,8 @@ def _place(name: str, threads: int) -> tuple[str, int, str]:
 
 
 def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
-    from profiler.machine.ladder import plateaus
-    from profiler.machine.peaks import size_text
+    from profiler.machine.roofs.ladder import plateaus
+    from profiler.machine.roofs.peaks import size_text
 
     count = f"{threads} thread{'s' if threads > 1 else ''}"
     flat = plateaus(rungs)
@@ -180,6 +180,6 @@ def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
 
 
 def _spread(roof: Roof) -> str:
-    from profiler.machine.timing import is_steady
+    from profiler.machine.roofs.timing import is_steady
 
     return f"{roof.spread:6.1%}{' ' if is_steady(roof) else '*'}"

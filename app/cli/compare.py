@@ -108,7 +108,7 @@ def _differences(compared: Comparison) -> dict[str, list[Any]]:
 
 def measured_floor(session: Session) -> float | None:
     """The A/A floor that the validation measured, when it was on the machine of this session."""
-    from profiler.paths import cache_dir
+    from profiler.files.paths import cache_dir
 
     try:
         stored = json.loads((cache_dir() / FLOOR_FILE).read_text(encoding="utf-8"))

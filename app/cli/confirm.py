@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
         raise BadInput(f"There is no stage {arguments.stage!r} in {path}; it has {names}.")
-    from pipelines import perturb, rerun
+    from pipelines.experiments import perturb, rerun
     from profiler.analysis.perturbation import conclude
 
     again.notes.extend(rerun.named_files(again.config, path))

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the demo."""
     if has_display():
         from app.gui import open_window
-        from profiler import signals
+        from profiler.process import signals
 
         with signals.usual():
             return open_window(None, demo=True)

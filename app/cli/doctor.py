@@ -22,7 +22,7 @@ from pathlib import Path
 from app.cli import _output, _tiers
 from app.cli._display import has_display
 from app.cli._tiers import Tier
-from profiler import children
+from profiler.process import children
 
 ONNX = "onnxruntime"
 
@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try everything and print what came of it; exit status 1 when something needed does not work."""
     if arguments.empty_cache:
-        from profiler import cache
+        from profiler.files import cache
 
         freed = cache.empty()
         print(f"The cache is empty: {_megabytes(freed)} freed.", file=sys.stderr)
@@ -170,7 +170,7 @@ def _onnx() -> list[Check]:
 
 
 def _folders() -> list[Check]:
-    from profiler import cache, paths
+    from profiler.files import cache, paths
 
     def writable(name: str, find: Callable[[], Path], more: Callable[[], str] = str) -> Check:
         try:

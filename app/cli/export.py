@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from profiler.errors import BadInput
-from profiler.outputs import STANDARD_OUTPUT
+from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
 
 PICTURES = ("png", "svg", "pdf")
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not _streamed(path):
                 print(path, file=news)
     if pictures:
-        from app.pictures import desk_picture
+        from app.desk_picture import desk_picture
 
         for path in pictures:
             desk_picture(

@@ -21,8 +21,8 @@ from typing import NoReturn
 
 import app.cli
 from app.cli import _crash, _output, _streams
-from profiler import numba_settings, signals
 from profiler.errors import BadInput
+from profiler.process import numba_settings, signals
 
 FAULT = 1
 USAGE_ERROR = 2

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_display()
     from app.gui import open_window
-    from profiler import signals
+    from profiler.process import signals
 
     with signals.usual():
         return open_window(arguments.session, demo=False)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 
 from app.cli import _output
-from pipelines import presets
-from pipelines.config import to_dict
+from pipelines.config import presets, to_dict
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

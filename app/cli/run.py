@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.cli import _output, _pipeline, _report
 
 if TYPE_CHECKING:
-    from pipelines.run import Outcome
+    from pipelines.run.session_run import Outcome
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
     # The configuration is looked at first: a typing error costs no second of loading.
     chosen = _pipeline.preset(arguments)
-    from pipelines.control import Control
-    from pipelines.run import Request, execute
-    from profiler import signals
-    from profiler.paths import new_session_path
+    from pipelines.run.control import Control
+    from pipelines.run.session_run import Request, execute
+    from profiler.files.paths import new_session_path
+    from profiler.process import signals
     from profiler.session.reader import Session
 
     out = None

@@ -76,14 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
     whatif.scaled(prediction, factors)  # a wrong name is found before anything slow
     new = settings.assign(again.config, assignments)
     if assignments:
-        from pipelines import rerun
+        from pipelines.experiments import rerun
 
         again.notes.extend(rerun.named_files(again.config, path))
     tree: dict[str, Any] = {"schema": 1, "session": str(path), "check": None}
     without: list[str] = []
     with _again.interruptible() as (progress, cancelled):
         if assignments:
-            from pipelines import predict
+            from pipelines.experiments import predict
 
             prediction, without = predict.changed(prediction, again.config, new, calibration)
         of_settings = prediction
@@ -141,7 +141,7 @@ def _check(
     cancelled: Any,
 ) -> dict[str, Any]:
     """Decode by both configurations in turns; ratios are changed / unchanged."""
-    from pipelines import rerun
+    from pipelines.experiments import rerun
 
     stretch = rerun.audio_of(paths, folder)
     peaks = _again.peaks([before.threads], progress, cancelled)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from app.time_axis import TimeAxis
+    from app.model.time_axis import TimeAxis
     from app.views.view import View
 
 

@@ -15,8 +15,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.plain_text import show_tip, write
-from app.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.plain_text import show_tip, write
+from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import BreakdownModel, StageLine
 from app.views.frames import CATEGORIES

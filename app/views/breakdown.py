@@ -14,9 +14,9 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.playhead import Snapshot
-from app.theme import CATEGORY_TITLES, Tokens
-from app.time_axis import TimeAxis
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bars import Bars
 from app.views.breakdown_model import BreakdownModel, StageLine, breakdown_model, stage_lines

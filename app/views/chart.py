@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.playhead import Snapshot
-from app.theme import Tokens
-from app.time_axis import TimeAxis
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.theme import Tokens
 from app.views.overlay import Overlay
 from app.views.plot import TimePlot
 from app.views.readout import Line

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
-from app.playhead import Snapshot
-from app.theme import CATEGORY_TITLES, Tokens
-from app.time_axis import TimeAxis
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
 from app.views.cost_model import CostModel, cost_model, rtf_at
 from app.views.events import FRAME_S

@@ -6,8 +6,8 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.plain_text import write
-from app.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.plain_text import write
+from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views.frames import CATEGORIES
 from app.views.plot import GUTTER, MARGIN
 from app.views.swatch import paint_swatch

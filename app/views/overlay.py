@@ -12,8 +12,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.plain_text import write
-from app.theme import Tokens, font, theme
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
 from app.views.events import FRAME_S, Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
 from app.views.readout import Line, Readout

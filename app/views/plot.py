@@ -24,8 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme import Tokens, font, theme
-from app.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis
+from app.style.theme import Tokens, font, theme
 from app.views.scale import clock
 
 GUTTER = 62

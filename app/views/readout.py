@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
-from app.plain_text import write
-from app.theme import font, theme
+from app.style.plain_text import write
+from app.style.theme import font, theme
 from app.views.swatch import paint_swatch
 
 BESIDE = 12

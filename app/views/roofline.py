@@ -22,8 +22,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.plain_text import describe, show_tip, write
-from app.theme import Tokens, font, theme
+from app.style.plain_text import describe, show_tip, write
+from app.style.theme import Tokens, font, theme
 from app.views.roofline_model import Point
 from app.views.scale import percent, short_count
 

@@ -16,11 +16,11 @@ import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
-from app.plain_text import write
-from app.theme import Tokens, font, theme
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
 from app.views.plot import PixelItem, TimePlot, bars
 from app.views.words_model import Spoken, Token, WordsModel
-from pipelines.wer import DELETED, INSERTED, SAME, SUBSTITUTED
+from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
 ROW = 21
 """Height of a row of words in pixels."""

@@ -6,8 +6,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPen, QPolygonF
 
-from app.plain_text import write
-from app.theme import Tokens, font, theme
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
 from app.views.frames import CATEGORIES
 from app.views.plot import PixelItem, TimePlot, device_scale, is_vector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPolygonF
 
-from app.theme import Tokens
+from app.style.theme import Tokens
 
 
 def paint_swatch(painter: QPainter, rect: QRectF, tokens: Tokens, category: str) -> None:

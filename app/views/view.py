@@ -23,14 +23,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.plain_text import Label, describe, set_tip
-from app.theme import Tokens, font, theme_changed
+from app.style.plain_text import Label, describe, set_tip
+from app.style.theme import Tokens, font, theme_changed
 from app.widgets import Elided
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from app.playhead import Snapshot
-    from app.time_axis import TimeAxis
+    from app.model.playhead import Snapshot
+    from app.model.time_axis import TimeAxis
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from app.playhead import Snapshot
-from app.theme import Tokens
-from app.time_axis import TimeAxis
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.readout import Line
 from app.views.scale import clock
 from app.views.speech import SpeechItem, written_columns
 from app.views.view import Table
 from app.views.words_model import Spoken, WordsModel, words_model
-from pipelines.wer import SAME
+from pipelines.audio.word_errors import SAME
 
 
 class WordsView(ChartView[WordsModel]):

@@ -13,8 +13,8 @@ import numpy as np
 from app.views.bounded import at_most_under_way, bounded
 from app.views.columns import Extremes, Floats, column_edges
 from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
-from pipelines import wer
-from pipelines.wer import SAME, Aligned
+from pipelines.audio import word_errors as wer
+from pipelines.audio.word_errors import SAME, Aligned
 from profiler.analysis.track import MAX_FRAMES
 from profiler.analysis.utterances import ErrorCount, errors_of
 
@@ -36,7 +36,7 @@ MAX_CELLS = 4_000_000
 class Token:
     """A word with its place in time and what became of it.
 
-    `kind` is one of `pipelines.wer`'s; for a deleted word the place is a guess between its neighbours.
+    `kind` is one of `pipelines.audio.word_errors`'s; for a deleted word the place is a guess between its neighbours.
     """
 
     text: str

@@ -14,10 +14,10 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from app.plain_text import write
-from app.playhead import Snapshot
-from app.theme import Tokens, font, theme
-from app.time_axis import TimeAxis
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
 from app.views.events import FRAME_S
 from app.views.plot import PixelItem, TimePlot, bars, polyline

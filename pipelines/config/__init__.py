@@ -19,16 +19,13 @@ from pipelines.config.options import (
     flatten,
     get,
     obstacle,
-    option,
-    options,
-    parse_assignment,
     replace,
     setting,
     to_dict,
 )
 from pipelines.config.placement import Placement
 from pipelines.config.search import Search
-from pipelines.config.tree import Config, from_dict
+from pipelines.config.tree import Config, from_dict, option, options, parse_assignment
 
 __all__ = [
     "DEVICES",

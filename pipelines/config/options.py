@@ -143,11 +143,9 @@ _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
 }
 
 
-def options(tree: type[msgspec.Struct] | None = None) -> list[Option]:
-    """Every setting of the tree, in the order of the data: depth first, as written above."""
-    if tree is None:
-        from pipelines.config.tree import Config as tree  # which is written with this module
-    return list(_options(tree))
+def options_of(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
+    """Every setting of the tree, in the order of the data: depth first, as written."""
+    return _options(tree)
 
 
 @functools.cache
@@ -189,9 +187,9 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
         )
 
 
-def option(key: str, tree: type[msgspec.Struct] | None = None) -> Option:
+def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     """The setting called `key`; ConfigError when there is none, with the nearest name."""
-    known = options(tree)
+    known = options_of(tree)
     for candidate in known:
         if candidate.key == key:
             return candidate
@@ -207,7 +205,7 @@ def option(key: str, tree: type[msgspec.Struct] | None = None) -> Option:
 
 def get(config: msgspec.Struct, key: str) -> Value:
     """The value of setting `key`."""
-    option(key, type(config))
+    option_of(type(config), key)
     node: Any = config
     for part in key.split("."):
         node = getattr(node, part)
@@ -220,7 +218,7 @@ def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> st
     What hangs on a setting that cannot act cannot act either. One sentence for the person at the form or the
     command line.
     """
-    target = option(key, type(config))
+    target = option_of(type(config), key)
     if value is None:
         for other in target.hangs_on:
             if reason := obstacle(config, other):
@@ -238,7 +236,7 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     """The first part of `condition` that does not hold, in words."""
     for other, allowed in condition.items():
         if get(config, other) not in allowed:
-            title = option(other, type(config)).title
+            title = option_of(type(config), other).title
             names = [_name(w) for w in allowed]
             either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
             return f"{other} = {either} ({title.lower()})"
@@ -254,7 +252,7 @@ def check(config: Tree) -> Tree:
 
     What does not act at all (its switch is off, or `when` does not hold) stands in nobody's way.
     """
-    for target in options(type(config)):
+    for target in options_of(type(config)):
         if target.switched_by and not get(config, target.switched_by):
             continue
         if target.choices_when and obstacle(config, target.key) is None:
@@ -266,7 +264,7 @@ def check(config: Tree) -> Tree:
 
 def replace(config: Tree, key: str, value: Value) -> Tree:
     """A copy of `config` with setting `key` changed; ConfigError when the value does not fit."""
-    return _replaced(config, key, _fitting(option(key, type(config)), value))
+    return _replaced(config, key, fitted(option_of(type(config), key), value))
 
 
 def assign(config: Tree, assignments: Mapping[str, Value]) -> Tree:
@@ -277,34 +275,21 @@ def assign(config: Tree, assignments: Mapping[str, Value]) -> Tree:
     """
     for key, value in assignments.items():
         config = replace(config, key, value)
-        switch = option(key, type(config)).switched_by
+        switch = option_of(type(config), key).switched_by
         if switch and switch not in assignments:
             config = replace(config, switch, value not in ("none", False))
     return config
 
 
-def parse_assignment(
-    text: str, tree: type[msgspec.Struct] | None = None, option_name: str = "--set"
-) -> tuple[str, Value]:
-    """Read ``key=value`` as written after `option_name`; ConfigError with one sentence otherwise."""
-    key, equals, value = text.partition("=")
-    key = key.strip()
-    if not equals or not key:
-        raise ConfigError(
-            f"{option_name} wants key=value, for example search.beam=13, and not {quoted(text)}."
-        )
-    return key, _fitting(option(key, tree), value.strip())
-
-
-def _fitting(target: Option, value: object) -> Value:
+def fitted(target: Option, value: object) -> Value:
     """`value`, perhaps given as text, as the setting's own type and within its bounds.
 
     It may be anything that TOML, JSON or a session can hold; ConfigError in one sentence for what does not fit.
     """
-    fitted = fitting(target, value)
-    if fitted is None:
+    found = fitting(target, value)
+    if found is None:
         raise ConfigError(f"{target.key} wants {wanted(target)}, and not {quoted(value)}.")
-    return fitted
+    return found
 
 
 def _replaced(config: Tree, key: str, value: Value) -> Tree:

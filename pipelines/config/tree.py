@@ -13,10 +13,21 @@ import msgspec
 
 from pipelines.config.conditions import DENSE, DEVICES
 from pipelines.config.dnn import Dnn
+from pipelines.config.fitting import quoted
 from pipelines.config.frames import Frames
 from pipelines.config.gmm import Gmm
 from pipelines.config.graph import Graph
-from pipelines.config.options import ConfigError, flatten, options, replace, setting
+from pipelines.config.options import (
+    ConfigError,
+    Option,
+    Value,
+    fitted,
+    flatten,
+    option_of,
+    options_of,
+    replace,
+    setting,
+)
 from pipelines.config.placement import Placement
 from pipelines.config.search import Search
 
@@ -109,6 +120,27 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
+def options() -> tuple[Option, ...]:
+    """Every setting, in the order of the data."""
+    return options_of(Config)
+
+
+def option(key: str) -> Option:
+    """The setting called `key`; ConfigError when there is none, with the nearest name."""
+    return option_of(Config, key)
+
+
+def parse_assignment(text: str, option_name: str = "--set") -> tuple[str, Value]:
+    """Read ``key=value`` as written after `option_name`; ConfigError with one sentence otherwise."""
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ConfigError(
+            f"{option_name} wants key=value, for example search.beam=13, and not {quoted(text)}."
+        )
+    return key, fitted(option(key), value.strip())
+
+
 MOST_LEAVES = 10_000
 """Of a configuration that is read; there are some hundred settings."""
 
@@ -121,7 +153,7 @@ def from_dict(tree: Mapping[str, Any], where: str = "configuration") -> Config:
     if not isinstance(tree, Mapping):
         raise ConfigError(f"{where}: settings wants a table of names and values.")
     config = Config()
-    groups = {o.key.rpartition(".")[0] for o in options(Config)}
+    groups = {o.key.rpartition(".")[0] for o in options()}
     for n, (key, value) in enumerate(flatten(tree)):
         if n >= MOST_LEAVES:
             raise ConfigError(f"{where}: more than {MOST_LEAVES:,} settings are not read.")

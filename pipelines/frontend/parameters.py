@@ -17,7 +17,7 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 SAMPLE_RATE = 16_000
-"""The one sample rate of this front end, in Hz; `pipelines.audio` resamples everything to it."""
+"""The one sample rate of this front end, in Hz; `pipelines.audio.loading` resamples everything to it."""
 
 LARGEST = 1e6
 """Of any number of the front end: hertz, samples, filters."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
-from profiler import cache
+from profiler.files import cache
 
 ARRAYS = ("means", "variances", "weights")
 

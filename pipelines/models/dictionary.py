@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler import inputs
 from profiler.errors import BadInput
+from profiler.files import inputs
 from profiler.plain import one_line
 
 MAX_FILE_BYTES = 32 << 20

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipelines.models.errors import ModelError
-from profiler import children
 from profiler.errors import Cancelled
+from profiler.process import children
 
 MEMORY_BYTES: Final = 1_500 << 20
 """What the child may take; a graph of `nets.MOST_PARAMETERS` takes two thirds."""
@@ -49,7 +49,7 @@ def load(
     For an acoustic model of so many senones and a front end of so many features. ModelError (one sentence) when
     it cannot be used or takes too much; Cancelled.
     """
-    from profiler import cache
+    from profiler.files import cache
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         target = Path(folder) / "net"
@@ -156,7 +156,7 @@ def _open(path: Path, senones: int, dimension: int, target: Path) -> None:
     import msgspec
     import numpy as np
 
-    from profiler import cache
+    from profiler.files import cache
 
     if path.suffix != ".onnx":
         from pipelines.models import nets

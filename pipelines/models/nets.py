@@ -26,7 +26,7 @@ from safetensors import SafetensorError, safe_open
 
 import assets
 from pipelines.models.errors import ModelError
-from profiler.inputs import InputError, json_tree, open_input, read_bytes, regular
+from profiler.files.inputs import InputError, json_tree, open_input, read_bytes, regular
 from profiler.plain import one_line
 
 FORMAT = "asrscope feed-forward net 1"

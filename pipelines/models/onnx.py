@@ -22,7 +22,7 @@ import numpy as np
 from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Card
-from profiler.inputs import InputError, read_bytes
+from profiler.files.inputs import InputError, read_bytes
 from profiler.plain import one_line
 
 LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)

@@ -20,9 +20,9 @@ from pipelines.models import derived, estimation
 from pipelines.models.derived import Progress
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
-from profiler import cache
 from profiler.errors import Cancelled
-from profiler.paths import cache_path
+from profiler.files import cache
+from profiler.files.paths import cache_path
 
 RECIPE = 1  # raise it when the same files would give other parameters
 SAMPLES = 1000  # draws per senone: some 24 per Gaussian

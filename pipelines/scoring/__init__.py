@@ -4,7 +4,7 @@ Scorers by mixtures and by nets, their kernels, Gaussian selection strategies an
 models belongs to `pipelines.models`, choosing what to ask for to `pipelines.search`.
 """
 
-from pipelines.scoring.gmm import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.layered import Prepared, with_context
 from pipelines.scoring.scorer import Scorer, build_scorer
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Kind
-from pipelines.scoring.team import Team
+from pipelines.scoring.strategy import Kind
+from pipelines.scoring.thread_pool import Team
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +40,7 @@ class Family(Protocol):
     def begin_some(self, features: Array, meter: Meter) -> None:
         """What can be done for a block before anybody says which senones are wanted.
 
-        `features` f32 [n, dim], n ≤ gmm.MAX_FRAMES: expanded, or all the way to the exponentials where
+        `features` f32 [n, dim], n ≤ MAX_FRAMES: expanded, or all the way to the exponentials where
         senones share their Gaussians. `score_some` reads what it leaves in the workspace.
         """
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.frames import FrameRule
-from pipelines.scoring.gmm import MAX_FRAMES
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Progress, never, quietly
 from pipelines.scoring.senones import SenoneRule
+from pipelines.scoring.strategy import Progress, never, quietly
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 

@@ -1,6 +1,6 @@
 """The scorer's own exp, log and matrix product as roofs of the machine, at their best: on data within the first cache.
 
-Handed to `profiler.machine.peaks.load_or_measure`, which knows no workload. With them no scoring stage can
+Handed to `roofs.calibration.load_or_measure`, which knows no workload. With them no scoring stage can
 run above the "exp", "log" or "gemm" that it is judged by: its tiles beat the BLAS library by some percent.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.kernels import multiply
-from pipelines.scoring.vector import LANES, address, exp_shifted, log_shifted
+from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.simd.vector import LANES, address, exp_shifted, log_shifted
 from profiler.arrays import ArrayError
-from profiler.machine.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work
 
 MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
 

@@ -18,15 +18,16 @@ import numpy as np
 
 from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import continuous, frames, gmm, lazy, selection, senones
+from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.packing import pack
-from pipelines.scoring.selection import Progress, Strategy, never, quietly
 from pipelines.scoring.senones import Parents, SenoneRule
+from pipelines.scoring.strategy import Progress, Strategy, never, quietly
+from pipelines.scoring.tied import gmm, lazy
+from pipelines.scoring.tied.packing import pack
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 Array = np.ndarray[Any, Any]

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _lattice
-from pipelines.search.wfst import Graph
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.kernels import lattice as lattice_kernels
 from profiler.arrays import ArrayError, check, check_indices
 
 FIRST_ALTERNATIVES = 1 << 18
@@ -40,7 +40,7 @@ class Lattice:
     """What the search kept, cut to its used part, and where its paths end.
 
     `history` int32 [used, 3], `alternative` int32 [n, 2] ascending, `delta` f32 [n], as in
-    `_lattice`; `ends` int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their
+    `lattice_kernels`; `ends` int64 [k]: last entries of the paths (-1: an empty one); `above` f64 [k]: their
     costs above the best, which is `best_cost`. ArrayError where something leads nowhere.
     """
 
@@ -85,7 +85,7 @@ def no_lattice() -> tuple[Any, ...]:
 def lattice_arrays(
     graph: Graph, on: bool, beam: float, before: tuple[Any, ...], empty: Any = np.empty
 ) -> tuple[Any, ...]:
-    """What kernels record the lattice in, see `_lattice.record_frame`; arrays of `before` serve again.
+    """What kernels record the lattice in, see `lattice_kernels.record_frame`; arrays of `before` serve again.
 
     `empty` makes the others, as `np.empty`.
     """
@@ -173,7 +173,7 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
         if entries is None:
             result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
             continue
-        found, above, begin = _lattice.words_before(
+        found, above, begin = lattice_kernels.words_before(
             graph.arcs, lattice.history, first, other, lattice.delta, entries, costs, beam, scratch
         )
         if begin <= beam:
@@ -203,7 +203,7 @@ def confidences(graph: Graph, lattice: Lattice, path: NDArray[Any], beam: float)
     """
     used = len(lattice.history)
     other = np.ascontiguousarray(lattice.alternative[:, 1])
-    log_posterior = _lattice.posteriors(
+    log_posterior = lattice_kernels.posteriors(
         lattice.history,
         used,
         lattice.first(),

@@ -5,7 +5,7 @@ Which record comes next is known only from the one before, so that all of them a
 
 from __future__ import annotations
 
-from pipelines.search.wfst import ARC, STATE, Graph
+from pipelines.search.graph.wfst import ARC, STATE, Graph
 from profiler.spans import Cost, Linear
 
 TOKEN_BYTES = 32.0

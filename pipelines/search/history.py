@@ -1,4 +1,4 @@
-"""The way to the kernels of `_history`, for all who keep one: entries int32 [capacity, 3] that point backwards."""
+"""The checked way to `kernels.history`, for all who keep one: entries int32 [capacity, 3] that point backwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _history
+from pipelines.search.kernels import history as history_kernels
 from profiler.arrays import ArrayError, check, check_indices
 
 Array = NDArray[Any]
@@ -21,7 +21,7 @@ def collect(
     delta: Array,
     beam: float,
 ) -> tuple[int, int]:
-    """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `_history.collect`.
+    """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `history_kernels.collect`.
 
     Renumbers the roots and `alternative`, int32 [k, 2], in place, whose costs `delta` f32 [k] move along.
     Returns how many entries and alternatives are left.
@@ -34,7 +34,7 @@ def collect(
     check("their costs", delta, np.float32, (len(alternative),), writable=True)
     for entries in (roots, other_roots, alternative):
         check_indices("entries + 1", entries + 1, used + 1)
-    kept, left = _history.collect(
+    kept, left = history_kernels.collect(
         history,
         used,
         roots,
@@ -50,10 +50,10 @@ def collect(
 
 
 def trace(history: Array, entry: int, anchor: int, out: Array) -> tuple[int, bool]:
-    """Entries from `entry` back to (without) `anchor`, last one first, in `out` int32; see `_history.trace`."""
+    """Entries from `entry` back to (without) `anchor`, last one first, in `out` int32; see `history_kernels.trace`."""
     check("history", history, np.int32, (None, 3))
     check("out", out, np.int32, (None,), writable=True)
     if not -1 <= entry < len(history):
         raise ArrayError(f"there is no entry {entry} among {len(history)}")
-    count, met = _history.trace(history, entry, anchor, out)
+    count, met = history_kernels.trace(history, entry, anchor, out)
     return int(count), bool(met)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _layout as layout
 from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
-from pipelines.search.governor import Governor
+from pipelines.search.adaptive_beam import Governor
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.kernels import layout
 from pipelines.search.settings import SearchSettings
-from pipelines.search.wfst import Graph
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
 from profiler.clock import now_ns

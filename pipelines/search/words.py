@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.search import history as histories
-from pipelines.search.wfst import Graph
+from pipelines.search.graph.wfst import Graph
 
 Word = tuple[str, int, int]
 

@@ -2,7 +2,7 @@
 
 Kernels check no bounds. Here each array is made as long as the graph can ever need and checked once against what
 the kernels take it for; the graph is sound or does not exist (`wfst.Graph`); and what is given per call (scores,
-settings, a token's place) is checked per call. `_kernels` says what the arrays are, `_layout` what the registers.
+settings, a token's place) is checked per call. `token_passing` says what the arrays are, `_layout` what the registers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.search import _epsilon, _kernels, _pruning, alternatives, history
-from pipelines.search import _layout as layout
-from pipelines.search.wfst import Graph, GraphError
+from pipelines.search import alternatives, history
+from pipelines.search.graph.wfst import Graph, GraphError
+from pipelines.search.kernels import epsilon, layout, pruning, token_passing
 from profiler.arrays import ArrayError, check
 from profiler.lanes import Lent
 
@@ -29,7 +29,7 @@ Empty = Callable[[Any, Any], NDArray[Any]]
 Array = NDArray[Any]
 
 _F32 = np.dtype(np.float32)
-# One letter and size per column, in the order in which `_kernels` names them.
+# One letter and size per column, in the order in which `token_passing` names them.
 _TOKENS = "u4 f4 i4 f4 i4 i4 u4 f4"
 _EMITTING = "u4 u4 f4 u4 i4 f4 u4"
 _EPSILONS = "u4 f4 u4 i4 f4 u4"
@@ -51,7 +51,7 @@ class Workspace:
         self.state, self.cost, self.hist, self.new_cost, self.new_hist, self.come = self.tokens[:6]
         self.emitting = self._columns(arcs, _EMITTING)
         self.epsilons = self._columns(arcs, _EPSILONS)
-        self.scratch = (*self._columns(places, _SCRATCH), empty(_pruning.BINS + 1, np.int32))
+        self.scratch = (*self._columns(places, _SCRATCH), empty(pruning.BINS + 1, np.int32))
         # A sparse set (Briggs & Torczon 1993): what it holds at first is of no matter.
         self.slot = empty(places, np.uint32)
         self.queue = empty(places, np.uint32)
@@ -84,7 +84,7 @@ class Workspace:
         ):
             for n, kind in enumerate(kinds.split()):
                 check(f"{group}[{n}]", getattr(self, group)[n], kind, (length,), writable=True)
-        check("bins", self.scratch[4], np.int32, (_pruning.BINS + 1,), writable=True)
+        check("bins", self.scratch[4], np.int32, (pruning.BINS + 1,), writable=True)
         for name, dtype, length in (
             ("slot", np.uint32, places),
             ("queue", np.uint32, places),
@@ -112,7 +112,7 @@ class Workspace:
         if not abs(penalty) <= layout.LARGEST:
             raise ArrayError(f"{penalty} is no insertion penalty")
         self.penalty = float(penalty)
-        _pruning.reprice(self._graph, self.emitting, self.epsilons, self.registers)
+        pruning.reprice(self._graph, self.emitting, self.epsilons, self.registers)
 
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""
@@ -148,7 +148,7 @@ class Workspace:
         called_ns: int,
         first_frame: int,
     ) -> tuple[int, int]:
-        """Frames begin … end of `scores`; (frames done so far, why it stopped), see `_kernels.advance`.
+        """Frames begin … end of `scores`; (frames done so far, why it stopped), see `token_passing.advance`.
 
         A score that is no number, or better than any can be, counts as impossible.
         """
@@ -158,7 +158,7 @@ class Workspace:
             check("scores", scores, _F32, (None, self.graph.n_senones))
         if not 0 <= begin <= end <= frames:
             raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
-        done, status = _kernels.advance(
+        done, status = token_passing.advance(
             self._graph,
             scores,
             begin,
@@ -190,7 +190,7 @@ class Workspace:
     def prune(self) -> bool:
         """End the pending frame; whether a token survived."""
         while True:
-            status = _pruning.prune(
+            status = pruning.prune(
                 self._graph,
                 self.tokens,
                 self.emitting,
@@ -209,7 +209,7 @@ class Workspace:
 
     def wanted(self) -> tuple[NDArray[np.int64], int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
-        count, arcs = _kernels.senones_asked(
+        count, arcs = token_passing.senones_asked(
             self.tokens, self.emitting, self.registers, self.asked, self.found
         )
         return self.found[:count].copy(), int(arcs)
@@ -221,7 +221,7 @@ class Workspace:
             raise ArrayError(f"there is no token {place} among {r[layout.M]}")
         if r[layout.HISTORY] == len(self.history):
             self.make_room()
-        entry, used = _epsilon.entry_of(
+        entry, used = epsilon.entry_of(
             place,
             self.tokens,
             self.emitting,
@@ -278,7 +278,7 @@ class Workspace:
     def _close_start(self) -> int:
         """Epsilon closure of the start state."""
         return _not_endless(
-            _epsilon.begin(
+            epsilon.begin(
                 self._graph,
                 self.tokens,
                 self.emitting,

@@ -29,7 +29,7 @@ from pipelines.models import sphinx
 from pipelines.training import data, recipes
 from pipelines.training.speech import SENTENCES, CorpusError
 from profiler.errors import BadInput
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 
 SHOWN_EVERY_S = 1.0
 SHOWN_EVERY_S_IN_A_FILE = 60.0

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
+from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
 from profiler.arrays import check, check_indices, check_offsets
 from profiler.errors import BadInput
 

@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from assets.speech.build import VOICES, speak
-from pipelines import audio
+from pipelines.audio import loading as audio
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.training import augment
 from pipelines.training.augment import Change, Samples

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pipelines import playlist, wer
+from pipelines.audio import word_errors as wer
+from pipelines.audio.word_errors import Count
 from pipelines.config import Config, assign
 from pipelines.config.options import Value
-from pipelines.control import Control
-from pipelines.decode import Decoder
 from pipelines.models import nets
-from pipelines.playlist import Item
-from pipelines.recogniser import build
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import build
 from pipelines.training.data import Progress
 from pipelines.training.export import write_card
-from pipelines.unrecorded import Unrecorded
-from pipelines.wer import Count
 from profiler.spans import NullLane, Recorder
 
 MIXTURES = "mixtures"

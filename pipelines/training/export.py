@@ -15,7 +15,7 @@ from pipelines.training import checkpoint
 from pipelines.training.recipes import NetRecipe, as_dict
 from pipelines.training.train import CARD
 from profiler.errors import BadInput
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 
 
 class ExportError(BadInput):

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 import assets
-from pipelines import audio, wer
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import derived, dictionary, single_stream, sphinx
@@ -32,9 +33,9 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
 from pipelines.training.speech import SENTENCES, CorpusError, sentences
-from profiler import cache
 from profiler.errors import BadInput, Cancelled
-from profiler.paths import cache_dir
+from profiler.files import cache
+from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
 FRAMES_PER_HOUR = 360_000

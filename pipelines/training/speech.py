@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pipelines import wer
+from pipelines.audio import word_errors as wer
 from profiler.errors import BadInput
 
 SENTENCES = Path(__file__).parents[2].parent / "shared" / "text" / "sentences.txt"

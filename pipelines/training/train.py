@@ -31,7 +31,7 @@ from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import GMM, NetRecipe, as_dict
 from pipelines.training.speech import CorpusError
 from pipelines.training.teachers import LargerNet, Mixtures, Teacher
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 
 CHECKPOINT_S = 120.0
 REPORT_FRAMES = 100_000

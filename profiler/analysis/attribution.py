@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.machine.peaks import Peaks
+from profiler.machine.roofs.peaks import Peaks
 from profiler.spans import WORK_COUNTS, Cost, Linear
 
 COMPUTE_BOUND: Final = "compute-bound"

@@ -1,7 +1,7 @@
 """What a session tells of its devices: the copies with their rates, and work that lay under the host's.
 
 Device lanes show each stream's own time; on the decode lane the waits for it are stages that end in ".wait"
-(see `profiler.device_time`). What no wait was charged for is hidden.
+(see `profiler.device.time`). What no wait was charged for is hidden.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.tiles import LEAF_GROUPS
-from profiler.device_time import DEVICE, TRANSFER_WORK, WAIT
+from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 from profiler.session.reader import Session
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TextIO
 
-from profiler.outputs import writing
+from profiler.files.outputs import writing
 from profiler.session.files import own_files
 from profiler.session.reader import Session
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from profiler.session import rows, schema
+from profiler.session import rows
 from profiler.session.errors import Damaged, SessionError, reason
+from profiler.session.format import schema
+from profiler.session.format.schema import APPLICATION_ID, VERSION
 from profiler.session.owner import alive
-from profiler.session.schema import APPLICATION_ID, VERSION
 
 HEADER_BYTES: Final = 100
 """Length of SQLite's database header (file format, section 1.3)."""

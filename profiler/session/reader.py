@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from profiler.machine.peaks import Peaks
+from profiler.machine.roofs.peaks import Peaks
 from profiler.session import facts, rows
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files, size_of
-from profiler.session.grow import Growing
+from profiler.session.format.grow import Growing
+from profiler.session.format.schema import MAX_BLOCK_RECORDS
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.session.owner import alive
 from profiler.session.recover import Located, locate, settle
-from profiler.session.schema import MAX_BLOCK_RECORDS
 from profiler.spans import RECORD_BYTES, SPAN, Cost
 
 MTIME_GRAIN_NS: Final = 50_000_000

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from profiler.errors import BadInput
-from profiler.inputs import check_tree
-from profiler.session import schema
+from profiler.files.inputs import check_tree
 from profiler.session.errors import Damaged, plain
+from profiler.session.format import schema
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from profiler.session import schema
-from profiler.session.blocks import Blocks
-from profiler.session.encode import text, to_json
+from profiler.session.format import schema
+from profiler.session.format.blocks import Blocks
+from profiler.session.format.encode import text, to_json
 from profiler.session.model import CounterTotal
 from profiler.spans import RECORD_BYTES, Recorder
 

@@ -23,12 +23,12 @@ import numpy as np
 
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
-from profiler.session import schema
-from profiler.session.blocks import give_back
 from profiler.session.checkpoint import Checkpointer
-from profiler.session.encode import text, to_column, to_json
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, inode, recorded_here, side_files
+from profiler.session.format import schema
+from profiler.session.format.blocks import give_back
+from profiler.session.format.encode import text, to_column, to_json
 from profiler.session.model import CounterTotal
 from profiler.session.owner import identity
 from profiler.session.tables import REVISION, Tables, Word

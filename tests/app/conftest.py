@@ -22,8 +22,8 @@ from PySide6.QtCore import QThread as QtThread
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.main_window import MainWindow
-from app.theme import set_theme
+from app.style.theme import set_theme
+from app.window.main_window import MainWindow
 
 WORKER = Path(__file__).with_name("frame_worker.py")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from profiler.clock import FakeClock
-from profiler.machine.peaks import Peaks, Roof
+from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
 

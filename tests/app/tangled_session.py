@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines import wer
+from pipelines.audio import word_errors as wer
 from profiler.clock import FakeClock
-from profiler.device_time import DEVICE, TRANSFER_WORK
-from profiler.machine.peaks import Peaks, Roof
+from profiler.device.time import DEVICE, TRANSFER_WORK
+from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
 

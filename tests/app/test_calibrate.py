@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from PySide6.QtGui import QImage
 
-from app.calibration_picture import CalibrationPicture, calibration_picture
 from app.cli import calibrate, main
-from profiler.machine import calibration
-from profiler.machine.calibration import Calibration
-from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.timing import key_of
-from profiler.machine.torch_child import Missing
-from profiler.outputs import OutputError
+from app.pictures.calibration import CalibrationPicture, calibration_picture
+from profiler.files.outputs import OutputError
+from profiler.machine.roofs import calibration
+from profiler.machine.roofs.calibration import Calibration
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.timing import key_of
+from profiler.machine.roofs.torch_child import Missing
 
 
 def roof(
@@ -124,13 +124,13 @@ def test_bad_input_is_one_sentence(
 def test_ctrl_c_stops_and_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from profiler.machine import measuring
+    from profiler.machine.roofs import cpu
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr(measuring, "take", stopped)
+    monkeypatch.setattr(cpu, "take", stopped)
     assert main.main(["calibrate"]) == main.INTERRUPTED
     assert capsys.readouterr().err == "asrscope: stopped.\n"
     assert not list(tmp_path.rglob("*.kept"))

@@ -115,7 +115,7 @@ def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
 
 def test_counting_cannot_be_switched_while_running() -> None:
     from pipelines.config import ConfigError
-    from pipelines.control import Control
+    from pipelines.run.control import Control
 
     with pytest.raises(ConfigError, match="counters cannot change while a run goes on"):
         Control().ask("counters", True)

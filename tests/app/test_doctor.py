@@ -13,7 +13,7 @@ from app.cli import _tiers, doctor, main
 from app.cli._tiers import Tier
 from pipelines import availability
 from pipelines.availability import Availability
-from profiler import cache
+from profiler.files import cache
 from profiler.machine import accelerator, counters, energy
 from profiler.machine.counters import EVENTS
 

@@ -16,14 +16,14 @@ from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QSettings, Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton
 
+from app.application import APPLICATION, ORGANISATION
 from app.crash_report import LONGEST_LINE, MOST_LINES, LastWords
 from app.gui import caught
-from app.main_window import MainWindow
-from app.recent import APPLICATION, ORGANISATION
-from app.run_control import WORKER
+from app.model.run_control import WORKER
+from app.window.main_window import MainWindow
 from pipelines import config as settings
-from pipelines import presets
-from profiler import children
+from pipelines.config import presets
+from profiler.process import children
 from profiler.session.reader import Session
 
 LONG = 120_000

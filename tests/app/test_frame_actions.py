@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
-from app.actions import Action, Registry, key_text
-from app.main_window import MainWindow
-from app.palette import KeySheet, Palette, score
+from app.window.actions.actions import Action, Registry, key_text
+from app.window.main_window import MainWindow
+from app.window.palette import KeySheet, Palette, score
 
 #: Keys that were promised to people; the registry may hold more.
 PROMISED = {
@@ -158,7 +158,7 @@ def test_the_key_sheet_shows_every_key(qtbot, window):
 
 
 def test_themes_switch_by_key_and_reach_the_style(qtbot, window):
-    from app.theme import theme
+    from app.style.theme import theme
 
     assert theme().is_dark
     qtbot.keyClick(window, Qt.Key.Key_T, Qt.KeyboardModifier.ControlModifier)

@@ -11,10 +11,10 @@ import pytest
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QSlider
 
-from app import exporting
-from app.files import QFileDialog
-from app.main_window import MainWindow
 from app.views import VIEWS
+from app.window.actions import exporting
+from app.window.actions.files import QFileDialog
+from app.window.main_window import MainWindow
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.device_probe import DeviceProbe
-from app.form import PipelineForm
-from app.path_box import PathBox
-from app.pipeline import Pipeline
+from app.model.device_probe import DeviceProbe
+from app.model.pipeline import Pipeline
 from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from app.window.form.form import PipelineForm
+from app.window.form.path_box import PathBox
 from pipelines import config as settings
-from pipelines import presets
+from pipelines.config import presets
 
 SELECTION_KEY, METHOD_KEY = "gmm.selection.enabled", "gmm.selection.method"
 SKIP_KEY, LAZY_KEY = "frames.skip", "dnn.senones"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from frame_recording import UTTERANCE, WALL_PER_FRAME
 
-from app import playhead as module
-from app.playhead import Playhead
-from app.time_axis import TimeAxis
+from app.model import playhead as module
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
 
 
 @pytest.fixture

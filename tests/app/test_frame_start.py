@@ -39,8 +39,8 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     loaded = run(
         f"""
         import sys
-        from app.gui import application
-        from app.main_window import MainWindow
+        from app.application import application
+        from app.window.main_window import MainWindow
         app = application()
         window = MainWindow()
         window.show()
@@ -56,7 +56,12 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     ).splitlines()
     assert loaded[0] == ""
     told = {name for name in loaded[1].split() if not name.startswith("pipelines.config.")}
-    assert told <= {"pipelines", "pipelines.config", "pipelines.presets", "pipelines.wer"}
+    assert told <= {
+        "pipelines",
+        "pipelines.config",
+        "pipelines.config.presets",
+        "pipelines.audio.word_errors",
+    }
 
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
@@ -116,7 +121,7 @@ def test_an_uncaught_exception_becomes_a_notice(qtbot, capsys):
     from PySide6.QtCore import QTimer
 
     from app.gui import caught
-    from app.main_window import MainWindow
+    from app.window.main_window import MainWindow
 
     window = MainWindow((sys.executable, "-c", "pass"))
     qtbot.addWidget(window)
@@ -140,7 +145,7 @@ def test_a_fault_in_a_thread_is_told_too(qtbot, capsys):
     import threading
 
     from app.gui import caught
-    from app.main_window import MainWindow
+    from app.window.main_window import MainWindow
 
     window = MainWindow((sys.executable, "-c", "pass"))
     qtbot.addWidget(window)

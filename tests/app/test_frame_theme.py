@@ -9,8 +9,8 @@ import pytest
 from PySide6.QtGui import QColor, QFontInfo
 from PySide6.QtWidgets import QApplication
 
-from app.stylesheet import stylesheet
-from app.theme import DARK, FONT_FAMILY, LIGHT, Tokens, font, set_theme, theme, theme_changed
+from app.style.stylesheet import stylesheet
+from app.style.theme import DARK, FONT_FAMILY, LIGHT, Tokens, font, set_theme, theme, theme_changed
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 

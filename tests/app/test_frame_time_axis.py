@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.time_axis import EMPTY_SPAN_S, MINIMUM_SPAN_S, TAIL_SPAN_S, TimeAxis
+from app.model.time_axis import EMPTY_SPAN_S, MINIMUM_SPAN_S, TAIL_SPAN_S, TimeAxis
 
 
 def finished(end: float) -> TimeAxis:

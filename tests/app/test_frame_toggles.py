@@ -8,13 +8,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from app.main_window import MainWindow
-from app.palette import WHY_ROLE, Palette
-from app.path_box import PathBox
-from app.pipeline import Pipeline, missing_file
-from app.preset_button import PresetButton
+from app.model.pipeline import Pipeline, missing_file
+from app.window.form.path_box import PathBox
+from app.window.form.preset_button import PresetButton
+from app.window.main_window import MainWindow
+from app.window.palette import WHY_ROLE, Palette
 from pipelines import config as settings
-from pipelines import presets
+from pipelines.config import presets
 
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
 LONG = 20_000

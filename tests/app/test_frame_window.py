@@ -12,9 +12,9 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from app import audio_choice
-from app.main_window import MainWindow
-from app.recent import Memory
+from app.model import audio_choice
+from app.model.recent import Memory
+from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
 LONG = 20_000

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
-from app.theme import LIGHT
+from app.style.theme import LIGHT
 from tests.bench._ladder_picture import LadderPicture, ladder_picture, sections
 
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 import assets
-from app import latency
 from app.cli import _report
-from app.form import PipelineForm
-from app.latency import Latency
-from app.pipeline import Pipeline
+from app.model import latency
+from app.model.latency import Latency
+from app.model.pipeline import Pipeline
+from app.window.form.form import PipelineForm
 from pipelines import config as settings
-from pipelines import presets
+from pipelines.config import presets
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
@@ -89,7 +89,7 @@ def test_no_file_is_opened_because_a_session_names_it(qtbot, finished, tmp_path)
     import sqlite3
     import sys
 
-    from app.main_window import MainWindow
+    from app.window.main_window import MainWindow
 
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "file.json").write_text('{"right": 4}')
@@ -167,7 +167,7 @@ def test_the_block_says_its_latency_in_the_form(qtbot, finished):
 def test_the_window_shows_it_and_follows_the_settings(qtbot, finished):
     import sys
 
-    from app.main_window import MainWindow
+    from app.window.main_window import MainWindow
 
     window = MainWindow((sys.executable, "-c", "pass"))
     qtbot.addWidget(window)

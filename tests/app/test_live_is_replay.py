@@ -13,10 +13,9 @@ import numpy as np
 from app.views.breakdown_model import breakdown_model
 from app.views.cost_model import cost_model
 from app.views.work_model import work_model
-from pipelines import presets
-from pipelines.config import assign
-from pipelines.control import Control
-from pipelines.run import Request, execute
+from pipelines.config import assign, presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 

@@ -20,14 +20,14 @@ import pytest
 import tangled_session
 from PySide6.QtCore import QCoreApplication
 
-from app import latency
 from app.cli import _report, compare
-from app.main_window import MainWindow
-from app.theme import CATEGORY_TITLES
+from app.model import latency
+from app.style.theme import CATEGORY_TITLES
+from app.window.main_window import MainWindow
 from pipelines import config as settings
-from pipelines import wer
-from pipelines.control import Control
-from pipelines.run import Request, execute
+from pipelines.audio import word_errors as wer
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CATEGORIES

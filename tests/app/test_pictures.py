@@ -17,13 +17,15 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QLabel
 from sample_session import write_sample
 
-from app.pictures import CAPTION, PictureError, desk_picture, export
-from app.provenance import caption, provenance_of
-from app.theme import THEMES, theme
+from app.desk_picture import desk_picture
+from app.pictures.layout import CAPTION, PictureError
+from app.pictures.provenance import caption, provenance_of
+from app.pictures.writers import export
+from app.style.theme import THEMES, theme
 from app.views import VIEWS
 from app.views.raster import StackRaster
 from profiler.errors import BadInput
-from profiler.outputs import OutputError
+from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 

@@ -16,9 +16,9 @@ from PySide6.QtGui import QAction, Qt, QTextDocument
 from PySide6.QtWidgets import QListWidgetItem, QMenu, QWidget
 
 import app
-from app import plain_text
+from app.style import plain_text
 from app.widgets import Elided
-from profiler import children
+from profiler.process import children
 
 PACKAGE = Path(app.__file__).parent
 THE_ONE = PACKAGE / "plain_text.py"
@@ -61,7 +61,7 @@ def test_text_reaches_widgets_in_one_place_only(path: Path) -> None:
             found.append(f"{path.name}:{node.lineno}: {call} of a text")
         if isinstance(node, ast.keyword) and node.arg == "html":
             found.append(f"{path.name}:{node.value.lineno}: html=")
-    assert not found, "go through app.plain_text"
+    assert not found, "go through app.style.plain_text"
 
 
 QUIET = {("QMenu", "main_window.py"), ("QMenu", "path_box.py"), ("QMenu", "preset_button.py")}

@@ -14,9 +14,9 @@ from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 from sample_session import write_sample
 
-from app.playhead import Playhead
-from app.theme import THEMES, set_theme
-from app.time_axis import TimeAxis
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.style.theme import THEMES, set_theme
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
 from app.views.plot import TimePlot

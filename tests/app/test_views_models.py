@@ -19,7 +19,7 @@ from app.views.frames import CATEGORIES, series_of
 from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
 from app.views.words_model import Spoken, words_model
 from app.views.work_model import work_model
-from pipelines.wer import DELETED, INSERTED, SUBSTITUTED
+from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import ErrorCount

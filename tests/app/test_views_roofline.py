@@ -9,8 +9,8 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from pytestqt.qtbot import QtBot
 
-from app.playhead import Playhead
-from app.time_axis import TimeAxis
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
 from app.views.breakdown import ROOM_FOR_ROOFLINE, BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import Roofline

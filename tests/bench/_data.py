@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines import playlist, wer
-from pipelines.playlist import Item
+from pipelines.audio import word_errors as wer
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
 from profiler.errors import BadInput
 from tests.bench.corpus import flite_corpus
 

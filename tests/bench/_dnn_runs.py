@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from pipelines import presets, wer
-from pipelines.config import Config, Value, assign
-from pipelines.control import Control
-from pipelines.decode import FRAME_S, Decoder
+from pipelines.audio import word_errors as wer
+from pipelines.config import Config, Value, assign, presets
+from pipelines.experiments.rerun import drained
 from pipelines.models import nets
 from pipelines.models.opening import open_model
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser, build
-from pipelines.rerun import drained
+from pipelines.run.control import Control
+from pipelines.run.decode import FRAME_S, Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, WANTED_STAGE
-from pipelines.scoring.selection import never
-from pipelines.unrecorded import Unrecorded
+from pipelines.scoring.strategy import never
 from profiler.spans import WORK_COUNTS, Recorder
 from tests.bench._rounds import LANE, Progress
 

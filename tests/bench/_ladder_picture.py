@@ -17,10 +17,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from app.drawn_text import draw_text
-from app.pictures import drawing
-from app.provenance import measured_on
-from app.theme import font, theme
+from app.pictures.provenance import measured_on
+from app.pictures.writers import drawing
+from app.style.drawn_text import draw_text
+from app.style.theme import font, theme
 from tests.bench._ladder_text import PLAIN, PROPER
 
 Row = Mapping[str, Any]

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 import pipelines
-from pipelines import audio
 from pipelines import config as settings
-from pipelines.audio import Audio
+from pipelines.audio import loading as audio
+from pipelines.audio.loading import Audio
 from pipelines.config import Config
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser
 from pipelines.scoring import with_context
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.clock import FakeClock
-from profiler.machine.peaks import Peaks, Roof
+from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.checkpoint import EVERY_SECONDS, checkpoint
 from profiler.session.files import side_files
 from profiler.session.writer import SessionWriter

@@ -30,19 +30,19 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.cli.compare import FLOOR_FILE
-from pipelines import playlist, presets
-from pipelines.ab import Arm, Interleaved
-from pipelines.config import Config
-from pipelines.control import Control
-from pipelines.decode import Decoder
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser, build
+from pipelines.config import Config, presets
+from pipelines.experiments.ab import Arm, Interleaved
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring.meter import Meter
 from profiler.analysis import arms, compare, statistics
 from profiler.clock import now_ns
 from profiler.errors import BadInput
+from profiler.files.paths import cache_dir
 from profiler.machine import describe
-from profiler.paths import cache_dir
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder

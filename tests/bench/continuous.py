@@ -32,10 +32,10 @@ from pipelines.models import continuous, single_stream, sphinx
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.continuous import kernels, pack
 from pipelines.scoring.continuous.packing import PackedContinuous
-from pipelines.scoring.kernels import expand
-from pipelines.scoring.vector import LANES
-from profiler import children
-from profiler.machine import _kernels as machine
+from pipelines.scoring.gaussians.expansion import expand
+from pipelines.scoring.simd.vector import LANES
+from profiler.machine.roofs import _kernels as machine
+from profiler.process import children
 
 COMPONENTS = 42
 BLOCKS = (1, 4, 16, 64)

@@ -19,7 +19,7 @@ import soundfile
 
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
 from pipelines.training.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 
 N_SENTENCES = 200
 RECIPE = 1  # raise it when the same sentences would come out as other files

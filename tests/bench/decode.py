@@ -20,18 +20,20 @@ from typing import Any
 import numpy as np
 import pocketsphinx
 
-from pipelines import audio, playlist, presets, wer
 from pipelines import config as settings
-from pipelines.config import Config
-from pipelines.control import Control
-from pipelines.decode import Decoder
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
+from pipelines.config import Config, presets
 from pipelines.models import sphinx
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser, build
-from pipelines.search import build as language
-from pipelines.search.recipe import recipe_of
-from pipelines.unrecorded import Unrecorded
-from profiler.paths import cache_dir
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
+from pipelines.search.graph import build as language
+from pipelines.search.graph.recipe import recipe_of
+from profiler.files.paths import cache_dir
 from profiler.spans import NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]

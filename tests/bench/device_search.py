@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from pipelines import audio, availability, playlist, presets
+from pipelines import availability
+from pipelines.audio import loading as audio
+from pipelines.config import presets
 from pipelines.device import DeviceWork, open_device
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
+from pipelines.run import playlist
 from pipelines.scoring import build_scorer
-from pipelines.search import compile as graphs
-from pipelines.search.device_search import DeviceSearch
+from pipelines.search.device.search import DeviceSearch
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import Graph
 from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 

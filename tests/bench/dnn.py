@@ -25,20 +25,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pipelines import presets
-from pipelines.audit import audit
-from pipelines.config import Config, Value, assign
+from pipelines.config import Config, Value, assign, presets
+from pipelines.experiments.audit import audit
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import nets, sphinx
 from pipelines.models.nets import Net
-from pipelines.playlist import Item, build
+from pipelines.run.playlist import Item, build
 from pipelines.scoring import MAX_FRAMES, dnn, with_context
 from pipelines.scoring.dnn.dense import DenseNet, layer_stage
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import never
+from pipelines.scoring.strategy import never
 from profiler.errors import BadInput
-from profiler.machine.measuring import GEMM_SIZE
+from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
 from tests.bench import _dnn_runs as runs
 from tests.bench._data import human_speech, speech_for_words

@@ -10,9 +10,9 @@ Ours scores the same frames in blocks. Every utterance goes through all sides at
 turns, and a side's time is the sum over the utterances of a round.
 
 Selection on the continuous model is timed frame by frame (block 1), beside dense scoring of the same model, and
-its words are audited (`pipelines.audit`): on the files given, or on the first sentences of the synthetic test
-corpus (`tests.bench.corpus`) up to 1 500 words. The dense kernels are held against bare matrix products by
-`tests.bench.continuous`, whose figures are repeated here.
+its words are audited (`pipelines.experiments.audit`): on the files given, or on the first sentences of the
+synthetic test corpus (`tests.bench.corpus`) up to 1 500 words. The dense kernels are held against bare matrix
+products by `tests.bench.continuous`, whose figures are repeated here.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ import numpy as np
 import pocketsphinx
 from threadpoolctl import threadpool_limits
 
-from pipelines import playlist
-from pipelines.audit import audit
 from pipelines.config import Config, Value, assign
+from pipelines.experiments.audit import audit
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
-from pipelines.playlist import Item
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer
 from pipelines.scoring.continuous import pack
-from pipelines.scoring.selection import never, quietly
+from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
 from tests.bench import continuous as bench_continuous
 from tests.bench._data import speech_for_words

@@ -29,25 +29,26 @@ import numpy as np
 import soundfile
 
 import assets
-from pipelines import playlist, wer
+from pipelines.audio import word_errors as wer
 from pipelines.config import Config, Graph, assign
-from pipelines.control import Control
-from pipelines.decode import Decoder
 from pipelines.models import sphinx
 from pipelines.models.sphinx import mdef
-from pipelines.models.sphinx.mdef import POSITIONS
-from pipelines.playlist import Item
-from pipelines.recogniser import build
-from pipelines.search import cache, context, lexicon
-from pipelines.search.ngrams import backoff_label
-from pipelines.search.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
-from pipelines.search.recipe import Recipe, recipe_of
-from pipelines.search.sources import source
-from pipelines.search.wfst import Graph as SearchGraph
-from pipelines.search.wfst import load
-from pipelines.unrecorded import Unrecorded
-from profiler import children
+from pipelines.models.sphinx.definition import POSITIONS
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import build
+from pipelines.search.graph import cache, context, lexicon
+from pipelines.search.graph.ngrams import backoff_label
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.recipe import Recipe, recipe_of
+from pipelines.search.graph.sources import source
+from pipelines.search.graph.wfst import Graph as SearchGraph
+from pipelines.search.graph.wfst import load
 from profiler.errors import BadInput
+from profiler.process import children
 from profiler.spans import NullLane, Recorder
 from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
 
@@ -122,7 +123,9 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
     """Build `recipe` into `place` in a child of its own; what that took, and what came of it."""
     start = time.perf_counter()
     child = subprocess.Popen(
-        children.python("-m", "pipelines.search.compile", str(place), json.dumps(recipe.as_dict())),
+        children.python(
+            "-m", "pipelines.search.graph.compile", str(place), json.dumps(recipe.as_dict())
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env=children.environment({"TMPDIR": str(place.parent)}),

@@ -26,22 +26,23 @@ import numpy as np
 import psutil
 from threadpoolctl import threadpool_limits
 
-from app.latency import Latency
+from app.model.latency import Latency
 from pipelines import config as settings
-from pipelines import presets, wer
-from pipelines.audit import Audit, AuditedUtterance
-from pipelines.config import Config
-from pipelines.control import Control
-from pipelines.decode import Decoder
+from pipelines.audio import word_errors as wer
+from pipelines.config import Config, presets
+from pipelines.config.presets import Preset
+from pipelines.experiments.audit import Audit, AuditedUtterance
 from pipelines.models import nets
 from pipelines.models.opening import open_model
-from pipelines.playlist import Item
-from pipelines.presets import Preset
-from pipelines.recogniser import Recogniser, build
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer, roofs
-from pipelines.scoring.selection import never
-from pipelines.unrecorded import Unrecorded
-from profiler.machine import describe, peaks
+from pipelines.scoring.strategy import never
+from profiler.machine import describe
+from profiler.machine.roofs import calibration
 from profiler.spans import Recorder
 from tests.bench._data import human_speech, speech_for_words
 from tests.bench._ladder_text import PLAIN, PROPER, markdown
@@ -309,7 +310,7 @@ def _described(rung: Rung) -> dict[str, Any]:
 
 def _machine(net_bytes: float, progress: Progress) -> dict[str, Any]:
     """The machine in words and the roofs that the ladder runs into, on one thread."""
-    roofs_here = peaks.load_or_measure(1, progress, never, kernels=roofs.KERNELS)
+    roofs_here = calibration.load_or_measure(1, progress, never, kernels=roofs.KERNELS)
     gemm, scalar = roofs_here.rate("gemm"), roofs_here.rate("scalar")
     read = roofs_here.bandwidth(net_bytes)
     return describe.describe() | {

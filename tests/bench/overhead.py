@@ -32,12 +32,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
-from pipelines import playlist, presets
-from pipelines.control import Control
-from pipelines.decode import Decoder
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser, build
-from pipelines.unrecorded import Unrecorded
+from pipelines.config import presets
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
 from profiler import kernel_spans
 from profiler.lanes import Lane
 from profiler.machine.sampler import watching

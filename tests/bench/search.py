@@ -23,15 +23,16 @@ import kaldifst
 import msgspec
 import numpy as np
 
-from pipelines import audio, playlist, presets
-from pipelines.config import Search
+from pipelines.audio import loading as audio
+from pipelines.config import Search, presets
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
+from pipelines.run import playlist
 from pipelines.scoring import build_scorer
-from pipelines.search import compile as graphs
-from pipelines.search.openfst import to_kaldifst
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.openfst import to_kaldifst
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import Graph
 from profiler.spans import NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]

@@ -17,7 +17,7 @@ import numpy as np
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.machine.peaks import BANDWIDTH, RATE, Peaks, Roof
+from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks, Roof
 from profiler.session.model import ConfigEpoch, LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
 

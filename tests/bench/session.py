@@ -28,9 +28,9 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
-from profiler import children
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
+from profiler.process import children
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from tests.bench import _sessions

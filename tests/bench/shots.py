@@ -21,9 +21,12 @@ SWITCHES = (  # share of the run after which a setting changes
 
 def record(session: Path, vocabulary: int) -> None:
     """Decode the bundled voices into `session`, flipping the toggles on the way."""
-    from pipelines import audio, config, playlist, presets
-    from pipelines.control import Control
-    from pipelines.run import Request, execute
+    from pipelines import config
+    from pipelines.audio import loading as audio
+    from pipelines.config import presets
+    from pipelines.run import playlist
+    from pipelines.run.control import Control
+    from pipelines.run.session_run import Request, execute
 
     chosen = config.assign(presets.load("gmm").config, {"graph.vocabulary": vocabulary})
     paths, transcripts = playlist.bundled_speech()
@@ -59,7 +62,7 @@ def main() -> int:
     session = folder / "shots.asrs"
     record(session, arguments.vocabulary)
 
-    from app.pictures import desk_picture
+    from app.desk_picture import desk_picture
     from app.views import VIEWS
 
     for theme in ("dark", "light"):

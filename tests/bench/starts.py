@@ -27,8 +27,9 @@ from typing import IO, Any
 import msgspec
 
 import assets
-from pipelines import presets, worker
-from profiler.children import environment, python
+from pipelines import worker
+from pipelines.config import presets
+from profiler.process.children import environment, python
 from tests.fences import Side
 from tests.walls import wall
 

@@ -6,9 +6,9 @@
 For every strategy of the four layers, alone and combined, on the model with tied codebooks and on the continuous
 one: work done of the exact work, scoring time of exact scoring at block 1 and 16 (interleaved; what a search asks
 for is replayed from its own decode, so that lazy strategies are timed as they run), score error, agreement of the
-best senone and word errors (`pipelines.audit`). Speed is taken anew each time; audits, which do not depend on the
-machine, are kept in the cache under the digest of configuration, speech and sources, so that an interrupted table
-goes on where it stopped.
+best senone and word errors (`pipelines.experiments.audit`). Speed is taken anew each time; audits, which do not
+depend on the machine, are kept in the cache under the digest of configuration, speech and sources, so that an
+interrupted table goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pipelines import audit
 from pipelines import config as settings
 from pipelines.config import Config, Value, assign
-from pipelines.playlist import Item
-from pipelines.recogniser import Recogniser, build
+from pipelines.experiments import audit
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import Prepared
-from pipelines.scoring.selection import never
+from pipelines.scoring.strategy import never
 from profiler.spans import Recorder
 from tests.bench._data import needs_words, speech_for_words
 from tests.bench._rounds import (
@@ -143,7 +143,7 @@ class Table:
         return found
 
     def _audits(self, configs: Sequence[Config]) -> list[dict[str, Any]]:
-        """What `pipelines.audit` says of each, in groups that share the exact scores."""
+        """What `pipelines.experiments.audit` says of each, in groups that share the exact scores."""
         keys = [key_of(config) for config in configs]
         kept = {key: self._kept.get(key) for key in keys}
         missing = [config for config, key in zip(configs, keys, strict=True) if kept[key] is None]

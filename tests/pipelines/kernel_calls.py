@@ -41,12 +41,13 @@ import pipelines.scoring
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.scoring import roofs, selection, senones
-from pipelines.scoring.codewords import codewords_of
+from pipelines.scoring import roofs, senones
+from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.scorer import EXACT, _Source
-from pipelines.scoring.vector import LANES, address, largest
+from pipelines.scoring.simd.vector import LANES, address, largest
+from pipelines.scoring.strategy import never, quietly
 from tests.fences import Fenced, Side
 
 Array = np.ndarray[Any, Any]
@@ -175,7 +176,7 @@ def play() -> None:
         _play_model(_continuous(own, *sizes))
     _play_nets()
     _play_products()
-    codewords_of(tied, 5, selection.quietly, selection.never).nearest(_features(7), Meter())
+    codewords_of(tied, 5, quietly, never).nearest(_features(7), Meter())
     roofs._multiplied()(1)
     for roof in (roofs._exp, roofs._log):
         roof(np.full(48, 0.5, np.float32), np.zeros(48, np.float32), 1)

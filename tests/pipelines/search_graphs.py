@@ -15,11 +15,11 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import arpa, ngram
-from pipelines.search import compile as graphs
-from pipelines.search import topology
-from pipelines.search.openfst import from_arcs, from_kaldifst, to_kaldifst
-from pipelines.search.recipe import Recipe
-from pipelines.search.wfst import Graph, from_fst
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph import topology
+from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.recipe import Recipe
+from pipelines.search.graph.wfst import Graph, from_fst
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
 QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3

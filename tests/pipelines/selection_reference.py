@@ -3,9 +3,11 @@
 import numpy as np
 
 from pipelines.config import Config, assign
-from pipelines.scoring import gmm, packing, selection
+from pipelines.scoring import selection
 from pipelines.scoring.continuous import ContinuousGmm, pack
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import never, quietly
+from pipelines.scoring.tied import gmm, packing
 
 NAT = 1e-3
 SOME = {"gmm.selection.codewords": 16, "gmm.selection.threshold": 0.8, "gmm.selection.expand": 5}
@@ -23,7 +25,7 @@ def family_of(model, threads=1):
 def configured(family, method, **changes):
     config = assign(Config(), SOME | {k.replace("__", "."): v for k, v in changes.items()})
     strategy = selection.create(method, family.kind, family)
-    prepared = strategy.prepare(config.gmm, selection.quietly, selection.never)
+    prepared = strategy.prepare(config.gmm, quietly, never)
     strategy.configure(config.gmm, prepared)
     return strategy, prepared
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import presets
-from pipelines.ab import Arm, Interleaved, differences, order
-from pipelines.config import Config, ConfigError, assign
-from pipelines.control import Control
-from pipelines.playlist import Item
-from pipelines.run import Outcome, Request, execute
+from pipelines.config import Config, ConfigError, assign, presets
+from pipelines.experiments.ab import Arm, Interleaved, differences, order
+from pipelines.run.control import Control
+from pipelines.run.playlist import Item
+from pipelines.run.session_run import Outcome, Request, execute
 from profiler.analysis.arms import arms_of
 from profiler.analysis.compare import compare
 from profiler.session.reader import Session

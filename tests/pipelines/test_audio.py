@@ -12,8 +12,10 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import audio, containers, playlist
-from pipelines.audio import AudioError
+from pipelines.audio import containers
+from pipelines.audio import loading as audio
+from pipelines.audio.loading import AudioError
+from pipelines.run import playlist
 
 RATE = audio.SAMPLE_RATE
 CONTAINERS = [

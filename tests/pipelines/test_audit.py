@@ -10,15 +10,23 @@ import numpy as np
 import pytest
 
 from app.cli.main import main
-from pipelines import audio, presets
-from pipelines.audit import NEAR_NAT, Audit, AuditedUtterance, Difference, audit, exact_of, report
-from pipelines.config import Config, ConfigError, assign
+from pipelines.audio import loading as audio
+from pipelines.audio.word_errors import Count
+from pipelines.config import Config, ConfigError, assign, presets
+from pipelines.experiments.audit import (
+    NEAR_NAT,
+    Audit,
+    AuditedUtterance,
+    Difference,
+    audit,
+    exact_of,
+    report,
+)
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.playlist import Item
+from pipelines.run.playlist import Item
 from pipelines.scoring import build_scorer
-from pipelines.wer import Count
 from profiler.errors import Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files

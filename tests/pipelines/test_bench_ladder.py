@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines import playlist, presets
-from pipelines.playlist import Item
-from pipelines.presets import Preset
+from pipelines.config import presets
+from pipelines.config.presets import Preset
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
 from tests.bench import _rounds, ladder
 from tests.bench._ladder_text import markdown
 from tests.bench._rounds import Kept, Side, interleave, paired, spoken

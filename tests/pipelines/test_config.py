@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.config import Config, ConfigError, tree
+from pipelines.config import Config, ConfigError, presets, tree
 from profiler.plain import printable
 
 

@@ -1,9 +1,8 @@
 """A whole run with a derived continuous model: words, stages and what the session says of the model."""
 
-from pipelines import presets
-from pipelines.config import assign
-from pipelines.control import Control
-from pipelines.run import Request, execute
+from pipelines.config import assign, presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from profiler.session.reader import Session
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from pipelines.config import ConfigError
-from pipelines.control import Change, Control, Mark
+from pipelines.run.control import Change, Control, Mark
 
 
 def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:

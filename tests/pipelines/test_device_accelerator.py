@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.config import Config
+from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
 from pipelines.models import continuous, sphinx
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.session.reader import Session

@@ -11,7 +11,7 @@ from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
 from pipelines.models.dictionary import DictionaryError
-from pipelines.search import lexicon
+from pipelines.search.graph import lexicon
 
 
 def test_alternates_comments_and_repetitions(tmp_path):

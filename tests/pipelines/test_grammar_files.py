@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
-from pipelines.search.sources import read_grammar
+from pipelines.search.graph.sources import read_grammar
 
 HEADER = "#JSGF V1.0;\ngrammar test;\n"
 

@@ -80,7 +80,7 @@ def test_a_damaged_cache_gives_the_same_words(tmp_path: Path, heard: list[str], 
 @pytest.mark.parametrize("damage", caches.DAMAGES, ids=lambda d: d.__name__)
 def test_no_damaged_file_is_read(tmp_path: Path, heard: list[str], damage: caches.Damage) -> None:
     """Each kind of file, without running."""
-    from profiler import cache
+    from profiler.files import cache
 
     for which in range(len(caches.files(caches.clean()[0]))):
         place = tmp_path / str(which)

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines import audio, playlist, presets
 from pipelines import config as settings
+from pipelines.audio import loading as audio
+from pipelines.config import presets
 from pipelines.models import dictionary
-from pipelines.search import grammar
-from pipelines.search.sources import read_grammar, read_language_model
+from pipelines.run import playlist
+from pipelines.search.graph import grammar
+from pipelines.search.graph.sources import read_grammar, read_language_model
 from profiler.errors import BadInput
 from profiler.plain import printable
 from tests.bench.campaign import audio as hostile_audio

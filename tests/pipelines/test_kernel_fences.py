@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from profiler.children import environment, python
+from profiler.process.children import environment, python
 from tests.fences import Fenced
 
 HERE = Path(__file__).parent

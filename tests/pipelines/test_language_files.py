@@ -11,8 +11,8 @@ from language_models import random_model, write_lm_bin
 
 from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.language.ngram import LanguageModelError
-from pipelines.search.recipe import default_language_model
-from pipelines.search.sources import read_language_model
+from pipelines.search.graph.recipe import default_language_model
+from pipelines.search.graph.sources import read_language_model
 from profiler.plain import printable
 
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines import presets
-from pipelines.config import Config, assign
-from pipelines.control import Control
-from pipelines.decode import TALLIED_FROM
-from pipelines.run import Outcome, Request, execute
-from pipelines.tally import Tally
+from pipelines.config import Config, assign, presets
+from pipelines.run.control import Control
+from pipelines.run.decode import TALLIED_FROM
+from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.run.tally import Tally
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 from profiler.spans import SPAN, TILING, Recorder

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.config import Config, ConfigError
-from pipelines.control import Change, Control
-from pipelines.live import Asked, Due, LiveChanges
-from pipelines.run import Request, execute
+from pipelines.config import Config, ConfigError, presets
+from pipelines.run.control import Change, Control
+from pipelines.run.live_changes import Asked, Due, LiveChanges
+from pipelines.run.session_run import Request, execute
 from pipelines.scoring import scorer as scoring
 from pipelines.scoring.frames import conditional
 from profiler.errors import Cancelled

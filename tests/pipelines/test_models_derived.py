@@ -10,8 +10,8 @@ from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models import continuous, derived, opening, single_stream, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
-from profiler import cache as store
 from profiler.errors import Cancelled
+from profiler.files import cache as store
 from profiler.spans import NullLane
 
 

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines import audio, perturb, predict, presets, rerun
 from pipelines import config as settings
-from pipelines.config import Config
-from pipelines.control import Control
-from pipelines.decode import Decoder
+from pipelines.audio import loading as audio
+from pipelines.config import Config, presets
+from pipelines.experiments import perturb, predict, rerun
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.playlist import Item
-from pipelines.recogniser import build
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
-from pipelines.unrecorded import Unrecorded
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput, Cancelled

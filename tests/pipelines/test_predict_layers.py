@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines import predict
 from pipelines.config import Config, assign
+from pipelines.experiments import predict
 from profiler.analysis.whatif import Prediction
-from profiler.machine.peaks import Peaks
+from profiler.machine.roofs.peaks import Peaks
 
 START = Prediction(1.0, (), ())
 

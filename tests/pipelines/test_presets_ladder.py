@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.config import ConfigError
-from pipelines.presets import Preset
+from pipelines.config import ConfigError, presets
+from pipelines.config.presets import Preset
 
 LADDER = "The ladder"
 

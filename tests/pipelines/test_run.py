@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines import presets
-from pipelines.config import Config, assign
-from pipelines.control import Control
-from pipelines.run import Outcome, Request, execute
+from pipelines.config import Config, assign, presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Outcome, Request, execute
 from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput
 from profiler.session.reader import Session

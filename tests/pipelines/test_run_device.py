@@ -6,8 +6,8 @@ import pytest
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.control import Control
-from pipelines.run import Request, execute
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
@@ -40,7 +40,7 @@ def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech, chosen
 
 
 def test_full_memory_in_a_run_is_marked(tmp_path, bundled_speech, monkeypatch):
-    from pipelines.scoring import device_gmm
+    from pipelines.scoring.device import gmm as device_gmm
 
     def full(*_):
         raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")

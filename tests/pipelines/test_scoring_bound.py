@@ -13,14 +13,14 @@ import pytest
 from selection_reference import KINDS, configured
 
 from pipelines.scoring import selection
-from pipelines.scoring.eight_bits import eight_bits
-from pipelines.scoring.evaluation import Bounded, Bytes, rests_of
-from pipelines.scoring.kernels import DIM, STREAMS
+from pipelines.scoring.gaussians.int8 import eight_bits
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.team import Team
+from pipelines.scoring.thread_pool import Team
+from pipelines.scoring.tied.evaluation import Bounded, Bytes, rests_of
+from pipelines.scoring.tied.kernels import DIM, STREAMS
 from profiler.arrays import ArrayError
-from profiler.children import environment, python
+from profiler.process.children import environment, python
 
 HERE = Path(__file__).parent
 

@@ -9,7 +9,8 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
 from pipelines.models import continuous, sphinx
-from pipelines.scoring import build_scorer, gmm
+from pipelines.scoring import build_scorer
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm, pack
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, NullLane, Recorder
@@ -53,7 +54,7 @@ def test_continuous_directories_of_odd_sizes(tmp_path, streams, densities, frame
 
 
 def test_scores_do_not_depend_on_blocks_or_threads(untied):
-    features = likely_features(untied, gmm.MAX_FRAMES + 23)
+    features = likely_features(untied, MAX_FRAMES + 23)
     whole = build_scorer(EXACT, untied).score(features, 0, LANE).copy()
     for threads in (1, 2):
         scorer = build_scorer(assign(EXACT, {"threads": threads}), untied)

@@ -17,7 +17,7 @@ from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, HostDevice, TorchDevice
 from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
-from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.lanes import SPAN
@@ -85,7 +85,7 @@ def test_scores_of_a_continuous_model(model, features):
 
 
 def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatch):
-    from pipelines.scoring import device_gmm
+    from pipelines.scoring.device import gmm as device_gmm
 
     owned = continuous.untied(model, 8)
     whole = make(ON_DEVICE, owned).score(features, 0, LANE).copy()

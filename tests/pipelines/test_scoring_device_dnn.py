@@ -13,18 +13,17 @@ from net_files import SHAPES, card, forward, net, write
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import config as settings
-from pipelines import presets
-from pipelines.config import Config
-from pipelines.control import Control
+from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, DeviceWork, HostDevice
 from pipelines.models import sphinx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
-from pipelines.run import Request, execute
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.device_arithmetic import Placed
-from pipelines.scoring.device_dnn import Layers
-from pipelines.scoring.device_scorer import DeviceScorer
+from pipelines.scoring.device.arithmetic import Placed
+from pipelines.scoring.device.dnn import Layers
+from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers

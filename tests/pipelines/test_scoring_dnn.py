@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines import audio, presets
-from pipelines.config import Config, ConfigError, assign, check
+from pipelines.audio import loading as audio
+from pipelines.config import Config, ConfigError, assign, check, presets
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import nets, sphinx
 from pipelines.models.errors import ModelError

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from pipelines import presets
-from pipelines.config import Config, assign
-from pipelines.control import Control
+from pipelines.config import Config, assign, presets
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
-from pipelines.run import Request, execute
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import WANTED_STAGE

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines import presets
-from pipelines.config import Config, assign, check
-from pipelines.control import Control
+from pipelines.config import Config, assign, check, presets
 from pipelines.models import shrink, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer, Net
 from pipelines.models.sphinx import AcousticModel
-from pipelines.run import Request, execute
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, dnn, with_context
 from profiler.errors import Cancelled
 from profiler.session.reader import Session

@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipelines import presets
-from pipelines.config import assign
+from pipelines.config import assign, presets
 from pipelines.models.errors import ModelError
 from pipelines.scoring.dnn.dense import SPLICE_STAGE
 from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check, law

@@ -18,7 +18,7 @@ from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.products import scalar, simd
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.vector import WIDE_REGISTERS
+from pipelines.scoring.simd.vector import WIDE_REGISTERS
 from tests.pipelines.net_files import card, forward, net
 
 Array = np.ndarray[Any, Any]

@@ -145,7 +145,7 @@ def test_a_net_scores_by_them_as_by_the_formula(name: str, frames: int) -> None:
 
 
 def test_they_are_choices_of_the_configuration() -> None:
-    from pipelines import presets
+    from pipelines.config import presets
 
     config = presets.load("dnn").config
     for name in SPARSE:

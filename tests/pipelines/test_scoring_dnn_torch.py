@@ -13,16 +13,17 @@ import torch
 from torch._dynamo.utils import counters
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipelines import availability, presets
-from pipelines.config import ConfigError, assign, check
+from pipelines import availability
+from pipelines.config import ConfigError, assign, check, presets
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.dnn import compiled, half
+from pipelines.scoring.dnn import bf16 as half
+from pipelines.scoring.dnn import compiled
+from pipelines.scoring.dnn.bf16 import HalfNet
 from pipelines.scoring.dnn.compiled import NET_STAGE, CompiledNet, CompileError
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, WANTED_STAGE, layer_stage
-from pipelines.scoring.dnn.half import HalfNet
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
@@ -323,7 +324,7 @@ def model() -> AcousticModel:
 
 @cache
 def speech() -> Array:
-    from pipelines import audio
+    from pipelines.audio import loading as audio
     from pipelines.frontend.mfcc import Mfcc
 
     sound = audio.load(min(presets.assets.path("speech").glob("*.flac")))

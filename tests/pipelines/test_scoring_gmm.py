@@ -10,7 +10,9 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
-from pipelines.scoring import build_scorer, gmm
+from pipelines.scoring import build_scorer
+from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.tied import gmm
 from profiler.spans import NullLane
 
 LANE = NullLane()
@@ -82,7 +84,7 @@ def test_scores_are_finite_whatever_the_features(model, config):
 
 @pytest.mark.parametrize("config", [EXACT, top(4)], ids=["exact", "top-4"])
 def test_scores_do_not_depend_on_the_block(model, config):
-    block = likely_features(model, 3 * gmm.MAX_FRAMES + 7)
+    block = likely_features(model, 3 * MAX_FRAMES + 7)
     scorer = build_scorer(config, model)
     whole = scorer.score(block, 0, LANE).copy()
     for size in (1, 5, 16, 100):
@@ -101,7 +103,7 @@ def test_scores_do_not_depend_on_the_threads(model, features, config, threads):
 
 
 def test_threads_share_all_codebooks_evenly(model):
-    from pipelines.scoring.packing import pack
+    from pipelines.scoring.tied.packing import pack
 
     parameters = pack(model)
     for threads in (1, 2, 3, 7):

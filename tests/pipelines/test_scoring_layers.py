@@ -11,7 +11,8 @@ from scoring_reference import brute_force, likely_features
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
-from pipelines.scoring import MAX_FRAMES, build_scorer, codewords, frames, senones
+from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
+from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones.asked import AHEAD

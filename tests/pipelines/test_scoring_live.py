@@ -7,7 +7,8 @@ from scoring_reference import likely_features
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
-from pipelines.scoring import build_scorer, frames, kernels, selection
+from pipelines.scoring import build_scorer, frames, selection
+from pipelines.scoring.tied import kernels
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from search_graphs import random_graph, settings, smooth_scores
 
 from pipelines.search import alternatives, workspace
-from pipelines.search.openfst import from_arcs
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.wfst import from_fst
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import from_fst
 
 SCALE = 0.1
 

@@ -14,14 +14,14 @@ from search_graphs import TOY_WORDS, full_dictionary, model, random_graph, toy_r
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary
-from pipelines.search import cache as store
-from pipelines.search import compile as graphs
-from pipelines.search import wfst
-from pipelines.search.build import compile_graph
-from pipelines.search.recipe import recipe_of
-from pipelines.search.wfst import GraphError, load, save
-from profiler import cache as kept
+from pipelines.search.graph import cache as store
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph import wfst
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import recipe_of
+from pipelines.search.graph.wfst import GraphError, load, save
 from profiler.errors import BadInput, Cancelled
+from profiler.files import cache as kept
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_two_processes_build_one_graph_once(tmp_path, cache):
     code = textwrap.dedent("""
         import json, sys
         from pipelines.search import compile as graphs
-        from pipelines.search.recipe import from_mapping
+        from pipelines.search.graph.recipe import from_mapping
         steps = []
         path, graph = graphs.obtain(from_mapping(json.loads(sys.argv[1])), lambda s, f: steps.append(s))
         print(path.name, graph.n_arcs, sum(s.startswith("building graph") for s in steps) > 0)

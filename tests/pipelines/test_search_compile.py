@@ -22,15 +22,15 @@ from search_graphs import (
     toy_recipe,
 )
 
-from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
-from pipelines.search import cache as store
-from pipelines.search import compile as graphs
-from pipelines.search.build import compile_graph
-from pipelines.search.lexicon import disambiguate, positions
-from pipelines.search.sources import language
-from pipelines.search.wfst import GraphError, load
-from profiler import cache as kept
+from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
+from pipelines.search.graph import cache as store
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.lexicon import disambiguate, positions
+from pipelines.search.graph.sources import language
+from pipelines.search.graph.wfst import GraphError, load
 from profiler.errors import Cancelled
+from profiler.files import cache as kept
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -218,7 +218,7 @@ def test_the_child_ends_with_its_parent(tmp_path):
         [
             sys.executable,
             "-m",
-            "pipelines.search.compile",
+            "pipelines.search.graph.compile",
             str(tmp_path / "out"),
             json.dumps(recipe.as_dict()),
         ],

@@ -22,14 +22,16 @@ from pipelines.config import Config
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.scoring import build_scorer
-from pipelines.search import device_frontier, device_history, device_search
-from pipelines.search.device_frontier import Room
-from pipelines.search.device_graph import direct_arcs
-from pipelines.search.device_search import DeviceSearch
-from pipelines.search.device_viterbi import DeviceViterbi
-from pipelines.search.openfst import from_arcs
+from pipelines.search.device import frontier as device_frontier
+from pipelines.search.device import history as device_history
+from pipelines.search.device import search as device_search
+from pipelines.search.device.frontier import Room
+from pipelines.search.device.graph import direct_arcs
+from pipelines.search.device.search import DeviceSearch
+from pipelines.search.device.viterbi import DeviceViterbi
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.wfst import GraphError, from_fst
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import GraphError, from_fst
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.lanes import SPAN
@@ -58,7 +60,7 @@ def spoken(words):
 @pytest.fixture(scope="module")
 def scores(bundled_speech, request) -> np.ndarray:
     """Scores of speech by the exact model, f32 [frames, senones]."""
-    from pipelines import audio
+    from pipelines.audio import loading as audio
 
     path = audio.collect([str(bundled_speech)])[0]
     with contextlib.suppress(pytest.skip.Exception):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search.governor import LEAST_BEAM, Governor
+from pipelines.search.adaptive_beam import LEAST_BEAM, Governor
 from pipelines.search.viterbi import Viterbi
 
 FRAMES = 16

@@ -22,11 +22,11 @@ from pipelines.models.grammar.expression import (
     Sequence,
     Word,
 )
-from pipelines.search import build, grammar
-from pipelines.search.build import compile_graph
-from pipelines.search.recipe import Recipe, recipe_of
-from pipelines.search.sources import read_grammar
-from pipelines.search.wfst import GraphError
+from pipelines.search.graph import build, grammar
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import Recipe, recipe_of
+from pipelines.search.graph.sources import read_grammar
+from pipelines.search.graph.wfst import GraphError
 
 LONGEST = 3
 ROUNDING = 0.02

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from search_graphs import random_graph
 from search_graphs import settings as decoder_settings
 
-from pipelines.search import topology
-from pipelines.search.openfst import from_arcs, from_kaldifst, read, to_kaldifst
+from pipelines.search.graph import topology
+from pipelines.search.graph.openfst import from_arcs, from_kaldifst, read, to_kaldifst
+from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import Graph, GraphError, load, save
-from profiler import cache
 from profiler.arrays import ArrayError, check_offsets
 from profiler.errors import BadInput
+from profiler.files import cache
 
 ARRAYS = (
     "states",

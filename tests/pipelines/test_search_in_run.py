@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from app.cli import _report
-from pipelines import presets
-from pipelines.config import assign
-from pipelines.control import Control
-from pipelines.run import Outcome, Request, execute
-from pipelines.search.governor import LEAST_BEAM
+from pipelines.config import assign, presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.search.adaptive_beam import LEAST_BEAM
 from pipelines.search.viterbi import Viterbi
 from profiler.session.reader import Session
 

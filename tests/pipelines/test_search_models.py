@@ -10,9 +10,9 @@ from search_graphs import QUIET, backed_off, best_path
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import arpa, ngram
-from pipelines.search import ngrams
-from pipelines.search.build import compile_graph
-from pipelines.search.recipe import Recipe
+from pipelines.search.graph import ngrams
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import Recipe
 
 # Few phones and short words, so that homophones and prefixes are the rule.
 PRONUNCIATIONS = st.lists(

@@ -2,11 +2,12 @@
 
 import pytest
 
-from pipelines import playlist, presets
-from pipelines.control import Control
-from pipelines.decode import Decoder
-from pipelines.recogniser import build
-from pipelines.unrecorded import Unrecorded
+from pipelines.config import presets
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.recogniser import build
 from profiler.spans import NullLane, Recorder
 
 

@@ -20,11 +20,11 @@ from search_graphs import (
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.scoring import build_scorer
-from pipelines.search import _layout as layout
 from pipelines.search import workspace
-from pipelines.search.openfst import from_arcs
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.wfst import GraphError, from_fst
+from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
-from pipelines.search.wfst import GraphError, from_fst
 from profiler.spans import SPAN, NullLane, Recorder
 
 
@@ -42,7 +42,7 @@ def spoken(words):
 @pytest.fixture(scope="module")
 def real_scores(bundled_speech, request):
     """Scores of two utterances by the exact model."""
-    from pipelines import audio
+    from pipelines.audio import loading as audio
 
     paths = audio.collect([str(bundled_speech)])[:2]
     try:

@@ -15,8 +15,11 @@ from selection_reference import (
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, assign
-from pipelines.scoring import kept, selection, shortlists
+from pipelines.scoring import cache as kept
+from pipelines.scoring import selection
+from pipelines.scoring.clustering import shortlists
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import quietly
 from profiler.errors import Cancelled
 from profiler.spans import SPAN, Recorder
 
@@ -115,7 +118,7 @@ def test_preparing_can_be_cancelled(families, method, tmp_path, monkeypatch):
     for kind in ("tied", "one stream"):
         strategy = selection.create(method, families[kind].kind, families[kind])
         with pytest.raises(Cancelled):
-            strategy.prepare(config.gmm, selection.quietly, lambda: True)
+            strategy.prepare(config.gmm, quietly, lambda: True)
 
 
 def test_what_cannot_be_combined_is_refused_in_one_sentence():

@@ -8,7 +8,8 @@ import pytest
 import soundfile
 
 from assets.speech import build
-from pipelines import audio, wer
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
 from tests.bench import corpus
 
 SPEECH = Path(build.__file__).parent

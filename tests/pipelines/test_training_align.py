@@ -10,7 +10,7 @@ from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.sphinx.mdef import BEGIN, END, INTERNAL, SINGLE
+from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.scoring import build_scorer
 from pipelines.training.align import SILENT, Aligner, AlignmentError
 from profiler.spans import NullLane

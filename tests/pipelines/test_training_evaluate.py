@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import playlist
+from pipelines.audio.word_errors import Count, count
 from pipelines.config import Config
 from pipelines.models import nets
 from pipelines.models.nets import Layer
-from pipelines.playlist import Item
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
 from pipelines.training import __main__ as command
 from pipelines.training import evaluate
 from pipelines.training.data import Progress
-from pipelines.wer import Count, count
 from tests.pipelines.net_files import card, net, write
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import wer
-from pipelines.wer import DELETED, INSERTED, SAME, SUBSTITUTED
+from pipelines.audio import word_errors as wer
+from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
 
 def fewest_errors(said: list[str], heard: list[str]) -> int:

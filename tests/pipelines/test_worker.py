@@ -12,10 +12,9 @@ from typing import IO, Any
 
 import pytest
 
-from pipelines import presets
-from pipelines.config import assign, to_dict
-from profiler import children
+from pipelines.config import assign, presets, to_dict
 from profiler.analysis.breakdown import breakdown
+from profiler.process import children
 from profiler.session.reader import Session
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from profiler.clock import FakeClock
-from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Cost, Linear, Recorder, Stage

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profiler.clock import FakeClock
-from profiler.device_time import TRANSFER_WORK, DeviceTimer
+from profiler.device.time import TRANSFER_WORK, DeviceTimer
 from profiler.lanes import SPAN
 from profiler.spans import Recorder
 

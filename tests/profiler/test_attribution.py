@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from profiler_sessions import PEAKS, roof, spans_of
 
 from profiler.analysis.attribution import Evidence, Roofs, judge, roofs, split
-from profiler.machine.peaks import BANDWIDTH, RATE, Peaks
+from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks
 from profiler.spans import SPAN, Cost, Linear
 
 

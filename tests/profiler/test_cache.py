@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler import cache
+from profiler.files import cache
 
 ARRAYS: dict[str, np.ndarray[Any, Any]] = {
     "means": np.arange(60, dtype=np.float32).reshape(3, 4, 5),

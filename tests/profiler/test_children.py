@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler import children
-from profiler.machine import torch_child
+from profiler.machine.roofs import torch_child
+from profiler.process import children
 from tests.strangers_folder import plant, ran
 
 PACKAGES = ("app", "pipelines", "profiler")
@@ -126,7 +126,7 @@ def sources() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def test_nothing_else_starts_a_python() -> None:
-    """`sys.executable` is named by `profiler.children` alone; shells, forks and pools of processes by nobody."""
+    """`sys.executable` is named by `process.children` alone; shells, forks and pools of processes by nobody."""
     forbidden = {"executable", "system", "popen", "fork", "forkpty", "posix_spawn", "shell"}
     found = []
     for path, tree in sources():
@@ -143,7 +143,7 @@ def test_nothing_else_starts_a_python() -> None:
                 modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
                 if any("multiprocessing" in m or "ProcessPoolExecutor" in m for m in modules):
                     found.append((str(path), "multiprocessing"))
-    assert found == [("profiler/children.py", "sys.executable")]
+    assert found == [("profiler/process/children.py", "sys.executable")]
 
 
 def test_every_child_gets_the_environment_of_children() -> None:
@@ -166,6 +166,6 @@ def test_every_child_gets_the_environment_of_children() -> None:
             for n in ast.walk(tree)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
         }
-        if "QProcess" in made and str(path) != "app/child_process.py":
+        if "QProcess" in made and str(path) != "app/model/child_process.py":
             careless.append((str(path), 0))
     assert careless == []

@@ -25,7 +25,7 @@ from profiler.analysis.compare import (
 from profiler.analysis.statistics import Ratio, holm
 from profiler.clock import FakeClock
 from profiler.errors import BadInput
-from profiler.machine.peaks import RATE, Peaks, Roof
+from profiler.machine.roofs.peaks import RATE, Peaks, Roof
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder

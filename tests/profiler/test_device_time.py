@@ -15,8 +15,8 @@ from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.clock import FakeClock
-from profiler.device_clock import ClockMap, ClockPair, measure_pair
-from profiler.device_time import (
+from profiler.device.clock import ClockMap, ClockPair, measure_pair
+from profiler.device.time import (
     LATENCY,
     TRANSFER_COST,
     TRANSFER_WORK,

@@ -15,7 +15,7 @@ from profiler_sessions import BLOCKS, spans_of
 from profiler.analysis.breakdown import breakdown
 from profiler.export import _nesting, chrome_trace, speedscope, table
 from profiler.export._nesting import in_order
-from profiler.outputs import OutputError
+from profiler.files.outputs import OutputError
 from profiler.session.reader import Session
 
 

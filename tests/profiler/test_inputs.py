@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler import inputs
-from profiler.inputs import InputError
+from profiler.files import inputs
+from profiler.files.inputs import InputError
 
 PIPES = hasattr(os, "mkfifo")
 

@@ -13,25 +13,25 @@ import pytest
 from profiler_sessions import PEAKS, roof
 
 from profiler.errors import Cancelled
-from profiler.machine import measuring, peaks, timing
 from profiler.machine.describe import describe
-from profiler.machine.peaks import BANDWIDTH, RATE, Peaks
+from profiler.machine.roofs import cpu, peaks, timing
+from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks
 from profiler.machine.sampler import Sampler
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A calibration of a tenth of a second: fewer rungs, shorter rounds, however busy the machine is."""
-    monkeypatch.setattr(measuring, "ladder_bytes", lambda _: (1 << 14, 1 << 16, 1 << 22))
+    monkeypatch.setattr(cpu, "ladder_bytes", lambda _: (1 << 14, 1 << 16, 1 << 22))
     monkeypatch.setattr(timing, "REPEAT_SECONDS", 0.0005)
     monkeypatch.setattr(timing, "QUICK_SECONDS", 0.0)
-    monkeypatch.setattr(measuring, "GEMM_SIZE", 128)
+    monkeypatch.setattr(cpu, "GEMM_SIZE", 128)
 
 
 @pytest.mark.usefixtures("quick")
 def test_measured_roofs_are_complete_and_plausible() -> None:
     steps: list[tuple[str, float]] = []
-    found = peaks.measure(1, lambda what, fraction: steps.append((what, fraction)))
+    found = cpu.measure(1, lambda what, fraction: steps.append((what, fraction)))
     for name in (
         "gemm",
         "gemv",
@@ -65,7 +65,7 @@ def test_measured_roofs_are_complete_and_plausible() -> None:
 
 
 def test_the_vector_kernels_compute_what_they_are_named_after() -> None:
-    from profiler.machine import _kernels
+    from profiler.machine.roofs import _kernels
 
     x = np.linspace(-80, 80, 100_001, dtype=np.float32)
     out = np.empty_like(x)
@@ -82,7 +82,7 @@ def test_the_vector_kernels_compute_what_they_are_named_after() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_two_threads_share_the_ladder() -> None:
-    found = peaks.measure(2)
+    found = cpu.measure(2)
     assert {r.threads for r in found.ladder(threads=2)} == {2}
     for name in ("gemm", "fma", "exp"):
         rate = found.rate(name, 2)
@@ -94,13 +94,13 @@ def test_two_threads_share_the_ladder() -> None:
 def test_calibration_can_be_cancelled_at_any_step() -> None:
     answers = iter([False, False, True])
     with pytest.raises(Cancelled):
-        peaks.measure(1, None, lambda: next(answers))
+        cpu.measure(1, None, lambda: next(answers))
 
 
 @pytest.mark.usefixtures("quick")
 def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
-    before = peaks.measure(1)
-    after = peaks.recheck(before)
+    before = cpu.measure(1)
+    after = cpu.recheck(before)
     changes = peaks.drift(before, after)
     assert set(changes) == {"gemm", f"read {1 << 22}"}
     assert peaks.drift(PEAKS, Peaks((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
@@ -112,10 +112,10 @@ def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> N
     def gemm(threads: int) -> object:
         return lambda effort: roof(RATE, "gemm", next(readings), threads=threads)
 
-    monkeypatch.setattr(measuring, "_gemm", gemm)
+    monkeypatch.setattr(cpu, "_gemm", gemm)
     before = Peaks((roof(RATE, "gemm", 1e9),))
-    assert peaks.drift(before, peaks.recheck(before)) == {"gemm": pytest.approx(-0.01)}
-    assert not peaks.recheck(Peaks())
+    assert peaks.drift(before, cpu.recheck(before)) == {"gemm": pytest.approx(-0.01)}
+    assert not cpu.recheck(Peaks())
 
 
 def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
@@ -133,18 +133,18 @@ def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
 def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(measuring, "last_level_caches", lambda: (30 << 20, 2))
-    one, two, four = (measuring.ladder_bytes(n) for n in (1, 2, 4))
+    monkeypatch.setattr(cpu, "last_level_caches", lambda: (30 << 20, 2))
+    one, two, four = (cpu.ladder_bytes(n) for n in (1, 2, 4))
     assert one[0] == 16 << 10
     assert all(b == 2 * a for a, b in itertools.pairwise(four))
     assert (one[-1], two[-1], four[-1]) == (128 << 20, 256 << 20, 256 << 20)
-    monkeypatch.setattr(measuring, "last_level_caches", lambda: None)
-    assert measuring.ladder_bytes(1)[-1] == 4 * measuring.ASSUMED_CACHE_BYTES
+    monkeypatch.setattr(cpu, "last_level_caches", lambda: None)
+    assert cpu.ladder_bytes(1)[-1] == 4 * cpu.ASSUMED_CACHE_BYTES
 
 
 def test_the_whole_plan_holds_the_quick_one_and_every_rung(quick: None) -> None:
-    few = {step.key for step in measuring.plan(2, whole=False)}
-    whole = {step.key for step in measuring.plan(2, whole=True)}
+    few = {step.key for step in cpu.plan(2, whole=False)}
+    whole = {step.key for step in cpu.plan(2, whole=True)}
     assert few < whole
     for name in ("read", "write", "triad"):
         assert {k.bytes for k in whole if k.name == name} == {1 << 14, 1 << 16, 1 << 22}
@@ -152,7 +152,7 @@ def test_the_whole_plan_holds_the_quick_one_and_every_rung(quick: None) -> None:
 
 
 def test_streams_begin_apart_within_a_page() -> None:
-    first, second, third = (measuring.aligned(100, i * measuring.APART) for i in range(3))
+    first, second, third = (cpu.aligned(100, i * cpu.APART) for i in range(3))
     assert [a.ctypes.data % 4096 for a in (first, second, third)] == [0, 1344, 2688]
     assert all(a.size == 100 and a.dtype == np.float32 for a in (first, second, third))
 

@@ -9,12 +9,12 @@ import pytest
 from profiler_sessions import roof
 
 from profiler.errors import Cancelled
-from profiler.machine import calibration, measuring, peaks, torch_child
-from profiler.machine.calibration import BUSY_SECONDS, Calibration
-from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.tiers import NOT_YET, peak_tiers
-from profiler.machine.timing import Effort, Key, Task, Work
-from profiler.machine.torch_child import Answer, Missing
+from profiler.machine.roofs import calibration, cpu, torch_child
+from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.tiers import NOT_YET, peak_tiers
+from profiler.machine.roofs.timing import Effort, Key, Task, Work
+from profiler.machine.roofs.torch_child import Answer, Missing
 
 QUICK = {"gemm": 1e11, "exp": 2e9}
 REST = {"gemv": 3e10}
@@ -31,16 +31,16 @@ class Machine:
         self.asked: list[list[str]] = []
         self.answer = Answer()
         monkeypatch.setattr(calibration.time, "time", lambda: self.now)
-        monkeypatch.setattr(measuring, "plan", self.plan)
+        monkeypatch.setattr(cpu, "plan", self.plan)
         monkeypatch.setattr(torch_child, "measure", self.torch)
         monkeypatch.setattr(calibration, "usable_cores", lambda: 2)
 
     def plan(
         self, threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool
-    ) -> list[measuring.Step]:
+    ) -> list[cpu.Step]:
         rates = {**QUICK, **dict.fromkeys(kernels or {}, 1e9), **(REST if whole else {})}
         keys = {Key(RATE, name, threads=threads): rate for name, rate in rates.items()}
-        return [measuring.Step(key, self._taker(key, rate)) for key, rate in keys.items()]
+        return [cpu.Step(key, self._taker(key, rate)) for key, rate in keys.items()]
 
     def _taker(self, key: Key, rate: float):  # type: ignore[no-untyped-def]
         def take(effort: Effort) -> Roof:
@@ -65,23 +65,23 @@ def stored() -> Path:
 
 
 def test_a_run_measures_what_it_lacks_and_nothing_twice(machine: Machine) -> None:
-    first = peaks.load_or_measure(1)
+    first = calibration.load_or_measure(1)
     assert machine.taken == ["gemm/1", "exp/1"]
-    assert peaks.load_or_measure(1) == first == peaks.stored()
+    assert calibration.load_or_measure(1) == first == calibration.stored()
     assert len(machine.taken) == 2
-    peaks.load_or_measure(2)
+    calibration.load_or_measure(2)
     assert machine.taken[2:] == ["gemm/2", "exp/2"]
     kernel = Work(1.0, lambda: lambda n: None)
-    table = peaks.load_or_measure(1, kernels={"exp.scorer": kernel})
+    table = calibration.load_or_measure(1, kernels={"exp.scorer": kernel})
     assert machine.taken[4:] == ["exp.scorer/1"]
     assert table.rate("exp.scorer") is not None
-    peaks.load_or_measure(1, fresh=True)
+    calibration.load_or_measure(1, fresh=True)
     assert machine.taken[5:] == ["gemm/1", "exp/1"]
     assert not machine.asked
 
 
 def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> None:
-    peaks.load_or_measure(1)
+    calibration.load_or_measure(1)
     machine.answer.roofs["torch on 2"] = [roof(RATE, "gemm.torch", 2e11, threads=2)]
     machine.answer.missing["device"] = [Missing("device", "none here")]
     known = calibration.calibrate()
@@ -112,20 +112,20 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     machine.spread = 0.9
     for wait in (0.0, BUSY_SECONDS / 2):
         machine.now += wait
-        peaks.load_or_measure(1)
+        calibration.load_or_measure(1)
     assert machine.taken == ["gemm/1", "exp/1"]
     machine.now += BUSY_SECONDS
     machine.factor = 0.5
-    rate = peaks.load_or_measure(1).rate("gemm")
+    rate = calibration.load_or_measure(1).rate("gemm")
     assert machine.taken[2:] == ["gemm/1", "exp/1"]
     assert rate is not None
     assert rate.median == QUICK["gemm"]
     machine.now += BUSY_SECONDS
     machine.spread, machine.factor = 0.01, 1.1
-    peaks.load_or_measure(1)
+    calibration.load_or_measure(1)
     assert len(machine.taken) == 6
     machine.now += 100 * BUSY_SECONDS
-    peaks.load_or_measure(1)
+    calibration.load_or_measure(1)
     assert len(machine.taken) == 6
 
 
@@ -133,10 +133,10 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     "spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"]
 )
 def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None:
-    first = peaks.load_or_measure(1)
+    first = calibration.load_or_measure(1)
     stored().write_text(spoiled)
     machine.taken.clear()
-    assert peaks.load_or_measure(1) == first
+    assert calibration.load_or_measure(1) == first
     assert machine.taken == ["gemm/1", "exp/1"]
     assert calibration.load(stored()).roofs
 

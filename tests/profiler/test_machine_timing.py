@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 from profiler_sessions import roof
 
-from profiler.machine import measuring, timing
-from profiler.machine.ladder import plateaus
-from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.timing import Effort, Key, better, is_steady, roof_of, rounds
+from profiler.machine.roofs import cpu, timing
+from profiler.machine.roofs.ladder import plateaus
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.timing import Effort, Key, better, is_steady, roof_of, rounds
 
 MS = 0.001
 
@@ -114,16 +114,16 @@ def test_a_calibration_comes_back_to_what_was_disturbed() -> None:
     visits: list[str] = []
     spreads = {"calm": iter([0.01]), "busy": iter([0.5, 0.3, 0.02])}
 
-    def step(name: str) -> measuring.Step:
+    def step(name: str) -> cpu.Step:
         def take(effort: Effort) -> Roof:
             visits.append(name)
             return roof(RATE, name, 1e9, spread=next(spreads[name]))
 
-        return measuring.Step(Key(RATE, name), take)
+        return cpu.Step(Key(RATE, name), take)
 
     told: list[float] = []
     steps = [step("calm"), step("busy")]
-    found = measuring.take(steps, lambda _, f: told.append(f), patient=True)
+    found = cpu.take(steps, lambda _, f: told.append(f), patient=True)
     assert visits == ["calm", "busy", "busy", "busy"]
     assert [r.name for r in found] == ["calm", "busy"]
     assert told == sorted(told)

@@ -13,10 +13,12 @@ import psutil
 import pytest
 
 from profiler.errors import Cancelled
-from profiler.machine import device_roofs, timing, torch_child, torch_roofs
-from profiler.machine.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.timing import Effort, Key
-from profiler.machine.torch_child import Missing, measure
+from profiler.machine.roofs import device as device_roofs
+from profiler.machine.roofs import timing, torch_child
+from profiler.machine.roofs import torch as torch_roofs
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.timing import Effort, Key
+from profiler.machine.roofs.torch_child import Missing, measure
 
 PART = torch_child.part(1)
 
@@ -165,7 +167,7 @@ def test_no_accelerator_is_a_reason() -> None:
 DEVICE_ON_THE_PROCESSOR = """
 import json, torch
 from profiler.machine import device_roofs, timing
-from profiler.machine.timing import Effort, key_of
+from profiler.machine.roofs.timing import Effort, key_of
 device_roofs.GEMM_SIZES = (32, 64)
 device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)

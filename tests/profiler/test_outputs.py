@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler import outputs
-from profiler.outputs import OutputError, writing
+from profiler.files import outputs
+from profiler.files.outputs import OutputError, writing
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX links, pipes and devices")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler import clock, paths
+from profiler import clock
+from profiler.files import paths
 
 
 def test_wall_pair_ties_the_two_clocks() -> None:

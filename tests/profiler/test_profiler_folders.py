@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler import paths
+from profiler.files import paths
 
 
 def test_a_new_session_never_takes_a_name_that_is_taken(

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profiler.session import schema
 from profiler.session.errors import SessionError
+from profiler.session.format import schema
 from profiler.session.reader import Session
 from profiler.spans import SPAN
 from tests.bench.campaign import _spoil, _use, sessions

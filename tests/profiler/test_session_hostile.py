@@ -16,8 +16,8 @@ from profiler_sessions import KEPT, edit
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.export import chrome_trace, speedscope, table
-from profiler.session import schema
 from profiler.session.errors import SessionError
+from profiler.session.format import schema
 from profiler.session.reader import Session
 from profiler.spans import SPAN
 

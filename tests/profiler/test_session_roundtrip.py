@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, PEAKS, record
 
-from profiler.session import schema
-from profiler.session.blocks import Blocks
 from profiler.session.files import read_header, side_files
+from profiler.session.format import schema
+from profiler.session.format.blocks import Blocks
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Cost, Linear, Recorder

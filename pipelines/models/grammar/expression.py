@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler import inputs
 from profiler.errors import BadInput
+from profiler.files import inputs
 
 MAX_FILE_BYTES = 8 << 20
 MAX_WORDS = 500_000

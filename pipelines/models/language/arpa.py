@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from pipelines.models.language.ngram import LOG_ZERO, MAX_GRAMS, LanguageModelError, NGram, make
-from profiler import inputs
+from profiler.files import inputs
 from profiler.plain import one_line
 
 MAX_ORDER = 3

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.models.language.ngram import MAX_GRAMS, LanguageModelError, NGram, make
-from profiler import inputs
+from profiler.files import inputs
 from profiler.plain import one_line
 
 MAX_FILE_BYTES = 512 << 20

@@ -5,7 +5,7 @@ No scoring here, and nothing that needs the pocketsphinx library: only its model
 """
 
 from pipelines.models.errors import ModelError
-from pipelines.models.sphinx.mdef import ModelDefinition
+from pipelines.models.sphinx.definition import ModelDefinition
 from pipelines.models.sphinx.model import AcousticModel, default_directory, load
 
 __all__ = ["AcousticModel", "ModelDefinition", "ModelError", "default_directory", "load"]

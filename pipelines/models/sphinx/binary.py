@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from profiler.inputs import InputError, read_bytes
+from profiler.files.inputs import InputError, read_bytes
 
 LARGEST = 200 << 20
 """Bytes of a parameter file; the largest published CMUSphinx models are below."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.sphinx import mdef
+from pipelines.models.sphinx import definition
 
 VERSION = "0.3"
 COUNTS = (
@@ -26,9 +26,14 @@ COUNTS = (
     "n_tied_ci_state",
     "n_tied_tmat",
 )
-POSITION_LETTERS = {"i": mdef.INTERNAL, "b": mdef.BEGIN, "e": mdef.END, "s": mdef.SINGLE}
+POSITION_LETTERS = {
+    "i": definition.INTERNAL,
+    "b": definition.BEGIN,
+    "e": definition.END,
+    "s": definition.SINGLE,
+}
 LONGEST_LINE = 4096
-COLUMNS = 6 + mdef.STATES + 1
+COLUMNS = 6 + definition.STATES + 1
 
 
 def looks_like(data: bytes) -> bool:
@@ -39,7 +44,7 @@ def looks_like(data: bytes) -> bool:
     return False
 
 
-def parse(data: bytes, path: Path) -> mdef.ModelDefinition:
+def parse(data: bytes, path: Path) -> definition.ModelDefinition:
     """Read the text form from the bytes of `path`."""
     if not data.isascii():
         raise ModelError(f"{path}: a text model definition must be plain ASCII")
@@ -52,9 +57,11 @@ def parse(data: bytes, path: Path) -> mdef.ModelDefinition:
         counts[fields[1]] = _integer(fields[0], path, number)
     if len(counts) != len(COUNTS):
         raise ModelError(f"{path}: the counts at the head are incomplete")
-    if not 1 <= counts["n_base"] <= mdef.MAX_PHONES:
-        raise ModelError(f"{path}: n_base is {counts['n_base']}, expected 1 to {mdef.MAX_PHONES}")
-    if not 1 <= counts["n_tied_state"] <= mdef.MAX_SENONES:
+    if not 1 <= counts["n_base"] <= definition.MAX_PHONES:
+        raise ModelError(
+            f"{path}: n_base is {counts['n_base']}, expected 1 to {definition.MAX_PHONES}"
+        )
+    if not 1 <= counts["n_tied_state"] <= definition.MAX_SENONES:
         raise ModelError(f"{path}: n_tied_state is out of range ({counts['n_tied_state']})")
     return _phones(lines, counts, path)
 
@@ -70,7 +77,7 @@ def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _phones(
     rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path
-) -> mdef.ModelDefinition:
+) -> definition.ModelDefinition:
     n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
     index: dict[str, int] = {}
     names: list[str] = []
@@ -84,7 +91,7 @@ def _phones(
         if len(fields) != COLUMNS:
             raise ModelError(
                 f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS} "
-                f"({mdef.STATES} emitting states)"
+                f"({definition.STATES} emitting states)"
             )
         if len(names) < n_ci:
             index[fields[0]] = len(names)
@@ -98,7 +105,9 @@ def _phones(
                 raise ModelError(
                     f"{path}, line {number}: {error} is no phone or position"
                 ) from None
-        senones = tuple(_integer(field, path, number) for field in fields[6 : 6 + mdef.STATES])
+        senones = tuple(
+            _integer(field, path, number) for field in fields[6 : 6 + definition.STATES]
+        )
         if max(senones) >= counts["n_tied_state"]:
             raise ModelError(
                 f"{path}, line {number}: senone {max(senones)} is not below n_tied_state"
@@ -107,14 +116,14 @@ def _phones(
         tmats.append(_integer(fields[5], path, number))
     if len(ssids) != promised:
         raise ModelError(f"{path}: {len(ssids)} phones, n_base + n_tri promises {promised}")
-    return mdef.assemble(
+    return definition.assemble(
         path,
         names=names,
         filler=np.array(filler),
         ssids=np.array(ssids, np.int32),
         tmats=np.array(tmats, np.int32),
         contexts=np.array(contexts, np.int64).reshape(-1, 4),
-        sseq=np.array(list(sequences), np.uint16).reshape(-1, mdef.STATES),
+        sseq=np.array(list(sequences), np.uint16).reshape(-1, definition.STATES),
         n_senones=counts["n_tied_state"],
         n_ci_senones=counts["n_tied_ci_state"],
         n_tmat=counts["n_tied_tmat"],

@@ -19,7 +19,7 @@ from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
-from pipelines.models.sphinx.mdef import ModelDefinition
+from pipelines.models.sphinx.definition import STATES, ModelDefinition
 
 # What the front end makes: cepstra, deltas and delta-deltas (feature type 1s_c_d_dd).
 STREAMS = 3
@@ -105,10 +105,10 @@ def load(directory: Path | str) -> AcousticModel:
     variances = parameters.read_variances(directory / "variances")
     kind = _check_gaussians(directory, definition, means, variances)
     transitions = parameters.read_transitions(directory / "transition_matrices")
-    if transitions.shape != (definition.n_tmat, mdef_file.STATES, mdef_file.STATES + 1):
+    if transitions.shape != (definition.n_tmat, STATES, STATES + 1):
         raise ModelError(
             f"{directory / 'transition_matrices'} has the shape {transitions.shape}, mdef asks for "
-            f"{(definition.n_tmat, mdef_file.STATES, mdef_file.STATES + 1)}"
+            f"{(definition.n_tmat, STATES, STATES + 1)}"
         )
     weights = _weights(directory, len(means.streams), means.shape[1], definition.n_senones)
     codebooks = {

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.continuous import listed
 from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.continuous.eliminate import MOST
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.team import WAIT_STAGE
-from pipelines.scoring.vector import LANES, aligned
+from pipelines.scoring.simd.panels import AHEAD
+from pipelines.scoring.simd.vector import LANES, aligned
+from pipelines.scoring.thread_pool import WAIT_STAGE
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -51,8 +52,8 @@ class Workspace:
         self.lanes = np.full(last - first, listed.EVERY)
         self.queue = (
             np.empty((last - first) * p.n_streams, np.int64),
-            np.empty(most + listed.AHEAD, np.int64),
-            np.empty(most + listed.AHEAD, np.uint64),
+            np.empty(most + AHEAD, np.int64),
+            np.empty(most + AHEAD, np.uint64),
         )
         self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
         self.sums = aligned((2, LANES))

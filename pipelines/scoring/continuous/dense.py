@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.continuous import kernels
 from pipelines.scoring.continuous.packing import PackedContinuous
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.kernels import expand
+from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Kind
-from pipelines.scoring.team import WAIT_STAGE, Team
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.strategy import Kind
+from pipelines.scoring.thread_pool import WAIT_STAGE, Team
 from profiler.spans import Cost, Linear
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread

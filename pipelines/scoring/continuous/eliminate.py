@@ -13,39 +13,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.kernels import multiply
-from pipelines.scoring.continuous.listed import VECTOR, finish
-from pipelines.scoring.continuous.steps import add_vector, can_reach, insert_down, partial
-from pipelines.scoring.packing import NEVER
-from pipelines.scoring.vector import LANES, address, aligned, copy_floats
+from pipelines.scoring.continuous.listed import finish
+from pipelines.scoring.gaussians.bounds import PARTS
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.simd.panels import add_vector, can_reach, insert_down, partial
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
 MADE_WITH = "3b3d33846ae2"  # see tests/kernel_sources.py
 
-PARTS = 3
-"""Steps of a panel, with a look at the bound before each."""
-
 MOST = 128
 """The most components a model may have, and so the most that can be kept."""
 
 Array = np.ndarray[Any, Any]
-
-
-def rests(gaussians: Array) -> Array:
-    """f32 [groups, streams, slots, PARTS, 16]: the most that the parts from each one on can add."""
-    dim = gaussians.shape[3] // 2
-    result = aligned((*gaussians.shape[:3], PARTS, LANES))
-    for part in range(PARTS):
-        d = slice(part * dim // PARTS, (part + 1) * dim // PARTS)
-        square, linear = (
-            gaussians[:, :, :, :dim][:, :, :, d],
-            gaussians[:, :, :, dim : 2 * dim][:, :, :, d],
-        )
-        most = np.zeros_like(square)
-        np.divide(linear**2, -4 * square, out=most, where=square < 0)
-        result[:, :, :, : part + 1] += most.sum(axis=3)[:, :, :, None]
-    return result
 
 
 @njit(nogil=True, cache=True)
@@ -73,7 +55,7 @@ def eliminate(
     """
     n, streams, expanded = x.shape
     components, dim = gaussians.shape[2], expanded // 2
-    row = components * VECTOR
+    row = components * VECTOR_BYTES
     groups = len(gaussians)
     if (
         gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
@@ -94,16 +76,16 @@ def eliminate(
     counts = np.full((streams, n), keep, np.int64)
     sum_at = address(sums, np.float32)  # free until log-sum-exp
     top_at = address(top, np.float32)
-    zero = top_at + MOST * VECTOR
-    worst = top_at + (keep - 1) * VECTOR
+    zero = top_at + MOST * VECTOR_BYTES
+    worst = top_at + (keep - 1) * VECTOR_BYTES
     top[MOST] = 0.0
     lse_ns = 0
     computed = 0
     for group in range(first, last):
         for s in range(streams):
             which = (group * streams + s) * components
-            base = address(gaussians, np.float32) + which * expanded * VECTOR
-            parts = address(rest, np.float32) + which * PARTS * VECTOR
+            base = address(gaussians, np.float32) + which * expanded * VECTOR_BYTES
+            parts = address(rest, np.float32) + which * PARTS * VECTOR_BYTES
             if not stop:
                 at = address(tile, np.float32) + s * n * row
                 step = streams * expanded * 4
@@ -115,15 +97,15 @@ def eliminate(
                 top[:keep] = NEVER
                 if not stop:
                     for m in range(components):
-                        insert_down(to + m * VECTOR, top_at, keep)
+                        insert_down(to + m * VECTOR_BYTES, top_at, keep)
                     copy_floats(to, top_at, keep * LANES)
                     continue
                 winners = 0
                 for i in range(components):
                     m = order[group, s, i]
-                    panel = base + m * expanded * VECTOR
-                    bound = parts + m * PARTS * VECTOR
-                    if not can_reach(panel + 2 * dim * VECTOR, bound, worst):
+                    panel = base + m * expanded * VECTOR_BYTES
+                    bound = parts + m * PARTS * VECTOR_BYTES
+                    if not can_reach(panel + 2 * dim * VECTOR_BYTES, bound, worst):
                         continue
                     sums[0] = 0.0
                     alive = True
@@ -132,9 +114,9 @@ def eliminate(
                         partial(frame, panel, dim, begin, end, sum_at)
                         computed += end - begin
                         if part == 0:
-                            add_vector(sum_at, panel + 2 * dim * VECTOR)
+                            add_vector(sum_at, panel + 2 * dim * VECTOR_BYTES)
                         if part + 1 < PARTS:
-                            alive = can_reach(sum_at, bound + (part + 1) * VECTOR, worst)
+                            alive = can_reach(sum_at, bound + (part + 1) * VECTOR_BYTES, worst)
                             if not alive:
                                 break
                     if alive and can_reach(sum_at, zero, worst):

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.steps import max_down
-from pipelines.scoring.vector import (
+from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.simd.panels import max_down
+from pipelines.scoring.simd.vector import (
     LANES,
-    WIDE_REGISTERS,
+    VECTOR_BYTES,
     address,
     copy_floats,
     largest,
     log_plus,
-    make_tile,
     sum_exp,
     sum_exp_down,
 )
@@ -30,37 +30,7 @@ from profiler.kernel_spans import now_ns
 
 MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
 
-VECTOR = 4 * LANES
-
-# One panel at a time: a processor prefetches one stream of memory well and four short ones badly (measured at
-# one frame: 30 GB/s against 12), and eight rows give enough independent sums to keep its multipliers busy.
-_tile_8, _tile_4, _tile_1 = make_tile(8, 1), make_tile(4, 1), make_tile(1, 1)
-
 Array = np.ndarray[Any, Any]
-
-
-@njit(nogil=True, cache=True)
-def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int) -> None:
-    """C[n, 16·panels] = A[n, k] · B, whose panels [k, 16] are read once per eight rows, in order of memory.
-
-    Addresses and `a_stride` in bytes.
-    """
-    row = panels * VECTOR
-    t = 0
-    while t < n:
-        at, to = a + t * a_stride, c + t * row
-        if WIDE_REGISTERS and n - t >= 8:
-            for p in range(panels):
-                _tile_8(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
-            t += 8
-        elif n - t >= 4:
-            for p in range(panels):
-                _tile_4(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
-            t += 4
-        else:
-            for p in range(panels):
-                _tile_1(at, a_stride, b + p * k * VECTOR, 0, k, to + p * VECTOR, row, False)
-            t += 1
 
 
 @njit(nogil=True, cache=True)
@@ -82,7 +52,7 @@ def dense(
     n, streams, expanded = x.shape
     groups, _, components, _, _ = gaussians.shape
     senones = scores.shape[1]
-    row = components * VECTOR
+    row = components * VECTOR_BYTES
     if (
         gaussians.shape != (groups, streams, components, expanded, LANES)
         or components == 0
@@ -119,15 +89,21 @@ def dense(
                 for t in range(n):
                     at = address(tile, np.float32) + (i * n + t) * row
                     if best:
-                        max_down(at, components, shifts + t * VECTOR)
+                        max_down(at, components, shifts + t * VECTOR_BYTES)
                     else:
-                        sum_exp_down(at, components, products + t * VECTOR, shifts + t * VECTOR)
+                        sum_exp_down(
+                            at, components, products + t * VECTOR_BYTES, shifts + t * VECTOR_BYTES
+                        )
             if stream + together == streams:
                 width = min(LANES, senones - group * LANES)
                 for t in range(n):
-                    log_plus(products + t * VECTOR, shifts + t * VECTOR, products + t * VECTOR)
+                    log_plus(
+                        products + t * VECTOR_BYTES,
+                        shifts + t * VECTOR_BYTES,
+                        products + t * VECTOR_BYTES,
+                    )
                     target = address(scores, np.float32) + (t * senones + group * LANES) * 4
-                    copy_floats(target, products + t * VECTOR, width)
+                    copy_floats(target, products + t * VECTOR_BYTES, width)
             lse_ns += now_ns() - begin
     return lse_ns
 
@@ -140,7 +116,7 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
     """
     n, streams, expanded = x.shape
     there_are, _, panels, _, _ = by_senone.shape
-    row = panels * VECTOR
+    row = panels * VECTOR_BYTES
     if (
         by_senone.shape != (there_are, streams, panels, expanded, LANES)
         or panels == 0

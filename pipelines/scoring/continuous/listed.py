@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.steps import add_to, make_panel, max_down
-from pipelines.scoring.vector import (
+from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel, max_down
+from pipelines.scoring.simd.vector import (
     LANES,
+    VECTOR_BYTES,
     address,
     copy_floats,
     log_plus,
@@ -29,9 +30,6 @@ from profiler.kernel_spans import now_ns
 
 MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
 
-VECTOR = 4 * LANES
-AHEAD = 2
-"""Panels between asking for one and using it."""
 EVERY = np.uint16((1 << LANES) - 1)
 """All lanes."""
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
@@ -245,8 +243,8 @@ def _approximate(
             raise ArrayError("queued: a cluster that there is none")
         for t in range(n):
             if not (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
-                to = rows + (s * n + t) * row + counts[s, t] * VECTOR
-                add_to(log_weights + m * VECTOR, cluster_scores[t, s, k], to)
+                to = rows + (s * n + t) * row + counts[s, t] * VECTOR_BYTES
+                add_to(log_weights + m * VECTOR_BYTES, cluster_scores[t, s, k], to)
                 counts[s, t] += 1
 
 
@@ -286,7 +284,15 @@ def queued(
         or len(scores) != n
         or len(lanes) != len(groups)
         or not queue_fits(
-            groups, ends, where, whose, n, streams, components, depth * VECTOR, panels.size * 4
+            groups,
+            ends,
+            where,
+            whose,
+            n,
+            streams,
+            components,
+            depth * VECTOR_BYTES,
+            panels.size * 4,
         )
         or (len(groups) and groups.max() >= all_groups)
         or (len(groups) and groups.max() * LANES >= scores.shape[1])
@@ -317,14 +323,14 @@ def queued(
                 while frames:
                     a = lowest_bit(frames)
                     frames &= frames - np.uint64(1)
-                    ta = to + a * row + counts[s, a] * VECTOR
+                    ta = to + a * row + counts[s, a] * VECTOR_BYTES
                     counts[s, a] += 1
                     if not frames:
                         _panel_1(panel, expanded, later, (frame + a * step, ta))
                         break
                     b = lowest_bit(frames)
                     frames &= frames - np.uint64(1)
-                    tb = to + b * row + counts[s, b] * VECTOR
+                    tb = to + b * row + counts[s, b] * VECTOR_BYTES
                     counts[s, b] += 1
                     rest = frames & (frames - np.uint64(1))
                     if not rest:
@@ -334,8 +340,8 @@ def queued(
                         continue
                     c, d = lowest_bit(frames), lowest_bit(rest)
                     frames = rest & (rest - np.uint64(1))
-                    tc = to + c * row + counts[s, c] * VECTOR
-                    td = to + d * row + counts[s, d] * VECTOR
+                    tc = to + c * row + counts[s, c] * VECTOR_BYTES
+                    td = to + d * row + counts[s, d] * VECTOR_BYTES
                     counts[s, c] += 1
                     counts[s, d] += 1
                     _panel_4(

@@ -25,10 +25,10 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import kept
+from pipelines.scoring import cache
 from pipelines.scoring.continuous.alignment import align
-from pipelines.scoring.packing import NEVER
-from pipelines.scoring.vector import LANES, aligned
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import ArrayError, check
 
 MADE_WITH = "00b89d45f984"  # see tests/kernel_sources.py
@@ -86,7 +86,7 @@ class PackedContinuous:
     @cached_property
     def identity(self) -> str:
         """Digest of the parameters, for caches of what follows from them."""
-        return kept.digest(self.centre, self.gaussians)
+        return cache.digest(self.centre, self.gaussians)
 
     @cached_property
     def by_senone(self) -> Array:

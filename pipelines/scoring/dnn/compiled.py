@@ -23,7 +23,7 @@ from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
 from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.errors import BadInput
-from profiler.paths import cache_dir
+from profiler.files.paths import cache_dir
 from profiler.spans import Cost, Linear
 
 MADE_FOR = 16

@@ -20,7 +20,7 @@ from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.dnn.rows import BYTE_PRODUCTS, OFFSET, Bytes
-from pipelines.scoring.vector import (
+from pipelines.scoring.simd.vector import (
     LANES,
     VECTOR_BYTES,
     _at,

@@ -16,8 +16,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from pipelines.scoring.lazy_kernels import _lanes, _prefetch
-from pipelines.scoring.vector import (
+from pipelines.scoring.simd.vector import (
     _F32,
     _FV,
     LANES,
@@ -32,6 +31,7 @@ from pipelines.scoring.vector import (
     has_feature,
     intrinsic,
 )
+from pipelines.scoring.tied.lazy_kernels import _lanes, _prefetch
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 

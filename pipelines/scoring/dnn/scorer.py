@@ -20,13 +20,13 @@ from pipelines.models.nets import Net
 from pipelines.models.onnx import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
-from pipelines.scoring.gmm import MAX_FRAMES
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Progress, never, quietly
 from pipelines.scoring.senones import SenoneRule, asked
+from pipelines.scoring.strategy import Progress, never, quietly
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
 

@@ -23,7 +23,7 @@ Progress = Callable[[str, float | None], None]
 class FrameRule(Protocol):
     """Which frames of an utterance are scored. A module of this package calls it `Rule`.
 
-    What it must make first is prepared as a selection strategy's is (`scoring.selection.Strategy`).
+    What it must make first is prepared as a selection strategy's is (`scoring.strategy.Strategy`).
     """
 
     stages: Mapping[str, tuple[str, ...]]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.scoring.codewords import STAGE, STAGES, Codewords, codewords_of
+from pipelines.scoring.clustering.codewords import STAGE, STAGES, Codewords, codewords_of
 from pipelines.scoring.frames import Progress
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Immediate
+from pipelines.scoring.strategy import Immediate
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]

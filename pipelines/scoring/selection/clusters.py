@@ -11,14 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring import clusters, kernels, listed_densities
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed
 from pipelines.scoring.continuous.chosen import Chosen
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, exponentials_cost
-from pipelines.scoring.kernels import EXPANDED, STREAMS
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Progress, none
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.selection import none
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.strategy import Progress
+from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied import listed as listed_densities
+from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
+from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]

@@ -11,15 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring import best_component, kernels
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
-from pipelines.scoring.eight_bits import EightBits, dense_of_bytes, eight_bits
-from pipelines.scoring.evaluation import Bytes, Evaluation, Floats
-from pipelines.scoring.gmm import FLOAT, Gmm, block_bytes, exponentials_cost
-from pipelines.scoring.kernels import STREAMS
+from pipelines.scoring.continuous.int8 import dense_of_bytes
+from pipelines.scoring.gaussians.int8 import EightBits, eight_bits
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Progress
+from pipelines.scoring.strategy import Progress
+from pipelines.scoring.tied import kernels, max_approximation
+from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
+from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import check
 from profiler.spans import Cost, Linear
 
@@ -50,7 +52,7 @@ class Tied:
         if gmm.component == "int8":
             return eight_bits(self._gmm.parameters.gaussians)
         if gmm.component == "max":
-            return best_component.log_rows(self._gmm.parameters)
+            return max_approximation.log_rows(self._gmm.parameters)
         return None
 
     def configure(self, gmm: Any, prepared: Any = None) -> None:
@@ -70,7 +72,7 @@ class Tied:
         ways = (
             ("exact", None),
             ("int8", eight_bits(p.gaussians)),
-            ("max", best_component.log_rows(p)),
+            ("max", max_approximation.log_rows(p)),
         )
         for component, prepared in ways:
             strategy._take(component, prepared)
@@ -85,7 +87,7 @@ class Tied:
         def part(first: int, last: int, meter: Meter) -> None:
             g = self._evaluate(x, first, last, meter)
             if self._log_rows is not None:
-                best_component.mix_best(
+                max_approximation.mix_best(
                     g, self._log_rows, p.start, p.runs, p.run_start, products, scores, first, last
                 )
                 meter.done("score.mixture", n * self._components)
@@ -102,7 +104,7 @@ class Tied:
         """Cost laws for calls of about `frames` frames."""
         costs = self._gmm.costs(frames) | self._evaluate.costs(frames)
         if self._log_rows is not None:
-            return costs | {"score.mixture": best_component.cost(self._gmm.parameters, frames)}
+            return costs | {"score.mixture": max_approximation.cost(self._gmm.parameters, frames)}
         return costs | {
             "score.exp": exponentials_cost(self._gmm.gaussians_per_frame, frames),
             "score.mixture": self._mixture_cost(frames),

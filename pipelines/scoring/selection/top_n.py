@@ -13,15 +13,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring import kernels
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Chosen
-from pipelines.scoring.continuous.eliminate import PARTS, eliminate, rests
-from pipelines.scoring.evaluation import Bounded, Evaluation, Floats, rests_of
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
-from pipelines.scoring.kernels import LANES, STREAMS
+from pipelines.scoring.continuous.eliminate import eliminate
+from pipelines.scoring.gaussians.bounds import PARTS, rests
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.selection import Progress
+from pipelines.scoring.strategy import Progress
+from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
+from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.kernels import LANES, STREAMS
 from profiler.arrays import check
 from profiler.spans import Cost, Linear
 

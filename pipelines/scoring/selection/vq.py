@@ -16,17 +16,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring import listed_densities
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.clustering.quantiser import QUANTISE
+from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
 from pipelines.scoring.continuous import ContinuousGmm, listed
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
-from pipelines.scoring.eight_bits import EightBits, eight_bits, queued_of_bytes
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, Gmm, block_bytes
-from pipelines.scoring.kernels import EXPANDED, STREAMS
+from pipelines.scoring.continuous.int8 import queued_of_bytes
+from pipelines.scoring.gaussians.int8 import EightBits, eight_bits
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.quantiser import QUANTISE
-from pipelines.scoring.selection import Progress
-from pipelines.scoring.shortlists import Shortlists, build, codebook_of
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.strategy import Progress
+from pipelines.scoring.tied import listed as listed_densities
+from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]

@@ -13,16 +13,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring import kept, listed_densities
+from pipelines.scoring import cache
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
+from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
+from pipelines.scoring.clustering.shortlists import codebook_of
 from pipelines.scoring.continuous import ContinuousGmm, kernels
-from pipelines.scoring.gmm import FLOAT, MAX_FRAMES, WAITS, Gmm
-from pipelines.scoring.kernels import STREAMS
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.quantiser import QUANTISE, Codebook
-from pipelines.scoring.selection import Progress
-from pipelines.scoring.shortlists import codebook_of
-from pipelines.scoring.team import WAIT_STAGE
-from pipelines.scoring.vector import LANES
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.strategy import Progress
+from pipelines.scoring.thread_pool import WAIT_STAGE
+from pipelines.scoring.tied import listed as listed_densities
+from pipelines.scoring.tied.gmm import Gmm
+from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
@@ -84,7 +86,7 @@ class _Lookup:
                     self._stream(s, x, table[s, at : at + MAX_FRAMES])
             return {"scores": table}
 
-        return Table(book, kept.kept("table", (p.identity, book.size), make)["scores"])
+        return Table(book, cache.prepared("table", (p.identity, book.size), make)["scores"])
 
     def _stream(self, s: int, x: Array, scores: Array) -> None:
         """Fill `scores` f32 [n, senones] of stream s alone from `x` f32 [n, 1, 2·D + 1]."""

@@ -74,7 +74,7 @@ class SenoneRule(Protocol):
         """Work by the settings `gmm` (pipelines.config.Gmm) on `source` from the next block on."""
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim], n ≤ gmm.MAX_FRAMES."""
+        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim], n ≤ MAX_FRAMES."""
 
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
         """What a lazy rule does for a block before the first `frame` of it.

@@ -13,20 +13,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from app import figures, latency, provenance
 from app.cli.main import main
+from app.model import figures, latency
+from app.pictures import provenance
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points
 from app.views.words_model import words_model
 from app.views.work_model import work_model
 from pipelines import config as settings
-from pipelines import rerun
+from pipelines.experiments import rerun
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.export import chrome_trace, speedscope, table
-from profiler.machine.peaks import drift_text, drift_warning, sound_drift
+from profiler.machine.roofs.peaks import drift_text, drift_warning, sound_drift
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 

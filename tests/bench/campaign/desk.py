@@ -24,15 +24,15 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from app.gui import application
-from app.main_window import MainWindow
-from app.pictures import SUFFIXES, export
-from app.provenance import provenance_of
-from app.recent import Memory
-from app.theme import set_theme
+from app.application import application
+from app.model.recent import Memory
+from app.pictures.provenance import provenance_of
+from app.pictures.writers import SUFFIXES, export
+from app.style.theme import set_theme
 from app.views import VIEWS
 from app.views.chart import ChartView
 from app.views.view import View
+from app.window.main_window import MainWindow
 
 GRID: Final = (7, 5)
 """Points across and down that the mouse visits in every drawing."""

@@ -29,7 +29,7 @@ import psutil
 
 import assets
 from app.cli.main import verbs
-from profiler import children
+from profiler.process import children
 from tests.bench.campaign.attack import Attack
 
 SECONDS: Final = 20.0
@@ -160,7 +160,7 @@ class Driver:
 
 def warm() -> None:
     """Import in this process what the commands will, but start no thread: forks inherit none."""
-    for module in ("pipelines.run", "pipelines.recogniser", "pipelines.worker"):
+    for module in ("pipelines.run.session_run", "pipelines.run.recogniser", "pipelines.worker"):
         importlib.import_module(module)
     importlib.import_module(f"{__package__}.desk")  # brings Qt and the views
     verbs()

@@ -19,12 +19,12 @@ import soundfile
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import sphinx
-from pipelines.search import cache as store
-from pipelines.search import compile as graphs
-from pipelines.search.openfst import from_arcs
-from pipelines.search.recipe import recipe_of
-from pipelines.search.wfst import Graph, from_fst, save
-from profiler.paths import CACHE_VARIABLE
+from pipelines.search.graph import cache as store
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.recipe import recipe_of
+from pipelines.search.graph.wfst import Graph, from_fst, save
+from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign.attack import Attack
 
 CACHE = "cache"

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from pipelines import config as settings
-from pipelines import presets
+from pipelines.config import presets
 from profiler.machine.describe import describe, versions
 from profiler.session.files import side_files
 from profiler.spans import SPAN

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.vector import LANES, VECTOR_BYTES, address, copy_floats
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 
 MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py

@@ -32,7 +32,7 @@ from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._columns import numbers
 from pipelines.scoring.dnn.products._frames import by_sixteen
 from pipelines.scoring.dnn.products._sharing import shared
-from pipelines.scoring.vector import (
+from pipelines.scoring.simd.vector import (
     _F32,
     _FV,
     LANES,

@@ -18,8 +18,7 @@ from numba.core import cgutils
 
 from pipelines.scoring.dnn.products import FLOAT, Product
 from pipelines.scoring.dnn.products._sharing import shared
-from pipelines.scoring.lazy_kernels import _prefetch
-from pipelines.scoring.vector import (
+from pipelines.scoring.simd.vector import (
     _F32,
     _FV,
     LANES,
@@ -37,6 +36,7 @@ from pipelines.scoring.vector import (
     copy_floats,
     intrinsic,
 )
+from pipelines.scoring.tied.lazy_kernels import _prefetch
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 

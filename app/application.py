@@ -1,0 +1,28 @@
+"""The Qt application: made once, under the name by which its settings are kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from PySide6.QtWidgets import QApplication
+
+ORGANISATION, APPLICATION = "asrscope", "asrscope"
+
+
+def application() -> QApplication:
+    """Return the application, made on first use with name, font and theme."""
+    existing = QApplication.instance()
+    if isinstance(existing, QApplication):
+        return existing
+    made = QApplication(sys.argv[:1])
+    made.setOrganizationName(ORGANISATION)
+    made.setApplicationName(APPLICATION)
+    made.setApplicationDisplayName("asrscope")
+    return made
+
+
+def need_no_display() -> None:
+    """Before there is an application: a display that is not there, or a wrong name of one, would end the process."""
+    if QApplication.instance() is None:
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"

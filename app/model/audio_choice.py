@@ -1,0 +1,82 @@
+"""What will be decoded: the bundled voices, or files and folders that a person chose or dropped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import assets
+from app.model.recent import is_audio
+from profiler.files.inputs import regular
+
+TRANSCRIPTS_SUFFIX = ".tsv"
+
+
+@dataclass(frozen=True)
+class AudioChoice:
+    """Files or folders as the worker gets them, and the transcripts that belong to them."""
+
+    paths: tuple[str, ...]
+    transcripts: str | None
+    bundled: bool = False
+
+    @cached_property
+    def files(self) -> int:
+        """How many audio files there were when it was chosen, folders counted one level deep."""
+        return sum(len(audio_in(Path(p))) if os.path.isdir(p) else 1 for p in self.paths)
+
+
+def audio_in(folder: Path) -> list[Path]:
+    """Return the audio files directly in ``folder``; an unreadable folder holds none."""
+    try:
+        return sorted(path for path in folder.iterdir() if is_audio(path) and regular(path))
+    except OSError:
+        return []
+
+
+def bundled() -> AudioChoice | None:
+    """Return the synthetic voices that ship with the program, or None when they are missing."""
+    folder = assets.path("speech")
+    if not audio_in(folder):
+        return None
+    return AudioChoice((str(folder),), _transcripts_in(folder), bundled=True)
+
+
+def chosen(paths: Sequence[str | Path]) -> AudioChoice:
+    """Make a choice of files and folders; ``ValueError`` with one sentence when none holds audio.
+
+    A transcripts table is taken along when it is among the paths or the only one beside the audio.
+    """
+    audio: list[Path] = []
+    table: str | None = None
+    for given in paths:
+        path = Path(given)
+        if path.suffix.lower() == TRANSCRIPTS_SUFFIX and regular(path):
+            table = str(path)
+        elif os.path.isdir(path):
+            if not audio_in(path):
+                raise ValueError(f"There is no audio file directly in the folder {path}.")
+            audio.append(path)
+        elif not os.path.exists(path):
+            raise ValueError(f"{path} does not exist.")
+        elif not is_audio(path):
+            raise ValueError(f"{path.name} is no audio file; WAV, FLAC, OGG and MP3 can be read.")
+        elif not regular(path):
+            raise ValueError(f"{path} is a pipe or a device; choose an audio file.")
+        else:
+            audio.append(path)
+    if not audio:
+        raise ValueError("A transcripts table alone cannot be decoded; add the audio files.")
+    folder = audio[0] if os.path.isdir(audio[0]) else audio[0].parent
+    return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder))
+
+
+def _transcripts_in(folder: Path) -> str | None:
+    try:
+        tables = sorted(p for p in folder.iterdir() if p.suffix.lower() == TRANSCRIPTS_SUFFIX)
+    except OSError:
+        return None
+    return str(tables[0]) if len(tables) == 1 else None

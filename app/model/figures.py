@@ -1,0 +1,83 @@
+"""The figures beside the charts, read from a snapshot: RTF, WER, and what the recorder itself cost.
+
+Pure functions over the snapshot; a figure that cannot be known is None and is shown blank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.model.time_axis import FRAME_S
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from profiler.analysis.own_cost import RecorderCost
+    from profiler.analysis.utterances import ErrorCount
+
+NOW_S = 3.0
+"""While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """RTF of ``scope`` and of all that is shown; word errors of the utterances finished by then."""
+
+    rtf: float | None
+    scope: str
+    rtf_whole: float | None
+    errors: ErrorCount
+
+
+def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
+    from profiler.analysis.utterances import audio_seconds, real_time_factor
+
+    first, last = max(0, first), min(last, snapshot.cursor_frame)
+    if last <= first:
+        return None
+    wall = float(snapshot.track.wall_ns[first:last].sum())
+    return real_time_factor(wall, audio_seconds(snapshot.session.utterances, first, last))
+
+
+def figures(snapshot: Snapshot) -> Figures:
+    """Return the large figures for what is shown."""
+    from profiler.analysis.utterances import word_errors
+
+    end = snapshot.cursor_frame
+    whole = _rtf(snapshot, 0, end)
+    selected = snapshot.axis.selected_frames
+    if selected is not None:
+        rtf, scope = _rtf(snapshot, *selected), "selection"
+    elif snapshot.live or end < snapshot.track.n_frames:
+        rtf, scope = _rtf(snapshot, end - round(NOW_S / FRAME_S), end), "last 3 s"
+    else:
+        rtf, scope = whole, "whole run"
+    done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    return Figures(rtf, scope, whole, word_errors(done))
+
+
+def recorder_cost(snapshot: Snapshot) -> RecorderCost:
+    """Return the recorder's own cost, of the whole session as far as it has come."""
+    from profiler.analysis import own_cost
+
+    track = snapshot.track
+    return own_cost.recorder_cost(snapshot.session, float(track.wall_ns.sum()), track.misplaced)
+
+
+def clock_text(seconds: float, *, tenths: bool = False) -> str:
+    """Return 41.2 as 0:41 (or 0:41.2), 3700 as 1:01:40."""
+    seconds = max(0.0, seconds)
+    whole = int(seconds)
+    tail = f".{int(seconds * 10) % 10}" if tenths else ""
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours}:{minutes:02d}:{rest:02d}{tail}"
+    return f"{minutes}:{rest:02d}{tail}"
+
+
+def rtf_text(rtf: float | None) -> str:
+    """Return an RTF with three significant figures or so; an en dash when unknown."""
+    if rtf is None:
+        return "–"
+    return f"{rtf:.3f}" if rtf < 1 else f"{rtf:.2f}"

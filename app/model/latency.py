@@ -1,0 +1,166 @@
+"""How long the first frame of a block waits for its scores, and what that consists of. No Qt.
+
+A block is scored when its last frame, and the frames of context after it, have been spoken: block × 10 ms +
+context × 10 ms + the time that scoring takes. Not counted: the front end, which here works on whole utterances,
+and the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import assets
+from pipelines import config as settings
+from pipelines.config import Config
+from profiler.errors import BadInput
+from profiler.files import inputs
+from profiler.session.model import ConfigEpoch, setting
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+FRAME_S: Final = 0.01
+BLOCK_KEY: Final = "block"
+"""The setting beside which it is shown."""
+
+MOST_FRAMES: Final = 1 << 16
+"""No block and no context is as long as eleven minutes; whatever says so is not believed."""
+
+NET_KEY: Final = "dnn.net"
+SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "placement")
+"""Settings and branches of settings that scoring time depends on."""
+
+SCORING: Final = ("compute", "memory", "unexplained", "transfer")
+"""The categories of cost that are scoring; what it moves to a device and back belongs to it."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Parts of the latency; None where a part is not known, and then nor is the whole."""
+
+    block_frames: int
+    context_frames: int | None
+    score_s: float | None
+
+    @property
+    def block_s(self) -> float:
+        """Until the block is spoken."""
+        return self.block_frames * FRAME_S
+
+    @property
+    def context_s(self) -> float | None:
+        """Until the context after the block is spoken."""
+        return None if self.context_frames is None else self.context_frames * FRAME_S
+
+    @property
+    def total_s(self) -> float | None:
+        """All of it."""
+        if self.context_s is None or self.score_s is None:
+            return None
+        return self.block_s + self.context_s + self.score_s
+
+    def as_dict(self) -> dict[str, float | None]:
+        """The parts as JSON values."""
+        return {
+            "block_frames": self.block_frames,
+            "block_s": self.block_s,
+            "context_frames": self.context_frames,
+            "context_s": self.context_s,
+            "score_s": self.score_s,
+            "total_s": self.total_s,
+        }
+
+
+def text(parts: Mapping[str, float | None]) -> str:
+    """One line of the latency as `Latency.as_dict` gives it, with what it consists of."""
+    known = [
+        (f"{_ms(parts['block_s'])} block", parts["block_s"]),
+        (f"{_ms(parts['context_s'])} context", parts["context_s"]),
+        (f"{_ms(parts['score_s'])} scoring", parts["score_s"]),
+    ]
+    said = " + ".join(words for words, seconds in known if seconds)
+    least = sum(seconds for _, seconds in known if seconds)
+    total = _ms(least)
+    return f"latency {total if parts['total_s'] is not None else f'over {total}'}: {said}"
+
+
+def _ms(seconds: float | None) -> str:
+    ms = 1e3 * (seconds or 0.0)
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def of_session(
+    session: Session, track: CostTrack, end: int | None = None, most: int | None = None
+) -> Latency | None:
+    """The latency under the last settings that were in force before frame `end`; None without any.
+
+    `most`: take scoring time from no more than so many of the last frames.
+    """
+    from profiler.analysis.track import CATEGORIES
+
+    end = track.n_frames if end is None else min(end, track.n_frames)
+    config = settings_before(session, end)
+    block = setting(config.tree, BLOCK_KEY) if config is not None else None
+    if config is None or not isinstance(block, int) or not 0 < block < MOST_FRAMES:
+        return None
+    score_s = None
+    first = max(config.first_frame, 0 if most is None else end - most)
+    if end > first:
+        sums = track.total_ns(first, end)
+        scoring = sum(float(sums[CATEGORIES.index(name)]) for name in SCORING)
+        score_s = scoring * 1e-9 / (end - first) * block
+    nets = [setting(c.tree, NET_KEY) for c in (session.configs[0], config)]
+    about = session.meta.get("scoring")
+    if nets[0] != nets[1]:
+        # That is told of the net that the session began with; of each other one by its name.
+        about = (session.meta.get("nets") or {}).get(nets[1])
+    return Latency(block, _after(about), score_s)
+
+
+def settings_before(session: Session, end: int) -> ConfigEpoch | None:
+    """The settings in force at the last frame before `end`."""
+    return next((c for c in reversed(session.configs) if c.first_frame < max(end, 1)), None)
+
+
+def _after(about: Mapping[str, Any] | None) -> int | None:
+    """Frames of context after a block, as the session tells."""
+    context = (about or {}).get("context")
+    return None if context is None else int(context[1])
+
+
+def of_settings(
+    config: Config,
+    measured: Latency | None = None,
+    tree: Mapping[str, Any] | None = None,
+    chosen: bool = True,
+) -> Latency:
+    """The latency of settings; `measured` is of a session with settings `tree` and counts where they agree.
+
+    `chosen`: whether a person chose the net. One that a session names is not looked for: no path from a
+    session is opened before somebody runs it.
+    """
+    now = settings.to_dict(config)
+    same = tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY)
+    if measured is not None and same:
+        return measured
+    if settings.obstacle(config, NET_KEY):
+        return Latency(config.block, 0, None)  # mixtures look at one frame
+    return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
+
+
+def _context_of_net(net: str, chosen: bool) -> int | None:
+    """Frames after the one scored that a net looks at, as its card says; None without a card that says it."""
+    shipped = net in settings.option(NET_KEY).shipped()
+    if not (shipped or chosen):
+        return None
+    card = assets.path("nets", f"{net}.json") if shipped else Path(net).with_suffix(".json")
+    try:
+        about = inputs.read_json(card, "the card of a net")
+    except (BadInput, ValueError):
+        return None
+    after = about.get("right") if isinstance(about, dict) else None
+    return after if isinstance(after, int) and 0 <= after < MOST_FRAMES else None

@@ -1,0 +1,220 @@
+"""The settings a person edits: those of the next run, and those the running one has now.
+
+A live setting changed during a run is sent to the worker and kept for the next run; any other is
+only kept, and ``waits`` says so. Nothing here knows which settings exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.model.toggles import Toggle, toggles_of
+from pipelines import config as settings
+from pipelines.config import Config, ConfigError, Option, Value, presets
+
+
+def missing_file(config: Config, key: str | None = None) -> str | None:
+    """Why `config` cannot run: it names neither a shipped file nor another that is there. None if it can.
+
+    `key`: look at this setting alone, whether it acts or not.
+    """
+    for option in settings.options():
+        if not option.names_in or key not in (None, option.key):
+            continue
+        value, names = str(settings.get(config, option.key)), option.shipped()
+        there = value.endswith(option.suffixes) and Path(value).is_file()
+        idle = key is None and settings.obstacle(config, option.key) is not None
+        if not (value in names or there or idle):
+            known, ends = ", ".join(names) or "none", " or ".join(option.suffixes)
+            return (
+                f"{option.key}: there is no file {value!r}; {known} came with the program, and any other is "
+                f"the path of a {ends} file."
+            )
+    return None
+
+
+class Pipeline(QObject):
+    """Holds the configuration of the next run and, during a run, the one in force."""
+
+    changed = Signal(str, object)
+    replaced = Signal()
+    asked = Signal(str, object)
+    refused = Signal(str, str)
+    absent_changed = Signal()
+
+    def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.options: tuple[Option, ...] = tuple(settings.options())
+        self._by_key = {option.key: option for option in self.options}
+        self._running: Config | None = None
+        self._before: dict[str, Value] = {}
+        self._absent: Mapping[str, Mapping[str, str]] = {}
+        self._adopted: Config | None = None
+        self.preset = presets.load(preset)
+        self._next: Config = self.preset.config
+        self.toggles = toggles_of(self)
+        self._note_used()
+
+    @property
+    def next(self) -> Config:
+        """Configuration of the next run."""
+        return self._next
+
+    @property
+    def running(self) -> Config | None:
+        """Configuration in force in the run under way, or None."""
+        return self._running
+
+    def option(self, key: str) -> Option:
+        """Return the description of one setting."""
+        return self._by_key[key]
+
+    def value(self, key: str) -> Value:
+        """Return a setting of the next run."""
+        return settings.get(self._next, key)
+
+    def waits(self, key: str, value: Value | None = None) -> bool:
+        """Tell whether a value (default: the next run's) is not the one in force in this run."""
+        if self._running is None:
+            return False
+        wanted = settings.get(self._next, key) if value is None else value
+        return settings.get(self._running, key) != wanted
+
+    def differs(self) -> bool:
+        """Tell whether the settings are no longer those of the chosen preset."""
+        return self._next != self.preset.config
+
+    def obstacle(self, key: str, choice: Value | None = None) -> str | None:
+        """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""
+        if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
+            return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
+        why = settings.obstacle(self._next, key, choice)
+        if why or choice is None or choice == self.value(key):
+            return why
+        # What is chosen elsewhere may also stand in the way of this choice.
+        try:
+            settings.check(settings.replace(self._next, key, choice))
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    def condition(self, option: Option) -> str:
+        """Say in a few words which other settings one waits for; empty if for none."""
+        for key in option.hangs_on:
+            if settings.obstacle(self._next, key):
+                return self.condition(self._by_key[key])
+        parts = []
+        for key, wanted in option.when.items():
+            if self.value(key) in wanted:
+                continue
+            names = [
+                str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
+                for value in wanted
+            ]
+            parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
+        return self.tr("with {0}").format("; ".join(parts)) if parts else ""
+
+    def set_absent(self, absent: Mapping[str, Mapping[str, str]]) -> None:
+        """Note which choices this machine lacks: setting → choice → reason."""
+        self._absent = absent
+        self.absent_changed.emit()
+
+    def set(self, key: str, value: Value) -> bool:
+        """Change a setting; what does not fit is refused with a sentence, and False returned."""
+        try:
+            changed = settings.check(settings.replace(self._next, key, value))
+            if why := missing_file(changed, key):
+                raise ConfigError(why)
+        except ConfigError as error:
+            self.refused.emit(key, str(error))
+            self.changed.emit(key, self.value(key))
+            return False
+        self._take(key, changed)
+        return True
+
+    def _take(self, key: str, changed: Config) -> None:
+        fitted = settings.get(changed, key)
+        live = self._by_key[key].live and self.waits(key, fitted)
+        if changed == self._next and not live:
+            return
+        self._next = changed
+        self._note_used()
+        if self._running is not None and live:
+            self._before[key] = settings.get(self._running, key)
+            self._running = settings.replace(self._running, key, fitted)
+            self.asked.emit(key, fitted)
+        self.changed.emit(key, fitted)
+
+    def choose(self, name: str) -> None:
+        """Take the settings of a preset for the next run (live ones at once, if one is going)."""
+        self.preset = presets.load(name)
+        wanted = self.preset.config
+        if self._running is not None:
+            for option in self.options:
+                if option.live:
+                    # Unchecked: on the way to a preset that fits, two settings may not.
+                    value = settings.get(wanted, option.key)
+                    self._take(option.key, settings.replace(self._next, option.key, value))
+        self._next = wanted
+        self._note_used()
+        self.replaced.emit()
+
+    def adopt(self, tree: Mapping[str, object], preset: str) -> None:
+        """Take the settings that a session was recorded with: the form shows them, the next run repeats them.
+
+        Settings of another version, and any session opened during a run, leave things as they are.
+        """
+        if self._running is not None:
+            return
+        try:
+            wanted = settings.from_dict(tree)
+        except ConfigError:
+            return
+        if preset in presets.names():
+            self.preset = presets.load(preset)
+        self._next = self._adopted = wanted
+        self._note_used()
+        self.replaced.emit()
+
+    def chosen(self, key: str) -> bool:
+        """Whether a person chose what a setting of the next run is, and not a session that was opened."""
+        if self._adopted is None or self.value(key) in self._by_key[key].shipped():
+            return True
+        return settings.get(self._adopted, key) != self.value(key)
+
+    def run_started(self, config: Config) -> None:
+        """A run began with ``config``."""
+        self._running = config
+        self.replaced.emit()
+
+    def run_ended(self) -> None:
+        """No run is under way any more."""
+        if self._running is not None:
+            self._running = None
+            self.replaced.emit()
+
+    def not_taken(self, key: str) -> None:
+        """The worker refused a live change: it waits for the next run."""
+        if self._running is not None and key in self._before:
+            self._running = settings.replace(self._running, key, self._before.pop(key))
+            self.changed.emit(key, self.value(key))
+
+    # -- what is flipped on top -------------------------------------------------------------
+
+    def toggle(self, key: str) -> Toggle:
+        """The toggle that setting `key` is."""
+        return next(toggle for toggle in self.toggles if toggle.key == key)
+
+    def places(self) -> list[list[Toggle]]:
+        """The toggles by the place that they share, each place's acting one first."""
+        found: dict[int, list[Toggle]] = {}
+        for toggle in self.toggles:
+            found.setdefault(toggle.declared.place, []).append(toggle)
+        return [sorted(sharing, key=lambda t: t.idle is not None) for sharing in found.values()]
+
+    def _note_used(self) -> None:
+        for toggle in self.toggles:
+            toggle.note_used()

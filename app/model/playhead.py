@@ -1,0 +1,334 @@
+"""Live tail or replay cursor over one session file; the views cannot tell the two apart.
+
+A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the
+views a frozen ``Snapshot``: session, track and the frame up to which to show them. Live, that frame
+is the newest one; in a replay, or while the view is paused, it is wherever the cursor stands. The
+timer slows down by itself when drawing is slow, so that watching disturbs the run less.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.model.time_axis import FRAME_S, TimeAxis
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+FASTEST_MS = 33
+SLOWEST_MS = 100
+"""Redraw between 30 and 10 times a second."""
+
+DRAWING_SHARE = 0.25
+"""Part of one core that drawing may take: a tick that drew for d waits for d / share."""
+
+SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Replay speeds, relative to audio time."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a view may draw: frames [0, cursor_frame) of the session, and nothing after them."""
+
+    session: Session
+    track: CostTrack
+    cursor_frame: int
+    live: bool
+    following: bool
+    axis: TimeAxis
+
+
+class Playhead(QObject):
+    """Follows one session at a time and emits ``changed(Snapshot)`` when there is more to show."""
+
+    changed = Signal(object)
+    opened = Signal(object)
+    closed = Signal()
+    ended = Signal(str)
+    mode_changed = Signal()
+    failed = Signal(str)
+
+    def __init__(self, axis: TimeAxis, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.axis = axis
+        self.session: Session | None = None
+        self.track: CostTrack | None = None
+        self._live = False
+        self._following = False
+        self._playing = False
+        self._speed = 1.0
+        self._position = 0.0
+        self._generation = 0
+        self._last_tick = 0.0
+        self._timer = QTimer(self)
+        self._timer.setInterval(FASTEST_MS)
+        self._timer.timeout.connect(self.tick)
+
+    # -- what there is ---------------------------------------------------------------------
+
+    @property
+    def live(self) -> bool:
+        """True while the session is being recorded."""
+        return self._live
+
+    @property
+    def following(self) -> bool:
+        """True while the cursor is the newest frame of a live session."""
+        return self._following
+
+    @property
+    def playing(self) -> bool:
+        """True while a replay moves the cursor."""
+        return self._playing
+
+    @property
+    def speed(self) -> float:
+        """Replay speed relative to audio time."""
+        return self._speed
+
+    @property
+    def n_frames(self) -> int:
+        """Frames known so far."""
+        return 0 if self.track is None else int(self.track.n_frames)
+
+    @property
+    def cursor_frame(self) -> int:
+        """Exclusive end of the frames shown."""
+        return min(int(self._position), self.n_frames)
+
+    @property
+    def path(self) -> Path | None:
+        """File of the session shown, or None."""
+        return None if self.session is None else Path(self.session.path)
+
+    @property
+    def interval_ms(self) -> int:
+        """Milliseconds between two ticks, as adapted to the cost of drawing."""
+        return self._timer.interval()
+
+    def snapshot(self) -> Snapshot | None:
+        """Return what is to be drawn now, or None when no session is open."""
+        if self.session is None or self.track is None:
+            return None
+        return Snapshot(
+            session=self.session,
+            track=self.track,
+            cursor_frame=self.cursor_frame,
+            live=self._live,
+            following=self._following,
+            axis=self.axis,
+        )
+
+    # -- opening and closing ---------------------------------------------------------------
+
+    def open(self, path: str | Path) -> None:
+        """Show the session at ``path``, recorded or being recorded.
+
+        Raises ``SessionError`` (one sentence) when it cannot be read; what was shown before stays.
+        """
+        from profiler.analysis.track import CostTrack
+        from profiler.session.errors import SessionError
+        from profiler.session.reader import Session
+
+        session = Session.open(Path(path))
+        track = CostTrack()
+        try:
+            track.update(session)
+        except MemoryError as error:
+            session.close()
+            raise SessionError(f"{path}: there is not enough memory for this session") from error
+        except Exception:
+            session.close()
+            raise
+        self.close()
+        self.session, self.track = session, track
+        self._live = self._following = session.state == "recording"
+        self._playing = False
+        self._position = float(track.n_frames)
+        self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
+        self._last_tick = time.monotonic()
+        self._timer.setInterval(FASTEST_MS)
+        if self._live:
+            self._timer.start()
+        self.opened.emit(session)
+        self.mode_changed.emit()
+        self._emit()
+
+    def close(self) -> None:
+        """Let go of the session; anything still under way for it is dropped."""
+        self._generation += 1
+        self._timer.stop()
+        if self.session is None:
+            return
+        session, self.session, self.track = self.session, None, None
+        self._live = self._following = self._playing = False
+        self._position = 0.0
+        session.close()
+        self.closed.emit()
+
+    def reopen(self) -> None:
+        """Read the file afresh, keeping cursor, range and selection (its writer is gone)."""
+        path = self.path
+        if path is None:
+            return
+        visible, selected = self.axis.visible, self.axis.selected
+        was_following = self._following
+        position, axis_following = self._position, self.axis.following
+        self.open(path)
+        if not was_following:
+            self._position = min(position, float(self.n_frames))
+        if not axis_following:
+            self.axis.set_visible(*visible)
+        if selected is not None:
+            self.axis.select(*selected)
+        self._emit()
+
+    # -- transport -------------------------------------------------------------------------
+
+    def go_live(self) -> None:
+        """Return to the newest frame (of a finished session: to its end)."""
+        self._playing = False
+        self._following = self._live
+        self._position = float(self.n_frames)
+        self.axis.follow()
+        self._moved()
+
+    def toggle(self) -> None:
+        """Space: pause or resume the view. The run itself goes on either way."""
+        if self._following or self._playing:
+            self.pause()
+        else:
+            self.play()
+
+    def pause(self) -> None:
+        """Hold the view where it is."""
+        self._following = self._playing = False
+        self._moved()
+
+    def play(self) -> None:
+        """Move the cursor on at ``speed``; from the start when it stands at the end."""
+        if self.session is None:
+            return
+        if self._live and self._position >= self.n_frames - 1:
+            self.go_live()
+            return
+        if self._position >= self.n_frames:
+            self._position = 0.0
+        self._following = False
+        self._playing = True
+        self._last_tick = time.monotonic()
+        self._timer.start()
+        self._moved()
+
+    def set_speed(self, speed: float) -> None:
+        """Set the replay speed, relative to audio time."""
+        if speed <= 0:
+            raise ValueError(f"replay speed must be above 0, not {speed:g}")
+        self._speed = speed
+        self.mode_changed.emit()
+
+    def seek(self, frame: float) -> None:
+        """Put the cursor on ``frame``; a live view stops following, the run goes on."""
+        self._following = False
+        self._position = float(min(max(frame, 0.0), self.n_frames))
+        self._moved()
+
+    def stops(self) -> list[int]:
+        """Return the frames that ``step`` visits: utterance starts, markers and both ends."""
+        if self.session is None:
+            return []
+        frames = {0, self.n_frames}
+        frames.update(int(u.first_frame) for u in self.session.utterances)
+        frames.update(
+            int(m.asked_frame if m.applied_frame is None else m.applied_frame)
+            for m in self.session.markers
+        )
+        return sorted(f for f in frames if 0 <= f <= self.n_frames)
+
+    def step(self, direction: int) -> None:
+        """Seek the previous (−1) or next (+1) utterance start or marker."""
+        stops = self.stops()
+        if not stops:
+            return
+        here = self.cursor_frame
+        at = bisect_left(stops, here) - 1 if direction < 0 else bisect_right(stops, here)
+        self._playing = False
+        self.seek(stops[min(max(at, 0), len(stops) - 1)])
+
+    # -- the clock -------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Read what is new, move the cursor, and draw if anything changed."""
+        session, track = self.session, self.track
+        if session is None or track is None:
+            self._timer.stop()
+            return
+        now = time.monotonic()
+        elapsed, self._last_tick = now - self._last_tick, now
+        fresh = self._read(session, track) if self._live else False
+        if self.session is not session:
+            return
+        before = self.cursor_frame
+        if self._following:
+            self._position = float(track.n_frames)
+        elif self._playing:
+            self._position += elapsed * self._speed / FRAME_S
+            if self._position >= track.n_frames:
+                self._reached_end()
+        if fresh or self.cursor_frame != before:
+            self._emit()
+        if not (self._live or self._playing):
+            self._timer.stop()
+
+    def _read(self, session: Session, track: CostTrack) -> bool:
+        try:
+            fresh = session.refresh()
+            if fresh:
+                track.update(session)
+        except (OSError, ValueError) as error:
+            self.pause()
+            self._live = False
+            self.failed.emit(str(error))
+            return False
+        state = session.state
+        if state != "recording":
+            self._live = self._following = False
+            self._position = min(self._position, float(track.n_frames))
+            self.mode_changed.emit()
+            self.ended.emit(state)
+            return True
+        return fresh
+
+    def _reached_end(self) -> None:
+        self._position = float(self.n_frames)
+        self._playing = False
+        self._following = self._live
+        self.mode_changed.emit()
+
+    def _moved(self) -> None:
+        self.mode_changed.emit()
+        self._emit()
+
+    def _emit(self) -> None:
+        snapshot = self.snapshot()
+        if snapshot is None:
+            return
+        self.axis.set_data(snapshot.cursor_frame * FRAME_S, self.n_frames * FRAME_S)
+        began = time.monotonic()
+        generation = self._generation
+        self.changed.emit(snapshot)
+        # The paint events that the views asked for run before this timer fires.
+        QTimer.singleShot(0, self, lambda: self._adapt(generation, time.monotonic() - began))
+
+    def _adapt(self, generation: int, drawn_s: float) -> None:
+        if generation != self._generation:
+            return
+        wanted = drawn_s * 1000.0 / DRAWING_SHARE
+        self._timer.setInterval(int(min(max(wanted, FASTEST_MS), SLOWEST_MS)))

@@ -1,0 +1,93 @@
+"""What the window remembers between two starts, and where it writes sessions.
+
+All of it lies in one ``QSettings`` with a schema number; a schema from elsewhere is dropped, never
+guessed at. Sessions go to the user's data folder unless ``ASRSCOPE_SESSIONS`` names another one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings
+
+from app.application import APPLICATION, ORGANISATION
+from profiler.files.inputs import regular
+
+SCHEMA = 1
+MOST_RECENT = 12
+
+SESSION_SUFFIX = ".asrs"
+AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
+
+
+class Memory:
+    """Typed access to the settings; every value read back is checked."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Take the user's own settings, or those in `file` (INI)."""
+        if file is not None:
+            self._settings = QSettings(str(file), QSettings.Format.IniFormat)
+        else:
+            kind, scope = QSettings.defaultFormat(), QSettings.Scope.UserScope
+            self._settings = QSettings(kind, scope, ORGANISATION, APPLICATION)
+        if self._integer("schema", SCHEMA) != SCHEMA:
+            self._settings.clear()
+        self._settings.setValue("schema", SCHEMA)
+
+    def _integer(self, key: str, default: int) -> int:
+        try:
+            return int(str(self._settings.value(key, default)))
+        except ValueError:
+            return default
+
+    def _texts(self, key: str) -> list[str]:
+        value = self._settings.value(key)
+        if isinstance(value, str):  # an ini file gives a list of one back as a string
+            return [value] if value else []
+        return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+
+    def text(self, key: str, default: str = "", known: Collection[str] | None = None) -> str:
+        """Return a remembered text, if it is one of those `known` where these are named."""
+        value = self._settings.value(key, default)
+        if not isinstance(value, str) or (known is not None and value not in known):
+            return default
+        return value
+
+    def remember(self, key: str, value: str | list[str] | QByteArray) -> None:
+        """Remember a value under ``key``."""
+        self._settings.setValue(key, value)
+
+    def state(self, key: str) -> QByteArray | None:
+        """Return a remembered geometry or layout, or None."""
+        value = self._settings.value(key)
+        return value if isinstance(value, QByteArray) and not value.isEmpty() else None
+
+    def sessions(self) -> list[Path]:
+        """Recent sessions that still exist, the newest first."""
+        known = [Path(text) for text in self._texts("recent")[:MOST_RECENT]]
+        return [path for path in known if regular(path)]
+
+    def add_session(self, path: Path) -> None:
+        """Put ``path`` at the top of the recent sessions."""
+        text = str(path.resolve())
+        others = [t for t in self._texts("recent") if t != text]
+        self._settings.setValue("recent", [text, *others][:MOST_RECENT])
+
+    def forget_sessions(self) -> None:
+        """Empty the list of recent sessions (the files stay)."""
+        self._settings.remove("recent")
+
+    def audio(self) -> list[str]:
+        """Audio files or folders of the last run that still exist."""
+        return [text for text in self._texts("audio") if os.path.exists(text)]
+
+    def sync(self) -> None:
+        """Write to disk now."""
+        self._settings.sync()
+
+
+def is_audio(path: Path) -> bool:
+    """Tell by its name whether ``path`` is an audio file."""
+    return path.suffix.lower() in AUDIO_SUFFIXES

@@ -1,0 +1,293 @@
+"""The worker process: started, told and listened to. It carries commands and news, no measurements.
+
+One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or
+``died``; an error that left a session behind may still be followed by its ``finished``. Events are
+tied to the process they came from and the run it was working on, so whatever arrives late from an
+abandoned one is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from PySide6.QtCore import QObject, QProcess, Signal
+
+from app.crash_report import LastWords
+from app.model.child_process import child_process
+from profiler.process import children
+
+WORKER = tuple(children.python("-m", "pipelines.worker"))
+
+STOP_TIMEOUT_MS = 5000
+"""How long the closing window waits for the worker to finish its session file."""
+
+LONGEST_LINE = 1 << 20
+"""A line longer than this is no event of ours; it is dropped, and memory stays bounded."""
+
+State = Literal["idle", "starting", "running", "stopping"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a run needs; the fields are those of the worker's ``start`` command."""
+
+    config: Mapping[str, Any]
+    preset: str
+    audio: Sequence[str]
+    out: str
+    transcripts: str | None = None
+    repeat: int = 1
+    loop: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def command(self) -> dict[str, Any]:
+        """Return the ``start`` command."""
+        command = {"do": "start", **asdict(self)}
+        command.update(command.pop("extra"))
+        command["audio"] = list(self.audio)
+        return command
+
+
+class RunControl(QObject):
+    """Starts at most one run at a time and says what becomes of it."""
+
+    state_changed = Signal(str)
+    progress = Signal(str, object)
+    running = Signal(str)
+    finished = Signal(str, str)
+    failed = Signal(str, object)
+    refused = Signal(str, str)
+    died = Signal(str, object)
+
+    def __init__(self, command: Sequence[str] = WORKER, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._command = tuple(command)
+        self._process: QProcess | None = None
+        self._ready = False
+        self._state: State = "idle"
+        self._buffer = b""
+        self._errors = LastWords()
+        self._request: RunRequest | None = None
+        self._session: str | None = None
+        self._over = True
+
+    @property
+    def state(self) -> State:
+        """What the worker is doing for us."""
+        return self._state
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is being started, is under way, or is being stopped."""
+        return self._state != "idle"
+
+    @property
+    def session(self) -> str | None:
+        """Session file of the run under way or the last one, once the worker made it."""
+        return self._session
+
+    @property
+    def request(self) -> RunRequest | None:
+        """What the run under way, or the last one, was started with."""
+        return self._request
+
+    @property
+    def process_id(self) -> int:
+        """Process id of the worker, 0 when there is none."""
+        return 0 if self._process is None else int(self._process.processId())
+
+    @property
+    def report(self) -> str:
+        """Return the last lines of the worker's standard error."""
+        return self._errors.text
+
+    # -- commands --------------------------------------------------------------------------
+
+    def start(self, request: RunRequest) -> None:
+        """Start a run, in a worker that is still there or in a new one."""
+        if self.busy:
+            raise ValueError("a run is under way; stop it before starting another")
+        self._request = request
+        self._session = None
+        self._over = False
+        self._errors.clear()
+        self._set_state("starting")
+        self.progress.emit(self.tr("starting the recogniser"), None)
+        if self._process is None:
+            self._launch()
+        elif self._ready:
+            self._send(request.command())
+
+    def set(self, key: str, value: object) -> None:
+        """Ask the run under way to change a live setting."""
+        if self._state == "running":
+            self._send({"do": "set", "key": key, "value": value})
+
+    def mark(self, text: str) -> None:
+        """Put a marker into the session at the frame being decoded now."""
+        if self._state == "running":
+            self._send({"do": "mark", "text": text})
+
+    def stop(self) -> None:
+        """End the run; its session is closed properly. While starting: give up."""
+        if self._state == "running":
+            self._set_state("stopping")
+            self._send({"do": "stop"})
+        elif self._state == "starting":
+            if self._ready:
+                self._set_state("stopping")
+                self._send({"do": "stop"})
+            else:
+                self._abandon()
+                self._set_state("idle")
+                self.finished.emit("", "stopped")
+
+    def shutdown(self) -> None:
+        """End the worker because the window closes; waits for the session file to be finished."""
+        process = self._process
+        if process is None:
+            return
+        self._process = None
+        process.blockSignals(True)
+        if self._ready:
+            if self.busy:
+                process.write(b'{"do": "stop"}\n')
+            process.write(b'{"do": "quit"}\n')
+            process.closeWriteChannel()
+            process.waitForFinished(STOP_TIMEOUT_MS)
+        if process.state() != QProcess.ProcessState.NotRunning:
+            process.kill()
+            process.waitForFinished(STOP_TIMEOUT_MS)
+        # Deleting it lets go of what listens to it, this object perhaps, which must not delete it once more.
+        process.setParent(None)
+        process.deleteLater()
+        self._state = "idle"
+
+    # -- the process -----------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        process = child_process(self, PYTHONUNBUFFERED="1")
+        process.readyReadStandardOutput.connect(lambda: self._read(process))
+        process.readyReadStandardError.connect(lambda: self._read_errors(process))
+        process.finished.connect(lambda code, status: self._ended(process, code, status))
+        process.errorOccurred.connect(lambda error: self._not_started(process, error))
+        self._process = process
+        self._ready = False
+        self._buffer = b""
+        process.start(self._command[0], list(self._command[1:]))
+
+    def _abandon(self) -> None:
+        """Let go of the worker: nothing that it still says is heard."""
+        process, self._process = self._process, None
+        self._ready = False
+        if process is not None:
+            process.finished.connect(process.deleteLater)
+            process.kill()
+
+    def _send(self, command: Mapping[str, Any]) -> None:
+        if self._process is not None:
+            # Escaped, a file name that is no UTF-8 arrives as it is.
+            line = json.dumps(command, allow_nan=False)
+            self._process.write(line.encode("ascii") + b"\n")
+
+    def _set_state(self, state: State) -> None:
+        if state != self._state:
+            self._state = state
+            self.state_changed.emit(state)
+
+    def _read_errors(self, process: QProcess) -> None:
+        data = bytes(process.readAllStandardError().data())
+        if process is self._process:
+            self._errors.add(data)
+
+    def _read(self, process: QProcess) -> None:
+        data = bytes(process.readAllStandardOutput().data())
+        if process is not self._process:
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        if len(self._buffer) > LONGEST_LINE:
+            self._buffer = b""
+        for line in lines:
+            if process is not self._process:
+                return  # a handler let go of this worker
+            self._event(line)
+
+    def _event(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or "event" not in event:
+            # A library may print to standard output; that is no event, but part of a report.
+            self._errors.add_line(line)
+            return
+        kind = event["event"]
+        if kind == "ready":
+            self._ready = True
+            if self._state == "starting" and self._request is not None:
+                self._send(self._request.command())
+        elif not self.busy and kind != "finished":
+            return  # late news of a run that is over
+        elif kind == "progress":
+            fraction = event.get("fraction")
+            share = float(fraction) if isinstance(fraction, (int, float)) else None
+            if self._state in ("starting", "running"):
+                self.progress.emit(str(event.get("stage", "")), share)
+        elif kind == "running":
+            self._session = str(event.get("session") or "") or None
+            if self._state == "starting":
+                self._set_state("running")
+            self.running.emit(self._session or "")
+        elif kind == "finished":
+            session = str(event.get("session") or self._session or "")
+            if self._over or (not self.busy and session != self._session):
+                return
+            self._over = True
+            self._set_state("idle")
+            self.finished.emit(session, str(event.get("state", "closed")))
+        elif kind == "error":
+            message = str(event.get("message") or self.tr("The worker reported an error."))
+            kept = event.get("session") or self._session
+            self._set_state("idle")
+            self.failed.emit(message, kept)
+        elif kind == "refused":
+            self.refused.emit(str(event.get("key", "")), str(event.get("message", "")))
+
+    def _not_started(self, process: QProcess, error: QProcess.ProcessError) -> None:
+        if process is not self._process or error != QProcess.ProcessError.FailedToStart:
+            return
+        self._process = None
+        process.deleteLater()
+        self._set_state("idle")
+        program = self._command[0]
+        message = self.tr("The worker {0} cannot be started: {1}.")
+        self.failed.emit(message.format(program, process.errorString()), None)
+
+    def _ended(self, process: QProcess, code: int, status: QProcess.ExitStatus) -> None:
+        if process is not self._process:
+            return
+        self._read(process)
+        self._read_errors(process)
+        self._process = None
+        self._ready = False
+        process.deleteLater()
+        if not self.busy:
+            return
+        if status == QProcess.ExitStatus.CrashExit:
+            reason = self.tr("killed by signal {0}").format(_signal_text(code))
+        else:
+            reason = self.tr("exit code {0}").format(code)
+        self._set_state("idle")
+        self.died.emit(reason, self._session)
+
+
+def _signal_text(code: int) -> str:
+    """The number of a signal with its name, where it has one here."""
+    try:
+        return f"{code}, {signal.Signals(code).name}"
+    except ValueError:
+        return str(code)

@@ -1,0 +1,259 @@
+"""A run's life as the window sees it: started, followed, changed, stopped, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app import crash_report
+from app.model import audio_choice
+from app.model.audio_choice import AudioChoice
+from app.model.figures import clock_text
+from app.model.pipeline import Pipeline
+from app.model.playhead import Playhead
+from app.model.recent import Memory
+from app.model.run_control import WORKER, RunControl, RunRequest
+from app.model.time_axis import FRAME_S
+from pipelines import config as settings
+from pipelines.config import Config, Value
+from profiler.files.paths import new_session_path
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from app.window.notices import Banner, Notices
+
+DEMO_PACE = 2.0
+"""× real time: as fast as it can, the demo would be over before a switch could be tried."""
+
+PROBLEM = "error"
+"""Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
+
+
+class Runs(QObject):
+    """Joins settings, worker, playhead and notices; the window only calls its methods."""
+
+    changed = Signal()
+    shown = Signal()
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        playhead: Playhead,
+        notices: Notices,
+        memory: Memory,
+        worker: Sequence[str] = WORKER,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._pipeline, self._playhead = pipeline, playhead
+        self._notices, self._memory = notices, memory
+        self._progress: Banner | None = None
+        self._told = 0
+        self._config: Config = pipeline.next
+        self._last_audio: AudioChoice | None = None
+        self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
+        self.control = RunControl(worker, self)
+        control = self.control
+        control.state_changed.connect(lambda _: self.changed.emit())
+        control.progress.connect(self._on_progress)
+        control.running.connect(self._on_running)
+        control.finished.connect(self._on_finished)
+        control.failed.connect(self._on_failed)
+        control.died.connect(self._on_died)
+        control.refused.connect(self._on_refused)
+        pipeline.asked.connect(control.set)
+        playhead.changed.connect(self._on_frames)
+        playhead.ended.connect(lambda _: self.changed.emit())
+
+    def _remembered(self) -> AudioChoice | None:
+        paths = self._memory.audio()
+        try:
+            return audio_choice.chosen(paths) if paths else None
+        except ValueError:
+            return None
+
+    # -- asked by a person -----------------------------------------------------------------
+
+    def choose(self, audio: AudioChoice) -> None:
+        """Decode ``audio`` from the next run on."""
+        self.audio = audio
+        self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
+        self.changed.emit()
+
+    @property
+    def can_start(self) -> bool:
+        """True when nothing runs and there is something to decode."""
+        return self.audio is not None and not self.control.busy
+
+    def start(self) -> None:
+        """Run the settings as they are on the audio chosen."""
+        if self.audio is None or self.control.busy:
+            return
+        self._notices.clear("error")
+        self._config = self._pipeline.next
+        name = self._pipeline.preset.name
+        try:
+            out = new_session_path(name)
+        except OSError as error:
+            self._notices.error(
+                self.tr("Sessions cannot be written: {0}.").format(error.strerror or error)
+            )
+            return
+        self._last_audio = self.audio
+        self.control.start(
+            RunRequest(
+                config=settings.to_dict(self._config),
+                preset=name,
+                audio=self.audio.paths,
+                transcripts=self.audio.transcripts,
+                out=str(out),
+                loop=bool(self._config.loop),
+            )
+        )
+
+    def demo(self, preset: str | None = None) -> None:
+        """Run the bundled voices round and round at a pace that can be watched."""
+        bundled = audio_choice.bundled()
+        if bundled is None or self.control.busy:
+            return
+        if preset is not None:
+            self._pipeline.choose(preset)
+        self.choose(bundled)
+        self._pipeline.set("pace", DEMO_PACE)
+        self._pipeline.set("loop", True)
+        self.start()
+
+    def restart(self) -> None:
+        """Run once more what ran last."""
+        if self._last_audio is not None:
+            self.audio = self._last_audio
+        self.start()
+
+    def stop(self) -> None:
+        """End the run, or give up starting it."""
+        self.control.stop()
+
+    def mark(self) -> None:
+        """Put a marker where the run is now."""
+        here = clock_text(self._playhead.n_frames * FRAME_S)
+        self.control.mark(self.tr("mark at {0}").format(here))
+
+    def show_running(self) -> None:
+        """Show the session being recorded."""
+        if self.control.session and not self.showing_run:
+            self._follow(self.control.session)
+
+    @property
+    def showing_run(self) -> bool:
+        """True while the session shown is the one being recorded."""
+        path = self._playhead.path
+        return path is not None and str(path) == self.control.session
+
+    # -- told by the worker ----------------------------------------------------------------
+
+    def _on_progress(self, stage: str, fraction: float | None) -> None:
+        # The session exists before model and graph are ready: all of that is "getting ready".
+        decoding = self.showing_run and self._playhead.n_frames > 0
+        if decoding or (self.control.state == "running" and not self.showing_run):
+            return
+        if self._progress is None:
+            self._progress = self._notices.progress(stage, self.stop)
+        self._progress.set_progress(stage, fraction)
+
+    def _end_progress(self) -> None:
+        if self._progress is not None:
+            self._notices.remove(self._progress)
+            self._progress = None
+
+    def _follow(self, path: str) -> bool:
+        try:
+            self._playhead.open(path)
+        except (OSError, ValueError) as error:
+            self._notices.error(str(error))
+            return False
+        self.shown.emit()
+        return True
+
+    def _on_frames(self, snapshot: Snapshot) -> None:
+        if not self.showing_run:
+            return
+        if self._progress is not None and self._playhead.n_frames > 0:
+            self._end_progress()
+        if snapshot.live:
+            self._tell_problems(snapshot)
+
+    def _tell_problems(self, snapshot: Snapshot) -> None:
+        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run."""
+        problems = [m for m in snapshot.session.markers if m.kind == PROBLEM]
+        for marker in problems[self._told :]:
+            key = marker.text.partition("=")[0]
+            if any(option.key == key for option in self._pipeline.options):
+                self._pipeline.not_taken(key)
+            self._notices.error(marker.text)
+        self._told = len(problems)
+
+    def _on_running(self, path: str) -> None:
+        self._told = 0
+        self._pipeline.run_started(self._config)
+        for key, value in self._changed_since(self._config):
+            self.control.set(key, value)
+        if path and self._follow(path) and self._playhead.path is not None:
+            self._memory.add_session(self._playhead.path)
+        self.changed.emit()
+
+    def _changed_since(self, config: Config) -> list[tuple[str, Value]]:
+        """Live settings that a person changed while the run was being prepared."""
+        return [
+            (option.key, self._pipeline.value(option.key))
+            for option in self._pipeline.options
+            if option.live and settings.get(config, option.key) != self._pipeline.value(option.key)
+        ]
+
+    def _over(self) -> None:
+        self._end_progress()
+        self._pipeline.run_ended()
+        self.changed.emit()
+
+    def _on_finished(self, _path: str, _state: str) -> None:
+        self._over()
+        if self._playhead.live:
+            self._playhead.tick()
+
+    def _on_failed(self, message: str, _session: object) -> None:
+        was_shown = self.showing_run
+        self._over()
+        if was_shown and self._playhead.live:
+            self._playhead.tick()
+        self._notices.error(message, report=self._report(message))
+
+    def _on_refused(self, key: str, message: str) -> None:
+        self._pipeline.not_taken(key)
+        self._notices.error(message)
+
+    def _on_died(self, reason: str, session: str | None) -> None:
+        was_shown = self.showing_run
+        self._over()
+        if session is None:
+            message = self.tr("The worker stopped ({0}) before the run began.").format(reason)
+        else:
+            if was_shown:
+                try:
+                    self._playhead.reopen()
+                except (OSError, ValueError) as error:
+                    self._notices.error(str(error))
+            at = clock_text(self._playhead.n_frames * FRAME_S)
+            text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
+            if not was_shown:
+                text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")
+            message = text.format(reason, at, session)
+        banner = self._notices.error(message, report=self._report(message))
+        banner.add_button(self.tr("Restart"), lambda: self._restart_from(banner))
+
+    def _restart_from(self, banner: Banner) -> None:
+        banner.dismiss()
+        self.restart()
+
+    def _report(self, message: str) -> str:
+        return crash_report.compose(message, self.control.session, self.control.report)

@@ -1,0 +1,131 @@
+"""The settings that are flipped on top of the window, whichever of them the tree declares as toggles.
+
+Each goes to and fro between off and what it was on last. Those of one place take turns: what is shown is the
+one that acts beside the other settings (Gaussian selection for mixtures, lazy evaluation for a net).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+
+from pipelines.config import Option, Value
+from pipelines.config import Toggle as Declared
+
+if TYPE_CHECKING:
+    from app.model.pipeline import Pipeline
+
+KEEPS_ALL = "none"
+"""The choice, of a setting that hangs on a toggle, that does nothing."""
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("toggles", text)
+
+
+class Toggle:
+    """One of them, over the settings of a pipeline."""
+
+    def __init__(self, option: Option, declared: Declared, pipeline: Pipeline) -> None:
+        self.key, self.declared = option.key, declared
+        self._pipeline = pipeline
+        self._hanging = [
+            o for o in pipeline.options if o.switched_by == option.key and o.type == "choice"
+        ]
+        self._last: dict[str, Value] = {option.key: declared.on}
+        self._last |= {o.key: o.default for o in self._hanging}
+
+    @property
+    def on(self) -> bool:
+        """Whether it is on for the next run (and for this one, as soon as that can be)."""
+        return self._pipeline.value(self.key) != self.declared.off
+
+    @property
+    def idle(self) -> str | None:
+        """Why it does nothing beside the other settings; None if it acts."""
+        return self._pipeline.obstacle(self.key)
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why it cannot be switched now; None if it can."""
+        if self.idle or self.on:
+            return self.idle
+        reasons = (self._pipeline.obstacle(*setting) for setting in self._switched_on().items())
+        return next((reason for reason in reasons if reason), None)
+
+    def flip(self) -> None:
+        """Switch it to the other side."""
+        self.set(not self.on)
+
+    def set(self, on: bool) -> None:
+        """Switch it off, or to what it was on last; a choice hanging on it that does nothing goes back too."""
+        if not on:
+            self._pipeline.set(self.key, self.declared.off)
+            return
+        for key, value in self._switched_on().items():
+            self._pipeline.set(key, value)
+
+    def _switched_on(self) -> dict[str, Value]:
+        """What is set, in this order, when it is switched on."""
+        wanted = {o.key: self._pipeline.value(o.key) for o in self._hanging}
+        wanted |= {key: self._last[key] for key, value in wanted.items() if value == KEEPS_ALL}
+        return wanted | {self.key: self._last[self.key]}
+
+    def note_used(self) -> None:
+        """Remember what is chosen now, if it is anything but off."""
+        nothing: dict[str, Value] = dict.fromkeys(self._last, KEEPS_ALL)
+        nothing[self.key] = self.declared.off
+        for key in self._last:
+            if (value := self._pipeline.value(key)) != nothing[key]:
+                self._last[key] = value
+
+    def text(self) -> str:
+        """Say in a few words what it does now."""
+        value = self._pipeline.value(self.key)
+        if not self.on:
+            return tr("off: {0}").format(tr(self.declared.without))
+        if said := self.declared.says.get(str(value)):
+            return tr(said)
+        if phrase := PHRASES.get(self.key):
+            return phrase(self._pipeline)
+        parts = [] if isinstance(value, bool) else [str(value)]
+        for option in self._hanging:
+            chosen = str(self._pipeline.value(option.key))
+            if chosen == KEEPS_ALL:
+                nothing = tr("{0} none: {1}")
+                return nothing.format(tr(option.title).lower(), tr(self.declared.without))
+            parts += [chosen, *self._details(option)]
+        return " · ".join(parts)
+
+    def _details(self, chosen: Option) -> list[str]:
+        """The settings that act beside this choice, each with its unit or name."""
+        found = []
+        for option in self._pipeline.options:
+            if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:
+                value = self._pipeline.value(option.key)
+                number = f"{value:g}" if isinstance(value, float) else str(value)
+                found.append(f"{number} {tr(option.unit or option.title.lower())}")
+        return found
+
+
+def _skipping(pipeline: Pipeline) -> str:
+    skip, rule = int(pipeline.value("frames.skip")), pipeline.value("frames.rule")
+    if rule == "conditional":
+        return tr("skips up to {0} in a row that are alike").format(skip - 1)
+    if rule == "heads":
+        return tr("one pass of the net for {0} frames").format(skip)
+    ordinal = {2: tr("2nd"), 3: tr("3rd")}.get(skip, tr("{0}th").format(skip))
+    return tr("scores every {0}, {1} between").format(ordinal, rule)
+
+
+PHRASES: Mapping[str, Callable[[Pipeline], str]] = {"frames.skip": _skipping}
+"""Toggles that are said in a sentence of their own."""
+
+
+def toggles_of(pipeline: Pipeline) -> tuple[Toggle, ...]:
+    """Every setting that is declared to be one, by place."""
+    found = [Toggle(o, o.toggle, pipeline) for o in pipeline.options if o.toggle is not None]
+    return tuple(sorted(found, key=lambda toggle: toggle.declared.place))

@@ -1,0 +1,139 @@
+"""The Qt style sheet of the window, written from the design tokens and from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from string import Template
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.style.theme import Tokens
+
+_SHEET = Template(
+    """
+QMainWindow, QDialog, #desk { background: $surface; }
+QToolTip { background: $field; color: $text; border: 1px solid $border; padding: 4px 6px; }
+QFrame[card="true"] { background: $card; border: 1px solid $border; border-radius: 8px; }
+QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
+QFrame[bar="true"] { background: $card; border: none; }
+#top-bar { border-bottom: 1px solid $border; }
+#status-line { border-top: 1px solid $border; }
+#card-note, #muted, #form-layer, #status-line QLabel { color: $muted; }
+#form-layer { border-bottom: 1px solid $border; padding-bottom: 3px; }
+#form-more {
+    background: transparent; color: $muted; border: none; border-bottom: 1px solid $border;
+    border-radius: 0; padding: 0 0 3px 6px;
+}
+#form-more:hover, #form-more:focus, #form-more:checked { color: $text; background: transparent; }
+#form-more:focus { border-bottom: 1px solid $accent; }
+#path-button { background: transparent; border: none; padding: 0 0 4px 0; color: $muted; }
+#path-button:hover, #path-button:focus { color: $text; background: $hover; }
+#big-figure { color: $text; }
+#danger-text { color: $danger; }
+
+QPushButton, QToolButton {
+    background: $field; color: $text; border: 1px solid $border; border-radius: 5px;
+    padding: 4px 10px;
+}
+QToolButton { padding: 4px 8px; }
+QPushButton:hover, QToolButton:hover { background: $hover; }
+QPushButton:pressed, QToolButton:pressed { background: $border; }
+QPushButton:checked, QToolButton:checked, QPushButton[primary="true"] {
+    background: $accent; color: $on_accent; border-color: $accent;
+}
+QPushButton:disabled, QToolButton:disabled {
+    color: $muted; background: transparent; border-color: $border;
+}
+QPushButton:focus, QToolButton:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus,
+QLineEdit:focus { border: 1px solid $accent; }
+QPushButton[go="true"] { background: $ok; border-color: $ok; }
+QPushButton[go="true"]:disabled { background: transparent; border-color: $border; }
+QPushButton[drop="true"] { text-align: left; padding: 3px 7px; }
+QPushButton[quiet="true"] { background: transparent; border-color: transparent; text-align: left; }
+QPushButton[quiet="true"]:hover { background: $hover; }
+QPushButton[choice="true"] {
+    background: $field; border: 1px solid $border; border-radius: 7px; text-align: left;
+    padding: 10px 12px;
+}
+QPushButton[choice="true"]:hover, QPushButton[choice="true"]:focus { border-color: $accent; }
+#presets-more { color: $muted; padding: 6px 10px; }
+#presets-more:hover, #presets-more:checked, #presets-more:focus { color: $text; }
+#presets-more:checked { background: transparent; border-color: transparent; }
+#table-toggle {
+    background: transparent; border-color: transparent; color: $muted; padding: 1px 6px;
+}
+#table-toggle:hover { color: $text; background: $hover; }
+#table-toggle:focus { border-color: $accent; }
+#table-toggle:checked { color: $accent; }
+
+QComboBox, QSpinBox, QDoubleSpinBox, QLineEdit {
+    background: $field; color: $text; border: 1px solid $border; border-radius: 5px;
+    padding: 2px 7px; min-height: 19px;
+    selection-background-color: $accent; selection-color: $on_accent;
+}
+QComboBox:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabled {
+    color: $muted; background: transparent;
+}
+QComboBox::drop-down { border: none; width: 14px; }
+QComboBox::down-arrow { image: none; }
+QComboBox QAbstractItemView::item:disabled { color: $muted; }
+QComboBox QAbstractItemView {
+    background: $card; color: $text; border: 1px solid $border; outline: none;
+    selection-background-color: $accent; selection-color: $on_accent;
+}
+QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button,
+QDoubleSpinBox::down-button { width: 0; border: none; }
+
+QMenuBar { background: $card; color: $text; border-bottom: 1px solid $border; }
+QMenuBar::item { padding: 4px 10px; background: transparent; }
+QMenuBar::item:selected { background: $hover; border-radius: 4px; }
+QMenu { background: $card; color: $text; border: 1px solid $border; padding: 4px; }
+QMenu::item { padding: 5px 24px 5px 14px; border-radius: 4px; }
+QMenu::item:selected { background: $accent; color: $on_accent; }
+QMenu::item:disabled { color: $muted; }
+QMenu::separator { height: 1px; background: $border; margin: 4px 8px; }
+
+QScrollArea, QScrollArea > QWidget > QWidget#scrolled { background: transparent; border: none; }
+QScrollBar:vertical { background: transparent; width: 9px; margin: 0; }
+QScrollBar:horizontal { background: transparent; height: 9px; margin: 0; }
+QScrollBar::handle { background: $border; border-radius: 4px; min-height: 24px; min-width: 24px; }
+QScrollBar::handle:hover { background: $muted; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+
+QTableView, QListView, QTreeView {
+    background: $card; alternate-background-color: $field; color: $text; border: none;
+    outline: none; selection-background-color: $accent; selection-color: $on_accent;
+}
+QHeaderView::section {
+    background: $card; color: $muted; border: none; border-bottom: 1px solid $border;
+    padding: 3px 6px;
+}
+QTableCornerButton::section { background: $card; border: none; }
+
+QProgressBar {
+    background: $field; border: 1px solid $border; border-radius: 4px; height: 8px; color: $text;
+    text-align: center;
+}
+QProgressBar::chunk { background: $accent; border-radius: 3px; }
+QSplitter::handle { background: transparent; }
+QSplitter::handle:hover { background: $accent; }
+
+#banner { border-radius: 8px; border: 1px solid $border; background: $card; }
+#banner[kind="error"] { border: 1px solid $danger; }
+#banner[kind="progress"] { border: 1px solid $accent; }
+#banner QLabel { background: transparent; }
+#palette { background: $card; border: 1px solid $border; border-radius: 8px; }
+#palette QLineEdit { border: none; background: transparent; padding: 6px 8px; }
+"""
+)
+
+
+def stylesheet(tokens: Tokens) -> str:
+    """Return the style sheet for ``tokens``."""
+    colours = {
+        field.name: value
+        for field in fields(tokens)
+        if isinstance(value := getattr(tokens, field.name), str)
+    }
+    return _SHEET.substitute(colours)

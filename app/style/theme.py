@@ -1,0 +1,251 @@
+"""One table of design tokens, light and dark, and the application's font.
+
+Every colour in the window, in the charts and in exported pictures comes from ``_TABLE``. The
+category colours follow the Okabe-Ito palette (M. Okabe and K. Ito, *Color Universal Design*,
+2008), moved in lightness for each background, and every category carries a hatch as well, so that
+colour is never the only sign. Qt's own colour scheme is not relied upon: on the ``offscreen``
+platform it is unknown and cannot be set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
+
+from app.style.stylesheet import stylesheet
+
+Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense"]
+
+#: name -> (dark, light). Alpha, where there is any, comes first: #AARRGGBB, as Qt writes it.
+_TABLE: dict[str, tuple[str, str]] = {
+    "surface": ("#111318", "#f3f4f6"),
+    "card": ("#181b21", "#ffffff"),
+    "border": ("#272b34", "#dfe3e8"),
+    "field": ("#1f232b", "#f5f6f8"),
+    "hover": ("#2a2f39", "#e9ecf0"),
+    "text": ("#eceef2", "#171a20"),
+    "muted": ("#9aa2b0", "#5a6372"),
+    "accent": ("#5aa9f5", "#1f6fd0"),
+    "on_accent": ("#0b1016", "#ffffff"),
+    "danger": ("#f0705f", "#c8412f"),
+    "danger_soft": ("#472d2e", "#f6d8d3"),
+    "ok": ("#3fbf95", "#148a67"),
+    "warning": ("#e0b040", "#8f6a00"),
+    "grid": ("#262a33", "#e4e7ec"),
+    "waveform": ("#5f6673", "#a6adb8"),
+    "cursor": ("#5aa9f5", "#1f6fd0"),
+    "selection": ("#335aa9f5", "#261f6fd0"),
+    "marker": ("#eceef2", "#171a20"),
+}
+
+#: category -> (dark, light, hatch)
+_CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
+    "compute": ("#4891d9", "#2f7fd6", "solid"),
+    "memory": ("#d8983b", "#d98a14", "diagonal"),
+    "unexplained": ("#6c7686", "#a9b2bf", "dots"),
+    "transfer": ("#c77bb5", "#b0609c", "cross"),
+    "search": ("#35b08c", "#1c9a77", "back"),
+    "frontend": ("#98a3b3", "#8793a5", "vertical"),
+    "overhead": ("#4a5160", "#c9cfd8", "horizontal"),
+    "idle": ("#2a2f39", "#e9ecf0", "dense"),
+}
+
+_HATCH_STYLES: dict[str, Qt.BrushStyle] = {
+    "solid": Qt.BrushStyle.SolidPattern,
+    "diagonal": Qt.BrushStyle.FDiagPattern,
+    "back": Qt.BrushStyle.BDiagPattern,
+    "cross": Qt.BrushStyle.DiagCrossPattern,
+    "dots": Qt.BrushStyle.Dense6Pattern,
+    "horizontal": Qt.BrushStyle.HorPattern,
+    "vertical": Qt.BrushStyle.VerPattern,
+    "dense": Qt.BrushStyle.Dense5Pattern,
+}
+
+#: Names of the categories as people read them (the keys are the ones of the analysis).
+CATEGORY_TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "compute": "compute",
+        "memory": "memory traffic",
+        "unexplained": "unexplained",
+        "transfer": "transfer",
+        "search": "search",
+        "frontend": "front end",
+        "overhead": "overhead",
+        "idle": "idle",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Colours of one theme as ``#rrggbb`` (or ``#aarrggbb``) strings, ready for ``QColor``."""
+
+    name: str
+    surface: str
+    card: str
+    border: str
+    field: str
+    hover: str
+    text: str
+    muted: str
+    accent: str
+    on_accent: str
+    danger: str
+    danger_soft: str
+    ok: str
+    warning: str
+    grid: str
+    waveform: str
+    cursor: str
+    selection: str
+    marker: str
+    category: Mapping[str, str]
+    hatch: Mapping[str, Hatch]
+
+    @property
+    def is_dark(self) -> bool:
+        """True for the dark theme."""
+        return self.name == "dark"
+
+    def color(self, token: str) -> QColor:
+        """Return the colour of a token or of a category as a ``QColor``."""
+        value = self.category.get(token)
+        return QColor(value if value is not None else getattr(self, token))
+
+    def hatch_brush(self, category: str) -> QBrush:
+        """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid).
+
+        A curve may take the colour of a token that is no category's (scoring time that of text): none has a hatch.
+        """
+        style = _HATCH_STYLES[self.hatch.get(category, "solid")]
+        if style == Qt.BrushStyle.SolidPattern:
+            return QBrush(Qt.BrushStyle.NoBrush)
+        ink = QColor(self.card)
+        ink.setAlpha(90)
+        return QBrush(ink, style)
+
+
+def _tokens(name: str, column: int) -> Tokens:
+    category = {key: row[column] for key, row in _CATEGORIES.items()}
+    hatch = {key: row[2] for key, row in _CATEGORIES.items()}
+    return Tokens(
+        name=name,
+        category=MappingProxyType(category),
+        hatch=MappingProxyType(hatch),
+        **{key: row[column] for key, row in _TABLE.items()},
+    )
+
+
+DARK = _tokens("dark", 0)
+LIGHT = _tokens("light", 1)
+THEMES: Mapping[str, Tokens] = MappingProxyType({"dark": DARK, "light": LIGHT})
+
+#: Family of the bundled font, and what stands in for it where it cannot be loaded.
+FONT_FAMILY = "Inter"
+_FONT_FILES = ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
+BASE_POINT_SIZE = 9.0
+
+
+class _Notifier(QObject):
+    changed = Signal(object)
+
+
+_notifier = _Notifier()
+#: Emitted with the new ``Tokens`` after ``set_theme``.
+theme_changed = _notifier.changed
+_current = DARK
+_fonts_loaded = False
+
+
+SYSTEM = "system"
+"""In place of a theme's name: the one of the desktop."""
+
+
+def theme() -> Tokens:
+    """Return the tokens in use now."""
+    return _current
+
+
+def set_theme(name: str) -> Tokens:
+    """Switch the application to ``"dark"``, ``"light"`` or ``"system"`` and tell every view."""
+    global _current
+    if name == SYSTEM:
+        scheme = QGuiApplication.styleHints().colorScheme()
+        name = "light" if scheme == Qt.ColorScheme.Light else "dark"
+    if name not in THEMES:
+        raise ValueError(f"theme must be one of dark, light, system; not {name!r}")
+    _current = THEMES[name]
+    application = QApplication.instance()
+    if isinstance(application, QApplication):
+        _apply(application, _current)
+    theme_changed.emit(_current)
+    return _current
+
+
+def _apply(application: QApplication, tokens: Tokens) -> None:
+    load_fonts()
+    if application.style().name() != "fusion":
+        application.setStyle("Fusion")
+    application.setFont(font())
+    application.setPalette(palette(tokens))
+    application.setStyleSheet(stylesheet(tokens))
+
+
+def load_fonts() -> None:
+    """Register the bundled font once, so that pictures are the same on every machine."""
+    global _fonts_loaded
+    if _fonts_loaded:
+        return
+    folder = resources.files("assets") / "fonts"
+    for file in _FONT_FILES:
+        QFontDatabase.addApplicationFontFromData((folder / file).read_bytes())
+    _fonts_loaded = True
+
+
+def font(scale: float = 1.0, *, strong: bool = False) -> QFont:
+    """Return the application font, ``scale`` times its base size, with tabular figures."""
+    load_fonts()
+    result = QFont(FONT_FAMILY)
+    result.setPointSizeF(BASE_POINT_SIZE * scale)
+    result.setFeature(QFont.Tag("tnum"), 1)  # figures of one width do not dance while live
+    if strong:
+        result.setWeight(QFont.Weight.DemiBold)
+    return result
+
+
+def palette(tokens: Tokens) -> QPalette:
+    """Return the Qt palette that belongs to ``tokens``."""
+    role = QPalette.ColorRole
+    result = QPalette()
+    for key, token in (
+        (role.Window, "surface"),
+        (role.WindowText, "text"),
+        (role.Base, "card"),
+        (role.AlternateBase, "field"),
+        (role.Text, "text"),
+        (role.PlaceholderText, "muted"),
+        (role.Button, "field"),
+        (role.ButtonText, "text"),
+        (role.BrightText, "danger"),
+        (role.Highlight, "accent"),
+        (role.HighlightedText, "on_accent"),
+        (role.ToolTipBase, "field"),
+        (role.ToolTipText, "text"),
+        (role.Link, "accent"),
+        (role.Mid, "border"),
+        (role.Dark, "border"),
+        (role.Light, "hover"),
+        (role.Accent, "accent"),
+    ):
+        result.setColor(key, tokens.color(token))
+    disabled = QPalette.ColorGroup.Disabled
+    for key in (role.WindowText, role.Text, role.ButtonText):
+        result.setColor(disabled, key, tokens.color("muted"))
+    return result

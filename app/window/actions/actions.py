@@ -1,0 +1,117 @@
+"""Every action of the window, registered once: id, text, keys, when it can be used, what it does.
+
+Menus, buttons, the command palette and the key sheet are all made from this registry, so none of
+them can know an action that another lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from app.style.plain_text import new_action, set_tip
+
+
+def always() -> bool:
+    """Nothing stands in the way of this action, ever."""
+    return True
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a person can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
+
+    ``obstacle``: why it cannot be done now, in a sentence, where there is more to say than that.
+    """
+
+    id: str
+    text: str
+    group: str
+    handler: Callable[[], object]
+    keys: tuple[str, ...] = ()
+    enabled: Callable[[], bool] = always
+    checked: Callable[[], bool] | None = None
+    help: str = ""
+    obstacle: Callable[[], str | None] | None = None
+
+
+class Registry(QObject):
+    """Holds the actions and their ``QAction`` twins on the window that owns them."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._actions: dict[str, Action] = {}
+        self._qactions: dict[str, QAction] = {}
+
+    def add(self, action: Action) -> QAction:
+        """Register ``action``; an id or a key used twice is an error of the program."""
+        if action.id in self._actions:
+            raise ValueError(f"action {action.id!r} is registered twice")
+        taken = {key: other.id for other in self._actions.values() for key in other.keys}
+        for key in action.keys:
+            if key in taken:
+                raise ValueError(f"key {key} of {action.id!r} belongs to {taken[key]!r}")
+        made = new_action(action.text, self._window)
+        made.setObjectName(f"action-{action.id}")
+        made.setShortcuts([QKeySequence(key) for key in action.keys])
+        made.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
+        if action.help:
+            set_tip(made, action.help)
+        made.setCheckable(action.checked is not None)
+        made.triggered.connect(lambda _=False, run=action.handler: run())
+        self._window.addAction(made)
+        self._actions[action.id] = action
+        self._qactions[action.id] = made
+        return made
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self._actions.values())
+
+    def __getitem__(self, action_id: str) -> QAction:
+        return self._qactions[action_id]
+
+    def groups(self) -> dict[str, list[Action]]:
+        """Return the actions by group, both in the order of registration."""
+        found: dict[str, list[Action]] = {}
+        for action in self:
+            found.setdefault(action.group, []).append(action)
+        return found
+
+    def is_enabled(self, action_id: str) -> bool:
+        """Tell whether the action can be used now."""
+        return self._actions[action_id].enabled()
+
+    def obstacle(self, action_id: str) -> str | None:
+        """Why the action cannot be used now, where there is a sentence about it."""
+        why = self._actions[action_id].obstacle
+        return None if why is None else why()
+
+    def trigger(self, action_id: str) -> bool:
+        """Do the action if it can be used now; tell whether it was done."""
+        action = self._actions[action_id]
+        if not action.enabled():
+            return False
+        action.handler()
+        return True
+
+    def refresh(self) -> None:
+        """Bring enabled and checked states up to date."""
+        for key, action in self._actions.items():
+            made = self._qactions[key]
+            enabled = action.enabled()
+            if made.isEnabled() != enabled:
+                made.setEnabled(enabled)
+            if action.checked is not None and made.isChecked() != action.checked():
+                made.setChecked(action.checked())
+            if action.obstacle is not None:
+                set_tip(made, action.obstacle() or action.help)
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is written on this platform's keyboards."""
+    return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)

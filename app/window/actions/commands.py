@@ -1,0 +1,272 @@
+"""The list of the window's actions: what a person can do, by which key, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+
+from app.model.toggles import Toggle
+from app.style.theme import theme
+from app.views import VIEWS
+from app.window.actions import exporting
+from app.window.actions.actions import Action, Registry, always
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+ZOOM_STEP = 1.4
+PAN_STEP = 0.2
+
+MOUSE = (
+    ("Ctrl + wheel", "zoom at the mouse"),
+    ("drag", "select a time range"),
+    ("Shift + drag", "move the time range"),
+    ("double-click", "show everything"),
+)
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("commands", text)
+
+
+def mouse_rows() -> tuple[tuple[str, str], ...]:
+    """Return what mouse and wheel do in the charts, for the key sheet."""
+    return tuple((tr(keys), tr(text)) for keys, text in MOUSE)
+
+
+def register(actions: Registry, window: MainWindow) -> None:
+    """Register the actions of ``window`` that need no views."""
+    for action in (*_file(window), *_run(window), *_view(window), *_help(window)):
+        actions.add(action)
+
+
+def register_views(actions: Registry, window: MainWindow) -> None:
+    """Register the actions about views; this loads them, so it waits until the desk is made."""
+    for action in (*_exports(window), *_panels(window)):
+        actions.add(action)
+
+
+def _file(w: MainWindow) -> list[Action]:
+    group = tr("File")
+    has_session = w.when.has_session
+    done = w.when.has_finished_session
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = lambda: True,
+        help: str = "",
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, None, help)
+
+    return [
+        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.when.is_idle),
+        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.when.is_idle),
+        add(
+            "file.bundled",
+            tr("Decode the bundled voices"),
+            w.use_bundled,
+            enabled=w.when.has_bundled,
+        ),
+        add("file.open", tr("Open session…"), w.files.ask_session, "Ctrl+O"),
+        add(
+            "file.copy",
+            tr("Save a copy of the session…"),
+            w.files.save_copy,
+            "Ctrl+S",
+            enabled=done,
+            help=tr("A session is saved while it is recorded; this makes a copy of a finished one"),
+        ),
+        add("file.close", tr("Close session"), w.playhead.close, "Ctrl+W", enabled=has_session),
+        add("file.export", tr("Export…"), w.open_export, "Ctrl+E", enabled=has_session),
+        add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
+    ]
+
+
+def _exports(w: MainWindow) -> list[Action]:
+    group, has_session = tr("File"), w.when.has_session
+    ask = partial(partial, exporting.ask_data, w.files, w.playhead)
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        enabled: Callable[[], bool] = has_session,
+    ) -> Action:
+        return Action(f"export.{id}", text, group, handler, enabled=enabled)
+
+    return [
+        add("desk", tr("Picture of the desk…"), partial(_desk_picture, w)),
+        *(
+            add(
+                view_id,
+                tr("Picture of {0}…").format(tr(entry.load().title)),
+                partial(_view_picture, w, view_id),
+                partial(_can_export, w, view_id),
+            )
+            for view_id, entry in VIEWS.items()
+        ),
+        add("csv", tr("Stages as a table (CSV)…"), ask("csv")),
+        add("chrome", tr("Chrome trace…"), ask("chrome")),
+        add("speedscope", tr("Speedscope…"), ask("speedscope")),
+    ]
+
+
+def _desk_picture(w: MainWindow) -> None:
+    exporting.ask_picture(w.files, w.playhead, w.desk, tr("the desk"))
+
+
+def _view_picture(w: MainWindow, view_id: str) -> None:
+    view = w.desk.views[view_id]
+    exporting.ask_picture(w.files, w.playhead, view, tr(view.title))
+
+
+def _can_export(w: MainWindow, view_id: str) -> bool:
+    return w.when.has_session() and w.desk.is_shown(view_id)
+
+
+def _view_shown(w: MainWindow, view_id: str) -> bool:
+    return w.desk.is_shown(view_id)
+
+
+def _toggle_view(w: MainWindow, view_id: str) -> None:
+    w.desk.show_view(view_id, not w.desk.is_shown(view_id))
+
+
+def _run(w: MainWindow) -> list[Action]:
+    group = tr("Run")
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = lambda: True,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, checked)
+
+    return [
+        add("run.start", tr("Run"), w.runs.start, "Ctrl+R", enabled=w.when.can_start),
+        add("run.stop", tr("Stop the run"), w.runs.stop, "Ctrl+.", enabled=w.when.can_stop),
+        add("run.demo", tr("Run the demo"), w.runs.demo, "Ctrl+D", enabled=w.when.can_demo),
+        add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.when.is_running),
+        add(
+            "run.show",
+            tr("Show the running session"),
+            w.runs.show_running,
+            enabled=w.when.is_elsewhere,
+        ),
+        *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
+    ]
+
+
+def _toggle(group: str, toggle: Toggle) -> Action:
+    return Action(
+        f"toggle.{toggle.key}",
+        tr(toggle.declared.title),
+        group,
+        toggle.flip,
+        (toggle.declared.key,),
+        enabled=lambda: toggle.obstacle is None,
+        checked=lambda: toggle.idle is None and toggle.on,
+        obstacle=lambda: toggle.obstacle,
+    )
+
+
+def _view(w: MainWindow) -> list[Action]:
+    group = tr("View")
+    axis, playhead = w.axis, w.playhead
+    has = w.when.has_session
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        enabled: Callable[[], bool] = has,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, enabled, checked)
+
+    return [
+        add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
+        add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
+        add("view.hold", tr("Hold the view, the run goes on"), w.hold, enabled=w.when.is_live),
+        add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
+        add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
+        add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
+        add("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
+        add("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
+        add("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
+        add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
+        add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
+        add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
+        add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
+        add(
+            "theme.toggle",
+            tr("Dark theme"),
+            lambda: w.choose_theme("light" if theme().is_dark else "dark"),
+            "Ctrl+T",
+            enabled=always,
+            checked=lambda: theme().is_dark,
+        ),
+        add(
+            "theme.system",
+            tr("Theme of the system"),
+            lambda: w.choose_theme("system"),
+            enabled=always,
+        ),
+    ]
+
+
+def _panels(w: MainWindow) -> list[Action]:
+    group = tr("Panels")
+
+    def add(
+        id: str,
+        text: str,
+        handler: Callable[[], object],
+        *keys: str,
+        checked: Callable[[], bool] | None = None,
+    ) -> Action:
+        return Action(id, text, group, handler, keys, checked=checked)
+
+    found = [
+        add(
+            "panel.form",
+            tr("Pipeline"),
+            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
+            "Ctrl+1",
+            checked=lambda: not w.desk.form.isHidden(),
+        )
+    ]
+    for number, (view_id, entry) in enumerate(VIEWS.items(), start=2):
+        found.append(
+            add(
+                f"panel.{view_id}",
+                tr(entry.load().title),
+                partial(_toggle_view, w, view_id),
+                *([f"Ctrl+{number}"] if number <= 9 else []),
+                checked=partial(_view_shown, w, view_id),
+            )
+        )
+    return [
+        *found,
+        add("panel.reset", tr("Reset the layout"), w.reset_layout),
+    ]
+
+
+def _help(w: MainWindow) -> list[Action]:
+    group = tr("Help")
+    return [
+        Action("help.palette", tr("Commands…"), group, w.open_palette, ("Ctrl+Shift+P",)),
+        Action("help.keys", tr("Keys"), group, w.open_keys, ("?",)),
+    ]

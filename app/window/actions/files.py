@@ -1,0 +1,152 @@
+"""Files in and out: sessions opened, copied and exported; audio chosen; what is dropped on the window."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.model import audio_choice
+from app.model.audio_choice import AudioChoice
+from app.model.playhead import Playhead
+from app.model.recent import AUDIO_SUFFIXES, SESSION_SUFFIX, Memory
+from app.window.notices import Notices
+from profiler.files.outputs import OutputError, writing
+from profiler.files.paths import sessions_dir
+from profiler.session.files import own_files
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+Writer = Callable[["Session", Path], None]
+
+
+class Files(QObject):
+    """Dialogs and what follows from them. Every failure is one sentence in a notice."""
+
+    opened = Signal(object)
+    audio_chosen = Signal(object)
+
+    def __init__(
+        self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory
+    ) -> None:
+        super().__init__(window)
+        self._window, self._playhead = window, playhead
+        self._notices, self._memory = notices, memory
+
+    # -- in --------------------------------------------------------------------------------
+
+    def open_session(self, path: str | Path) -> bool:
+        """Show a session; tell whether that worked."""
+        try:
+            self._playhead.open(path)
+        except (OSError, ValueError) as error:
+            self._notices.error(str(error))
+            return False
+        if self._playhead.path is not None:
+            self._memory.add_session(self._playhead.path)
+        self.opened.emit(self._playhead.path)
+        return True
+
+    def ask_session(self) -> None:
+        """Ask which session to open."""
+        try:
+            start = str(sessions_dir())
+        except OSError:
+            start = ""
+        kinds = self.tr("Sessions (*{0});;All files (*)").format(SESSION_SUFFIX)
+        title = self.tr("Open a session")
+        path, _ = QFileDialog.getOpenFileName(self._window, title, start, kinds)
+        if path:
+            self.open_session(path)
+
+    def ask_audio(self) -> bool:
+        """Ask which audio files to decode; tell whether there was a choice."""
+        patterns = " ".join(f"*{suffix}" for suffix in AUDIO_SUFFIXES)
+        kinds = self.tr("Audio and transcripts ({0} *.tsv);;All files (*)").format(patterns)
+        title = self.tr("Choose audio to decode")
+        paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._audio_folder(), kinds)
+        return bool(paths) and self.take_audio([Path(p) for p in paths])
+
+    def ask_folder(self) -> bool:
+        """Ask for a folder of audio files; tell whether there was a choice."""
+        title = self.tr("Choose a folder of audio files")
+        folder = QFileDialog.getExistingDirectory(self._window, title, self._audio_folder())
+        return bool(folder) and self.take_audio([Path(folder)])
+
+    def _audio_folder(self) -> str:
+        known = self._memory.audio()
+        return str(Path(known[0]).parent) if known else str(Path.home())
+
+    def take_audio(self, paths: list[Path]) -> bool:
+        """Choose audio by its paths; tell whether it can be decoded."""
+        try:
+            choice: AudioChoice = audio_choice.chosen(paths)
+        except ValueError as error:
+            self._notices.error(str(error))
+            return False
+        self.audio_chosen.emit(choice)
+        return True
+
+    def drop(self, paths: list[Path]) -> None:
+        """Take what was dropped on the window: a session is shown, audio becomes the next run's."""
+        if not paths:
+            return
+        sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
+        if sessions:
+            self.open_session(sessions[0])
+            if len(paths) > 1:
+                self._notices.info(self.tr("Only the first session was opened."))
+        else:
+            self.take_audio(paths)
+
+    # -- out -------------------------------------------------------------------------------
+
+    def _name(self, suffix: str) -> str:
+        path = self._playhead.path
+        return str(path.with_suffix(suffix)) if path is not None else ""
+
+    def save_copy(self) -> None:
+        """Ask where to, and copy the session file there."""
+        source = self._playhead.path
+        if source is None or self._playhead.live:
+            return
+        kinds = self.tr("Sessions (*{0})").format(SESSION_SUFFIX)
+        start = str(source.with_name(f"{source.stem}-copy{SESSION_SUFFIX}"))
+        title = self.tr("Save a copy of the session")
+        target, _ = QFileDialog.getSaveFileName(self._window, title, start, kinds)
+        if target:
+            self.copy_to(source, Path(target))
+
+    def copy_to(self, source: Path, target: Path) -> None:
+        """Copy a finished session."""
+        target = target if target.suffix else target.with_suffix(SESSION_SUFFIX)
+        try:
+            with writing(target, self.tr("the copy"), own_files(source)) as draft:
+                shutil.copyfile(source, draft)
+        except OutputError as error:
+            self._notices.error(str(error))
+            return
+        self._notices.info(self.tr("Copied to {0}").format(target))
+
+    def ask_target(self, title: str, suffix: str, kinds: str) -> Path | None:
+        """Ask for a file to write; the suffix is added where none was given."""
+        path, _ = QFileDialog.getSaveFileName(self._window, title, self._name(suffix), kinds)
+        if not path:
+            return None
+        target = Path(path)
+        return target if target.suffix else target.with_suffix(suffix)
+
+    def write(self, target: Path, job: Callable[[Path], object]) -> bool:
+        """Run an export; say where it went, or why it did not."""
+        try:
+            job(target)
+        except (OSError, ValueError) as error:
+            self._notices.error(str(error))
+            return False
+        self._notices.info(self.tr("Written: {0}").format(target))
+        return True

@@ -1,0 +1,89 @@
+"""The line at the bottom: what the recorder itself cost, the machine's peaks, memory, the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+
+from app.model.figures import recorder_cost
+from app.style.theme import font
+from app.widgets import THIN_SPACE, Elided
+from profiler.machine.roofs.peaks import DRIFT_TOLD, sound_drift
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+
+MEGABYTE = 1e6
+RSS, CPU = "process.rss_bytes", "process.cpu_percent"
+"""Samples of the recognising process that are shown here."""
+
+
+class StatusLine(QFrame):
+    """Three texts and a reminder of the keys."""
+
+    def __init__(self, keys: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("status-line")
+        self.setProperty("bar", True)
+        self.cost = Elided()
+        self.machine = Elided()
+        self.keys = Elided(keys)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 6, 16, 6)
+        row.setSpacing(24)
+        for label, align in (
+            (self.cost, Qt.AlignmentFlag.AlignLeft),
+            (self.machine, Qt.AlignmentFlag.AlignHCenter),
+            (self.keys, Qt.AlignmentFlag.AlignRight),
+        ):
+            label.setFont(font(0.92))
+            label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
+            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        row.addWidget(self.cost, 5)
+        row.addWidget(self.machine, 4)
+        row.addWidget(self.keys, 3)
+        self.show_snapshot(None)
+
+    def show_snapshot(self, snapshot: Snapshot | None) -> None:
+        """Show the session's own figures, or what there is without one."""
+        if snapshot is None:
+            self.cost.set_full(self.tr("no session open"))
+            self.machine.set_full("")
+            return
+        self.cost.set_full(self._cost_text(snapshot))
+        self.machine.set_full(self._machine_text(snapshot))
+
+    def _cost_text(self, snapshot: Snapshot) -> str:
+        cost = recorder_cost(snapshot)
+        parts = []
+        if cost.perturbation is not None:
+            share = f"{100 * cost.perturbation:.2g}"
+            parts.append(self.tr("recorder {0} % of the run").format(share))
+        if cost.ns_per_span is not None:
+            parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
+        count = f"{cost.spans:,}".replace(",", THIN_SPACE)
+        parts.append(self.tr("{0} spans").format(count))
+        parts += cost.losses
+        return " · ".join(parts)
+
+    def _machine_text(self, snapshot: Snapshot) -> str:
+        session = snapshot.session
+        parts = []
+        if not session.calibration:
+            parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
+        else:
+            parts.append(self.tr("peaks measured on this machine"))
+        moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
+        if moved and max(moved) > DRIFT_TOLD:
+            parts.append(self.tr("drifted by up to {0} %").format(f"{100 * max(moved):.0f}"))
+        for name, text, scale in (
+            (RSS, self.tr("memory {0} MB"), MEGABYTE),
+            (CPU, self.tr("CPU {0} %"), 1.0),
+        ):
+            if name in session.sample_names:
+                values = session.samples(name)[1]
+                if len(values):
+                    parts.append(text.format(f"{values[-1] / scale:.0f}"))
+        return " · ".join(parts)

@@ -1,0 +1,289 @@
+"""The bar on top: run and stop, the live toggles, preset and device, RTF and WER."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model.figures import Figures, clock_text, rtf_text
+from app.model.pipeline import Pipeline
+from app.model.toggles import Toggle
+from app.style.icons import icon
+from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.theme import Tokens, font, theme, theme_changed
+from app.widgets import Elided, Switch
+from app.window.actions.actions import Registry, key_text
+from app.window.form.preset_button import PresetButton
+
+NARROW = 1240
+"""Below this width the preset's long title and the device give way to the figures."""
+
+BUTTON = QSize(34, 34)
+TOGGLE_WIDTH = 232
+PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 150
+
+
+class LiveToggle(QWidget):
+    """A switch with its name and, below, what it does now; toggles that share a place take turns in it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._toggle: Toggle | None = None
+        self.switch = Switch()
+        self.switch.toggled.connect(self._switched)
+        self.title = Label()
+        self.title.setFont(font(1.0, strong=True))
+        self.title.setBuddy(self.switch)
+        self.subtitle = Elided()
+        self.subtitle.setObjectName("muted")
+        self.subtitle.setFont(font(0.9))
+        self.setMinimumWidth(118)
+        self.setMaximumWidth(TOGGLE_WIDTH)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(0)
+        top = Qt.AlignmentFlag.AlignTop
+        grid.addWidget(self.switch, 0, 0, 2, 1, top)
+        grid.addWidget(self.title, 0, 1)
+        grid.addWidget(self.subtitle, 1, 1)
+        grid.setColumnStretch(1, 1)
+
+    def sizeHint(self) -> QSize:
+        """As wide as there is room: a switch must not move because a text beside it changed."""
+        return QSize(TOGGLE_WIDTH, super().sizeHint().height())
+
+    def _switched(self, on: bool) -> None:
+        if self._toggle is not None:
+            self._toggle.set(on)
+
+    def show_toggles(self, sharing: Sequence[Toggle]) -> None:
+        """Show the first of those that share the place; the tool tip says why it is not another."""
+        shown = self._toggle = sharing[0]
+        title, text, obstacle = self.tr(shown.declared.title), shown.text(), shown.obstacle
+        tip = self.tr("{0}; can be switched while it runs ({1})")
+        tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
+        for other in sharing[1:]:
+            tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
+        set_tip(self, "\n".join(tips))
+        self.title.setText(title)
+        self.switch.setEnabled(obstacle is None)
+        blocked = self.switch.blockSignals(True)
+        self.switch.setChecked(shown.on)
+        self.switch.blockSignals(blocked)
+        self.switch.update()
+        describe(self.switch, title)
+        describe(self.switch, description=obstacle or text)
+        self.subtitle.set_full(text)
+
+
+class Recording(Label):
+    """How long is recorded, behind a red dot; without a text there is no dot."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent=parent)
+        self.setFixedWidth(84)
+        self.setIndent(14)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw text and dot."""
+        super().paintEvent(event)
+        if self.text():
+            with QPainter(self) as painter:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(theme().color("danger"))
+                painter.drawEllipse(QPointF(5.0, self.height() / 2), 4.0, 4.0)
+
+
+class Figure(QWidget):
+    """One large figure with its name above and its scope beside it."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = Label(name)
+        self._name.setObjectName("muted")
+        self._name.setFont(font(0.85))
+        self._value = Label("–")
+        self._value.setObjectName("big-figure")
+        self._value.setFont(font(1.95, strong=True))
+        self._beside = Label()
+        self._beside.setObjectName("muted")
+        self._beside.setFont(font(0.85))
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(7)
+        grid.setVerticalSpacing(0)
+        grid.addWidget(self._name, 0, 0)
+        grid.addWidget(self._value, 1, 0)
+        grid.addWidget(self._beside, 1, 1, Qt.AlignmentFlag.AlignBottom)
+
+    @property
+    def value(self) -> str:
+        """The figure as shown."""
+        return self._value.text()
+
+    def show_value(self, value: str, beside: str, tip: str) -> None:
+        """Show a figure."""
+        self._value.setText(value)
+        self._beside.setText(beside)
+        set_tip(self, tip)
+        describe(self, f"{self._name.text()} {value} {beside}")
+
+
+class TopBar(QFrame):
+    """Shows the pipeline's toggles and the run's figures; acts through the registry."""
+
+    def __init__(
+        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("top-bar")
+        self.setProperty("bar", True)
+        self._pipeline = pipeline
+        self._buttons: dict[str, tuple[Button, QAction]] = {}
+
+        self.run = self._button(actions, "run.start", "play")
+        self.run.setProperty("go", True)
+        self.pause = self._button(actions, "view.hold", "pause")
+        self.pause.setCheckable(True)
+        self.stop = self._button(actions, "run.stop", "stop")
+        self.recording = Recording()
+
+        self.toggles = [LiveToggle() for _ in pipeline.places()]
+
+        self.preset = PresetButton()
+        self.preset.chosen.connect(pipeline.choose)
+        self.device = Elided()
+        self.device.setObjectName("muted")
+        self.device.setFont(font(0.9))
+        chooser = QVBoxLayout()
+        chooser.setSpacing(1)
+        chooser.addWidget(self.preset)
+        chooser.addWidget(self.device)
+
+        self.rtf = Figure(self.tr("RTF"))
+        self.wer = Figure(self.tr("WER"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 8, 16, 8)
+        row.setSpacing(8)
+        for button in (self.run, self.pause, self.stop):
+            row.addWidget(button)
+        row.addSpacing(4)
+        row.addWidget(self.recording)
+        row.addSpacing(6)
+        for toggle in self.toggles:
+            row.addWidget(toggle)
+            row.addSpacing(14)
+        row.addLayout(chooser)
+        row.addStretch(1)
+        row.addWidget(self.rtf)
+        row.addSpacing(14)
+        row.addWidget(self.wer)
+
+        pipeline.changed.connect(lambda *_: self.refresh())
+        pipeline.replaced.connect(self.refresh)
+        theme_changed.connect(self._apply_theme)
+        self._apply_theme(theme())
+        self.refresh()
+        self.show_figures(None)
+        self.show_recording(None)
+
+    def _button(self, actions: Registry, action_id: str, shape: str) -> Button:
+        action = actions[action_id]
+        button = Button()
+        button.setFixedSize(BUTTON)
+        button.setIconSize(QSize(16, 16))
+        button.setProperty("shape", shape)
+        button.clicked.connect(lambda _=False: action.trigger())
+        self._buttons[action_id] = (button, action)
+
+        def follow() -> None:
+            button.setEnabled(action.isEnabled())
+            describe(button, action.text())
+            keys = action.shortcut().toString()
+            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
+
+        action.changed.connect(follow)
+        follow()
+        return button
+
+    def _apply_theme(self, tokens: Tokens) -> None:
+        for button, _ in self._buttons.values():
+            go = bool(button.property("go"))
+            ink = tokens.color("on_accent" if go else "text")
+            button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
+
+    def show_pause(self, live: bool, held: bool) -> None:
+        """The middle button holds the view of a run under way; it stays pressed meanwhile."""
+        self.pause.setEnabled(live)
+        self.pause.setChecked(held)
+        ink = "on_accent" if held else "text"
+        tokens = theme()
+        self.pause.setIcon(icon("pause", tokens.color(ink), tokens.color("muted")))
+
+    def refresh(self) -> None:
+        """Show toggles, preset and device as the settings are."""
+        line = self._pipeline
+        for widget, sharing in zip(self.toggles, line.places(), strict=True):
+            widget.show_toggles(sharing)
+        self.preset.show_preset(line.preset)
+        parts = [str(line.value("device")).upper()]
+        threads = int(line.value("threads"))
+        parts.append(
+            self.tr("1 thread") if threads == 1 else self.tr("{0} threads").format(threads)
+        )
+        self.device.set_full(" · ".join(parts))
+
+    def show_recording(self, seconds: float | None) -> None:
+        """Show how much audio is recorded, or that nothing is."""
+        self.recording.setVisible(seconds is not None or self.width() >= NARROW)
+        if seconds is None:
+            self.recording.setText("")
+            describe(self.recording, self.tr("not recording"))
+            return
+        clock = clock_text(seconds)
+        self.recording.setText(f"REC {clock}")
+        describe(self.recording, self.tr("recording, {0}").format(clock))
+
+    def show_figures(self, shown: Figures | None) -> None:
+        """Show RTF and WER, or that there is nothing to show."""
+        if shown is None:
+            self.rtf.show_value("–", "", self.tr("Processing time / audio time"))
+            self.wer.show_value("–", "", self.tr("Word error rate"))
+            return
+        whole = rtf_text(shown.rtf_whole)
+        tip = self.tr("Processing time / audio time, {0}; all that is shown: {1}")
+        self.rtf.show_value(
+            rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole)
+        )
+        rate = shown.errors.rate
+        if rate is None:
+            reason = self.tr("No utterance with a transcript is finished yet")
+            self.wer.show_value("–", "", reason)
+            return
+        counts = self.tr("{0} errors in {1} words of the utterances finished by then")
+        self.wer.show_value(
+            f"{100 * rate:.1f} %",
+            self.tr("{0} words").format(shown.errors.words),
+            counts.format(shown.errors.errors, shown.errors.words),
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give up what matters least where there is little room."""
+        super().resizeEvent(event)
+        wide = self.width() >= NARROW
+        self.device.setVisible(wide)
+        self.preset.setFixedWidth(PRESET_WIDTH if wide else NARROW_PRESET_WIDTH)
+        self.recording.setVisible(wide or bool(self.recording.text()))

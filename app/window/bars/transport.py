@@ -1,0 +1,301 @@
+"""The session card: the scrub bar with its markers, and the controls that move the cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QSizePolicy,
+    QSlider,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model.figures import clock_text
+from app.model.playhead import SPEEDS, Playhead
+from app.model.time_axis import FRAME_S
+from app.style.icons import icon
+from app.style.plain_text import Button, Label, describe, set_tip, show_tip
+from app.style.theme import Tokens, font, theme, theme_changed
+from app.views.events import MOST_MARKS
+from app.widgets import ChoiceBox, Elided
+from app.window.actions.actions import Registry
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+
+MARGIN = 9
+"""Pixels at each end of the scrub bar, so that the knob is never cut."""
+
+NEAR = 6
+"""Pixels within which the mouse is on a marker."""
+
+SECOND = round(1 / FRAME_S)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A tick on the scrub bar."""
+
+    frame: int
+    text: str
+
+
+class ScrubBar(QSlider):
+    """Cursor over the session in frames; a click goes there, a drag scrubs, ticks are markers."""
+
+    sought = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.marks: tuple[Mark, ...] = ()
+        self.starts: tuple[int, ...] = ()
+        self.setFixedHeight(30)
+        self.setRange(0, 0)
+        self.setSingleStep(SECOND)
+        self.setPageStep(10 * SECOND)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        describe(self, self.tr("Position in the session, in frames"))
+        self.valueChanged.connect(self.sought)
+
+    def show_position(self, frame: int, last: int) -> None:
+        """Move the knob without telling anybody."""
+        blocked = self.blockSignals(True)
+        self.setMaximum(last)
+        self.setValue(frame)
+        self.blockSignals(blocked)
+        self.update()
+
+    def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:
+        """Show the session's markers and where utterances begin."""
+        if (marks, starts) != (self.marks, self.starts):
+            self.marks, self.starts = marks, starts
+            self.update()
+
+    def x_of(self, frame: float) -> float:
+        """Return the pixel of a frame."""
+        room = self.width() - 2 * MARGIN
+        return MARGIN + room * (frame / self.maximum() if self.maximum() > 0 else 0.0)
+
+    def frame_at(self, x: float) -> int:
+        """Return the frame under a pixel."""
+        room = max(1, self.width() - 2 * MARGIN)
+        return round(min(max((x - MARGIN) / room, 0.0), 1.0) * self.maximum())
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go there at once."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.setSliderDown(True)
+            self.setValue(self.frame_at(event.position().x()))
+            event.accept()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Scrub."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self.setValue(self.frame_at(event.position().x()))
+
+    def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
+        """Let go of the knob."""
+        self.setSliderDown(False)
+
+    def event(self, event: QEvent) -> bool:
+        """Tell which marker is under the mouse."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            x = event.pos().x()
+            near = [m for m in self.marks if abs(self.x_of(m.frame) - x) <= NEAR]
+            text = "\n".join(
+                f"{clock_text(m.frame * FRAME_S, tenths=True)}  {m.text}" for m in near
+            )
+            show_tip(event.globalPos(), text, self)
+            return True
+        return bool(super().event(event))
+
+    def sizeHint(self) -> QSize:
+        """As wide as there is room."""
+        return QSize(200, 30)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw track, what is behind the cursor, utterances, markers, knob."""
+        tokens = theme()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            middle = self.height() / 2
+            track = QRectF(MARGIN, middle - 3, self.width() - 2 * MARGIN, 6)
+            painter.setPen(QPen(tokens.color("border"), 1))
+            painter.setBrush(tokens.color("field"))
+            painter.drawRoundedRect(track, 3, 3)
+            if self.maximum() > 0:
+                here = self.x_of(self.value())
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(tokens.color("accent"))
+                painter.drawRoundedRect(QRectF(MARGIN, middle - 3, here - MARGIN, 6), 3, 3)
+                painter.setPen(QPen(tokens.color("muted"), 1))
+                for start in self.starts:
+                    x = self.x_of(start)
+                    painter.drawLine(QPointF(x, middle + 5), QPointF(x, middle + 8))
+                painter.setPen(QPen(tokens.color("marker"), 1.6))
+                for mark in self.marks:
+                    x = self.x_of(mark.frame)
+                    painter.drawLine(QPointF(x, middle - 10), QPointF(x, middle + 10))
+                painter.setPen(QPen(tokens.color("card"), 2))
+                painter.setBrush(tokens.color("accent"))
+                painter.drawEllipse(QPointF(here, middle), 7, 7)
+                if self.hasFocus():
+                    painter.setBrush(Qt.BrushStyle.NoBrush)
+                    painter.setPen(QPen(tokens.color("text"), 1))
+                    painter.drawEllipse(QPointF(here, middle), 8.4, 8.4)
+
+
+class Transport(QFrame):
+    """The card at the bottom of the middle column."""
+
+    def __init__(
+        self, playhead: Playhead, actions: Registry, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("transport")
+        self.setProperty("card", True)
+        self._playhead = playhead
+        self._icons: list[tuple[Button, str]] = []
+
+        title = Label(self.tr("Session"))
+        title.setFont(font(1.06, strong=True))
+        self.note = Elided()
+        self.note.setObjectName("card-note")
+        self.note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        header = QHBoxLayout()
+        header.addWidget(title)
+        header.addWidget(self.note, 1)
+
+        self.bar = ScrubBar()
+        self.bar.sought.connect(playhead.seek)
+
+        self.live = Button(self.tr("Live"))
+        self.live.setCheckable(True)
+        self.live.clicked.connect(self._go_live)
+        self.previous = self._icon_button(actions["view.previous"], "previous")
+        self.toggle = self._icon_button(actions["view.pause"], "pause")
+        self.next = self._icon_button(actions["view.next"], "next")
+        self.speed = ChoiceBox()
+        describe(self.speed, self.tr("Replay speed"))
+        set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
+        for speed in SPEEDS:
+            self.speed.addItem(f"×{speed:g}", speed)
+        self.speed.setCurrentIndex(SPEEDS.index(1.0))
+        self.speed.setFixedWidth(66)
+        self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
+        self.mark = self._text_button(actions["run.mark"], self.tr("Mark"))
+        self.export = self._text_button(actions["file.export"], self.tr("Export…"))
+        self.clock = Label()
+        self.clock.setObjectName("muted")
+        self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(self.live)
+        row.addWidget(self.previous)
+        row.addWidget(self.toggle)
+        row.addWidget(self.next)
+        row.addWidget(self.speed)
+        row.addSpacing(4)
+        row.addWidget(self.clock)
+        row.addStretch(1)
+        row.addWidget(self.mark)
+        row.addWidget(self.export)
+
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(14, 9, 14, 10)
+        layout.setSpacing(4)
+        layout.addLayout(header)
+        layout.addWidget(self.bar)
+        layout.addLayout(row)
+
+        playhead.mode_changed.connect(self.refresh)
+        playhead.changed.connect(self.show_snapshot)
+        playhead.closed.connect(self.refresh)
+        theme_changed.connect(self._apply_theme)
+        self._apply_theme(theme())
+        self.refresh()
+
+    def _icon_button(self, action: QAction, shape: str) -> Button:
+        button = self._text_button(action, "")
+        button.setFixedSize(QSize(34, 28))
+        button.setIconSize(QSize(13, 13))
+        self._icons.append((button, shape))
+        return button
+
+    def _text_button(self, action: QAction, text: str) -> Button:
+        button = Button(text)
+        button.clicked.connect(lambda _=False: action.trigger())
+
+        def follow() -> None:
+            button.setEnabled(action.isEnabled())
+            describe(button, action.text())
+            keys = action.shortcut().toString()
+            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
+
+        action.changed.connect(follow)
+        follow()
+        return button
+
+    def _apply_theme(self, tokens: Tokens) -> None:
+        moving = self._playhead.following or self._playhead.playing
+        for button, shape in self._icons:
+            wanted = shape if shape != "pause" else ("pause" if moving else "play")
+            button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
+
+    def _go_live(self) -> None:
+        self._playhead.go_live()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show whether the view is live, paused or playing."""
+        playhead = self._playhead
+        self.live.setVisible(playhead.live)
+        self.mark.setVisible(playhead.live)
+        self.live.setChecked(playhead.following)
+        self.bar.setEnabled(playhead.session is not None)
+        self._apply_theme(theme())
+        if playhead.session is None:
+            self.note.set_full(self.tr("none open"))
+            self.clock.setText("")
+            self.bar.show_position(0, 0)
+            self.bar.show_marks((), ())
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Move the knob, renew ticks and texts."""
+        frames = int(snapshot.track.n_frames)
+        self.bar.show_position(snapshot.cursor_frame, frames)
+        session = snapshot.session
+        marks = tuple(
+            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
+            for m in session.markers[-MOST_MARKS:]
+        )
+        self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
+        here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
+        total = clock_text(frames * FRAME_S, tenths=True)
+        self.clock.setText(here if snapshot.following else f"{here} / {total}")
+        self.note.set_full(self._note(snapshot, len(session.markers)))
+
+    def _note(self, snapshot: Snapshot, marks: int) -> str:
+        from profiler.analysis.utterances import audio_seconds
+
+        session = snapshot.session
+        parts = []
+        created = session.meta.get("created_wall")
+        if isinstance(created, (int, float)):
+            parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
+        if session.meta.get("preset"):
+            parts.append(one_line(str(session.meta["preset"])))
+        audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
+        parts.append(self.tr("{0} s of audio").format(f"{audio_s:.1f}"))
+        parts.append(self.tr("1 marker") if marks == 1 else self.tr("{0} markers").format(marks))
+        if session.state not in ("closed", "recording"):
+            parts.append(session.state)
+        return " · ".join(parts)

@@ -1,0 +1,168 @@
+"""The desk itself: form at the left, views in two columns, transport below them.
+
+It places cards and hands them snapshots; which views there are is the registry's business, and what
+happens on a click is the actions'. It can stand without a window, as a picture of it does.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
+
+from app.model.pipeline import Pipeline
+from app.model.playhead import Playhead
+from app.views import VIEWS, create
+from app.window.actions.actions import Registry
+from app.window.bars.transport import Transport
+from app.window.form.form import PipelineForm
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from app.views.view import View
+
+GAP = 8
+"""Pixels between cards, which are also the handles that move them."""
+
+FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
+"""Parts of the width that the outer columns take, within the bounds below, until somebody moves them."""
+
+FORM_BOUNDS, RIGHT_BOUNDS = (224, 310), (250, 520)
+"""Least and greatest widths that the desk gives to the outer columns by itself."""
+
+
+def _splitter(orientation: Qt.Orientation) -> QSplitter:
+    splitter = QSplitter(orientation)
+    splitter.setHandleWidth(GAP)
+    splitter.setChildrenCollapsible(False)
+    return splitter
+
+
+def _scrolled(widget: QWidget) -> QScrollArea:
+    """Let a column scroll in a window too low for its charts, rather than flatten them."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QScrollArea.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.viewport().setAutoFillBackground(False)
+    area.setWidget(widget)
+    return area
+
+
+class Desk(QWidget):
+    """Form, views and transport over one playhead."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        playhead: Playhead,
+        actions: Registry,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("desk")
+        self.playhead = playhead
+        self.form = PipelineForm(pipeline)
+        self.transport = Transport(playhead, actions)
+        self.views: dict[str, View] = {}
+        self.columns = _splitter(Qt.Orientation.Horizontal)
+        self._stacks = {
+            "middle": _splitter(Qt.Orientation.Vertical),
+            "right": _splitter(Qt.Orientation.Vertical),
+        }
+        for view_id, entry in VIEWS.items():
+            view = create(view_id, playhead.axis)
+            view.setMinimumHeight(entry.height)
+            stack = self._stacks[entry.column]
+            stack.addWidget(view)
+            stack.setStretchFactor(stack.count() - 1, entry.stretch)
+            self.views[view_id] = view
+            playhead.changed.connect(partial(self._update, view))
+            playhead.closed.connect(view.clear)
+        middle = QWidget()
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        column.addWidget(_scrolled(self._stacks["middle"]), 1)
+        column.addWidget(self.transport)
+        self.columns.addWidget(self.form)
+        self.columns.addWidget(middle)
+        right = _scrolled(self._stacks["right"])
+        right.setMinimumWidth(RIGHT_BOUNDS[0])
+        self.columns.addWidget(right)
+        self.columns.setStretchFactor(1, 1)
+        self.columns.splitterMoved.connect(self._moved_by_hand)
+        self._by_hand = False
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(10, 10, 10, 10)
+        layout.addWidget(self.columns)
+        self.reset_layout()
+
+    def reset_layout(self) -> None:
+        """Bring back the shipped sizes, with every view shown."""
+        self._by_hand = False
+        self._share_width()
+        for name, stack in self._stacks.items():
+            shares = [entry.stretch for entry in VIEWS.values() if entry.column == name]
+            stack.setSizes([share * 100 for share in shares])
+        self.form.show()
+        for view in self.views.values():
+            view.show()
+
+    def _moved_by_hand(self, *_: int) -> None:
+        self._by_hand = True
+
+    def _share_width(self) -> None:
+        width = self.width()
+        form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
+        right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
+        self.columns.setSizes([form, max(1, width - form - right), right])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width anew, unless the columns were moved by hand."""
+        super().resizeEvent(event)
+        if not self._by_hand:
+            self._share_width()
+
+    def show_view(self, view_id: str, shown: bool) -> None:
+        """Show or hide one view; one that is hidden costs nothing."""
+        view = self.views[view_id]
+        view.setVisible(shown)
+        snapshot = self.playhead.snapshot()
+        if shown and snapshot is not None:
+            view.update_snapshot(snapshot)
+
+    def is_shown(self, view_id: str) -> bool:
+        """Tell whether a view is shown."""
+        return not self.views[view_id].isHidden()
+
+    def save_layout(self) -> dict[str, QByteArray]:
+        """Return the sizes of columns and cards, to be remembered."""
+        parts = dict(self._stacks)
+        if self._by_hand:
+            parts["columns"] = self.columns
+        return {f"layout/{name}/{part.count()}": part.saveState() for name, part in parts.items()}
+
+    def layout_keys(self) -> list[str]:
+        """Return the names under which ``save_layout`` may keep its parts."""
+        parts = {"columns": self.columns, **self._stacks}
+        return [f"layout/{name}/{part.count()}" for name, part in parts.items()]
+
+    def restore_layout(self, saved: dict[str, QByteArray]) -> None:
+        """Take up remembered sizes; what does not fit any more is left as shipped."""
+        parts = {"columns": self.columns, **self._stacks}
+        for name, part in parts.items():
+            state = saved.get(f"layout/{name}/{part.count()}")
+            if state is not None:
+                part.restoreState(state)
+                self._by_hand = self._by_hand or part is self.columns
+                part.setHandleWidth(GAP)
+                part.setChildrenCollapsible(False)
+
+    @staticmethod
+    def _update(view: View, snapshot: Snapshot) -> None:
+        if not view.isHidden():
+            view.update_snapshot(snapshot)

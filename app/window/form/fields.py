@@ -1,0 +1,204 @@
+"""One setting of the form: its title, the widget of its type, and what stands in its way.
+
+Nothing here names a setting. A setting of type text holds a path (or the name of a file that came with the
+program, where it says so): one whose key ends in *directory* or *folder* is a folder's, any other a file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QStandardItemModel
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.theme import font, theme
+from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from app.window.form.path_box import PathBox
+from pipelines.config import Option, Value
+
+LONGEST_SUFFIX = 7
+"""Longer units stand in the tool tip, not in the field."""
+
+FIELD_WIDTH = 104
+UNBOUNDED = 2_000_000_000
+FOLDERS = ("directory", "folder")
+
+
+class Dot(QWidget):
+    """The mark of a setting that can change while a run goes on."""
+
+    def __init__(self, live: bool, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._live = live
+        self.setFixedSize(QSize(8, 12))
+        if live:
+            set_tip(self, self.tr("changes while it runs"))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the dot, or nothing."""
+        if not self._live:
+            return
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme().color("accent" if self.isEnabled() else "muted"))
+            painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
+
+
+class Field(QWidget):
+    """One setting: dot, title, the widget of its type, and below the title what is to be said of it."""
+
+    edited = Signal(str, object)
+
+    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.option = option
+        self.obstacle: str | None = None
+        self.title = Label(self.tr(option.title))
+        self.title.setWordWrap(True)
+        self.waiting = self._note(self.tr("on next run"))
+        self.reason = self._note("")
+        self.note = self._note("")
+        self.editor = self._make_editor()
+        self.editor.setObjectName(f"option-{option.key}")
+        describe(self.editor, self.tr(option.title))
+        self.title.setBuddy(self.editor)
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addStretch(1)
+        for label in (self.title, self.waiting, self.reason):
+            words.addWidget(label)
+        words.addStretch(1)
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(Dot(option.live))
+        row.addLayout(words, 1)
+        row.addWidget(self.editor)
+        below = QVBoxLayout(self)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(2)
+        below.addLayout(row)
+        self.note.setIndent(14)  # under the title, behind the dot
+        below.addWidget(self.note)
+        self._show_tip()
+
+    def _note(self, text: str) -> Label:
+        label = Label(text)
+        label.setObjectName("muted")
+        label.setFont(font(0.85))
+        label.setWordWrap(True)
+        label.hide()
+        return label
+
+    def _show_tip(self) -> None:
+        option = self.option
+        parts = [option.help]
+        if self.obstacle:
+            parts.append(self.obstacle)
+        if option.minimum is not None and option.maximum is not None:
+            bounds = f"{option.minimum:g} … {option.maximum:g} {option.unit}".strip()
+            parts.append(self.tr("Range: {0}").format(bounds))
+        elif option.unit:
+            parts.append(self.tr("Unit: {0}").format(option.unit))
+        live = self.tr("changes while it runs")
+        parts.append(live if option.live else self.tr("is taken at the next run"))
+        set_titled_tip(self, option.title, parts, f"--set {option.key}={option.default}")
+        describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
+
+    def _make_editor(self) -> QWidget:
+        option = self.option
+        suffix = f" {option.unit}" if 0 < len(option.unit) <= LONGEST_SUFFIX else ""
+        if option.type == "bool":
+            switch = Switch(small=True)
+            switch.toggled.connect(self._edited)
+            return switch
+        if option.type == "choice":
+            choice = ChoiceBox()
+            for value in option.choices:
+                choice.addItem(str(value), value)
+            choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
+            choice.setFixedWidth(FIELD_WIDTH)
+            return choice
+        if option.type == "int":
+            whole = WholeBox()
+            whole.setRange(
+                int(-UNBOUNDED if option.minimum is None else option.minimum),
+                int(UNBOUNDED if option.maximum is None else option.maximum),
+            )
+            whole.set_unit(suffix)
+            whole.valueChanged.connect(self._edited)
+            whole.setFixedWidth(FIELD_WIDTH)
+            return whole
+        if option.type == "float":
+            real = RealBox()
+            real.setRange(
+                -UNBOUNDED if option.minimum is None else option.minimum,
+                UNBOUNDED if option.maximum is None else option.maximum,
+            )
+            real.setSuffix(suffix)
+            real.valueChanged.connect(self._edited)
+            real.setFixedWidth(FIELD_WIDTH)
+            return real
+        path = PathBox(
+            option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
+        )
+        path.chosen.connect(self._edited)
+        path.setFixedWidth(FIELD_WIDTH)
+        return path
+
+    def _edited(self, value: Value) -> None:
+        self.edited.emit(self.option.key, value)
+
+    def show_value(self, value: Value) -> None:
+        """Show a value without telling anybody."""
+        editor = self.editor
+        blocked = editor.blockSignals(True)
+        if isinstance(editor, Switch):
+            editor.setChecked(bool(value))
+            editor.update()
+        elif isinstance(editor, ChoiceBox):
+            editor.setCurrentIndex(editor.findText(str(value)))
+        elif isinstance(editor, WholeBox):
+            editor.setValue(int(value))
+        elif isinstance(editor, RealBox):
+            editor.setValue(float(value))
+        elif isinstance(editor, PathBox):
+            editor.set_path(str(value))
+        editor.blockSignals(blocked)
+
+    def show_waiting(self, waits: bool) -> None:
+        """Mark that the value takes effect only with the next run."""
+        self.waiting.setVisible(waits)
+
+    def show_acting(self, acts: bool) -> None:
+        """Dim the title when the switch that this setting hangs on is off."""
+        self.title.setObjectName("" if acts and self.obstacle is None else "muted")
+        self.title.style().unpolish(self.title)
+        self.title.style().polish(self.title)
+
+    def show_obstacle(self, sentence: str | None, short: str) -> None:
+        """Disable the setting where others keep it from acting; `short` stands below its title."""
+        if sentence != self.obstacle:
+            self.obstacle = sentence
+            self._show_tip()
+        self.editor.setEnabled(sentence is None)
+        self.reason.setText(short)
+        self.reason.setVisible(bool(short))
+
+    def show_note(self, text: str) -> None:
+        """Say what the value amounts to; an empty text says nothing."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
+
+    def show_choices(self, obstacles: Mapping[Value, str]) -> None:
+        """Grey the choices that cannot be made, each with the sentence that says why."""
+        model = self.editor.model() if isinstance(self.editor, ChoiceBox) else None
+        if not isinstance(model, QStandardItemModel):
+            return
+        for row, value in enumerate(self.option.choices):
+            item, why = model.item(row), obstacles.get(value, "")
+            item.setEnabled(not why)
+            set_tip(item, why)
+            item.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)

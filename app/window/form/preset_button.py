@@ -1,0 +1,73 @@
+"""The button that shows the chosen preset and offers the others: those that stand alone, and a submenu per group."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.model.pipeline import missing_file
+from app.style.plain_text import Button, add_entry, describe, new_menu, set_tip
+from app.widgets import draw_arrow
+from pipelines.config import presets
+
+ARROW_ROOM = 34
+"""Pixels of the button that its text leaves to border, padding and arrow."""
+
+
+class PresetButton(Button):
+    """Emits `chosen` with the name of a preset."""
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent=parent)
+        self.setProperty("drop", True)
+        self._title = ""
+        self.choices = QMenu(self)
+        self.choices.setToolTipsVisible(True)
+        for name in presets.names(""):
+            self._offer(self.choices, name)
+        for group in presets.groups():
+            members = presets.names(group)
+            title = self.tr("{0} ({1})").format(self.tr(group), len(members))
+            submenu = new_menu(title, self.choices)
+            self.choices.addMenu(submenu)
+            submenu.setToolTipsVisible(True)
+            for name in members:
+                self._offer(submenu, name)
+        self.clicked.connect(self._open)
+
+    def _offer(self, menu: QMenu, name: str) -> None:
+        preset = presets.load(name)
+        action = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
+        why = missing_file(preset.config)
+        action.setEnabled(why is None)
+        set_tip(action, why or self.tr(preset.description))
+
+    def _open(self) -> None:
+        self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
+
+    def show_preset(self, preset: presets.Preset) -> None:
+        """Show which one is chosen."""
+        self._title = self.tr(preset.title)
+        set_tip(self, f"{self._title}: {self.tr(preset.description)}")
+        describe(self, self.tr("Preset: {0}").format(self._title))
+        self._shorten()
+
+    def _shorten(self) -> None:
+        room = max(self.width() - ARROW_ROOM, 20)
+        mode = Qt.TextElideMode.ElideRight
+        self.setText(self.fontMetrics().elidedText(self._title, mode, room))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the title anew."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the button and a small arrow, as the drop-down lists have."""
+        super().paintEvent(event)
+        draw_arrow(self)

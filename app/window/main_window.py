@@ -1,0 +1,412 @@
+"""The main window: puts the pieces together and answers the actions; the work is done elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model import audio_choice, latency
+from app.model.audio_choice import AudioChoice
+from app.model.conditions import Conditions
+from app.model.device_probe import DeviceProbe
+from app.model.figures import figures
+from app.model.pipeline import Pipeline
+from app.model.playhead import SPEEDS, Playhead, Snapshot
+from app.model.recent import Memory
+from app.model.run_control import WORKER
+from app.model.runs import Runs
+from app.model.time_axis import FRAME_S, TimeAxis
+from app.style.plain_text import add_entry, new_menu, set_title
+from app.style.theme import set_theme
+from app.window.actions import commands
+from app.window.actions.actions import Registry, key_text
+from app.window.actions.files import Files
+from app.window.bars.statusline import StatusLine
+from app.window.bars.topbar import TopBar
+from app.window.desk import Desk
+from app.window.notices import Notices
+from app.window.palette import KeySheet, Palette
+from app.window.welcome import Welcome
+from pipelines.config import ConfigError, presets
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+
+MINIMUM = QSize(1000, 640)
+FIRST_SIZE = QSize(1600, 1000)
+LATENCY_FRAMES = 3000
+"""Latency is that of the last half minute: as many frames as are quickly summed up."""
+
+FIGURES_MS = 150
+"""The large figures are renewed this often: faster, nobody could read them."""
+
+
+class MainWindow(QMainWindow):
+    """The desk or the welcome page, under one top bar and over one status line."""
+
+    def __init__(self, worker: Sequence[str] = WORKER, memory: Memory | None = None) -> None:
+        super().__init__()
+        self.setObjectName("main-window")
+        set_title(self, "asrscope")
+        self.setMinimumSize(MINIMUM)
+        self.resize(FIRST_SIZE)
+        self.setAcceptDrops(True)
+        self.memory = memory or Memory()
+        self.pipeline = self._first_pipeline()
+        self.devices = DeviceProbe(parent=self)
+        self.devices.found.connect(self.pipeline.set_absent)
+        self.axis = TimeAxis(self)
+        self.playhead = Playhead(self.axis, self)
+        self.notices = Notices()
+        self.runs = Runs(
+            self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
+        )
+        self.files = Files(self, self.playhead, self.notices, self.memory)
+        self.when = Conditions(self.runs, self.playhead)
+        self.actions_ = Registry(self)
+        self._build()
+        self._connect()
+        self._restore()
+        self.refresh()
+
+    def _first_pipeline(self) -> Pipeline:
+        try:
+            return Pipeline(self.memory.text("preset", presets.DEFAULT), parent=self)
+        except ConfigError:
+            return Pipeline(parent=self)
+
+    # -- putting together ------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._snapshot: Snapshot | None = None
+        self._palette: Palette | None = None
+        self._desk: Desk | None = None
+        commands.register(self.actions_, self)
+        self.top = TopBar(self.pipeline, self.actions_)
+        self.welcome = Welcome(self.pipeline, self.actions_)
+        keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
+        self.status = StatusLine(keys)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.welcome)
+        page = QWidget()
+        page.setObjectName("desk")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.top)
+        column.addWidget(self.notices)
+        column.addWidget(self.pages, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(page)
+        self.export_menu = new_menu(self.tr("Export"), self)
+        self._recent_menu = new_menu(self.tr("Recent sessions"), self)
+        self._recent_menu.aboutToShow.connect(self._fill_recent)
+        self._fill_menus()
+        self._late_figures = QTimer(self)
+        self._late_figures.setSingleShot(True)
+        self._late_figures.setInterval(FIGURES_MS)
+        self._late_figures.timeout.connect(self._show_figures)
+
+    @property
+    def desk(self) -> Desk:
+        """The desk, made when first wanted: its charts take longer to load than all the rest."""
+        if self._desk is None:
+            commands.register_views(self.actions_, self)
+            self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            desk.form.choose_audio.connect(self._ask_audio)
+            desk.form.looked_at.connect(self.devices.ask)
+            self.pages.addWidget(desk)
+            self._fill_menus()
+            self._show_latency()
+            saved = {key: self.memory.state(key) for key in desk.layout_keys()}
+            desk.restore_layout({k: state for k, state in saved.items() if state is not None})
+            self.refresh()
+        return self._desk
+
+    def _fill_menus(self) -> None:
+        for old in self.menuBar().actions():
+            old.menu().deleteLater()
+        self.menuBar().clear()
+        self.export_menu.clear()
+        groups = self.actions_.groups()
+        last = self.tr("Help")
+        for group in sorted(groups, key=lambda name: name == last):
+            members = groups[group]
+            menu = new_menu(group, self)
+            self.menuBar().addMenu(menu)
+            menu.setToolTipsVisible(any(action.obstacle for action in members))
+            menu.aboutToShow.connect(self.actions_.refresh)
+            for action in members:
+                made = self.actions_[action.id]
+                if action.id.startswith("export."):
+                    self.export_menu.addAction(made)
+                    continue
+                if action.id == "file.quit":
+                    menu.addSeparator()
+                if action.id == "file.export":
+                    menu.addMenu(self.export_menu)
+                else:
+                    menu.addAction(made)
+                if action.id == "file.open":
+                    menu.addMenu(self._recent_menu)
+
+    def _fill_recent(self) -> None:
+        menu = self._recent_menu
+        menu.clear()
+        sessions = self.memory.sessions()
+        for path in sessions:
+            add_entry(menu, path.name, partial(self.open_session, path))
+        if sessions:
+            menu.addSeparator()
+            add_entry(menu, self.tr("Forget these"), self._forget_recent)
+        else:
+            add_entry(menu, self.tr("none yet"))
+
+    def _forget_recent(self) -> None:
+        self.memory.forget_sessions()
+        self.welcome.show_recent([])
+
+    def _connect(self) -> None:
+        self.playhead.changed.connect(self._on_snapshot)
+        self.playhead.mode_changed.connect(self.refresh)
+        self.playhead.opened.connect(self._on_opened)
+        self.playhead.closed.connect(self._on_closed)
+        self.playhead.failed.connect(self._on_fault)
+        self.axis.selection_changed.connect(lambda _: self._late_figures.start())
+        self.runs.changed.connect(self.refresh)
+        self.runs.shown.connect(self.show_desk)
+        for changed in (self.pipeline.changed, self.pipeline.replaced):
+            changed.connect(lambda *_: self.actions_.refresh())
+            changed.connect(lambda *_: self._show_latency())
+        self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
+        self.files.opened.connect(lambda _: self.show_desk())
+        self.files.audio_chosen.connect(self._take_audio)
+        self.welcome.run_preset.connect(self.runs.demo)
+        self.welcome.open_session.connect(self.open_session)
+
+    def _restore(self) -> None:
+        geometry = self.memory.state("geometry")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        self.welcome.show_recent(self.memory.sessions())
+
+    # -- what actions do -------------------------------------------------------------------
+
+    def new_run(self) -> None:
+        """Ask for audio files and run on them."""
+        if self.files.ask_audio():
+            self.runs.start()
+
+    def new_run_folder(self) -> None:
+        """Ask for a folder and run on it."""
+        if self.files.ask_folder():
+            self.runs.start()
+
+    def _ask_audio(self) -> None:
+        menu = QMenu(self)
+        add_entry(menu, self.tr("Audio files…"), self.files.ask_audio)
+        add_entry(menu, self.tr("A folder…"), self.files.ask_folder)
+        menu.addAction(self.actions_["file.bundled"])
+        button = self.desk.form.speech
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        menu.aboutToHide.connect(menu.deleteLater)
+
+    def use_bundled(self) -> None:
+        """Decode the bundled voices from the next run on."""
+        bundled = audio_choice.bundled()
+        if bundled is not None:
+            self.runs.choose(bundled)
+
+    def _take_audio(self, choice: AudioChoice) -> None:
+        self.runs.choose(choice)
+        self.show_desk()
+        count = choice.files
+        text = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
+        self.notices.info(self.tr("The next run decodes {0}; press Run.").format(text))
+
+    def open_session(self, path: str | Path) -> bool:
+        """Show a session; tell whether that worked."""
+        return self.files.open_session(path)
+
+    def show_welcome(self) -> None:
+        """Show the welcome page."""
+        self.welcome.show_recent(self.memory.sessions())
+        self.pages.setCurrentWidget(self.welcome)
+
+    def show_desk(self) -> None:
+        """Show the desk."""
+        self.pages.setCurrentWidget(self.desk)
+        self.refresh()
+
+    def reset_layout(self) -> None:
+        """Bring back the shipped layout."""
+        self.desk.reset_layout()
+        self.actions_.refresh()
+
+    def change_speed(self, step: int) -> None:
+        """Replay at the next slower or faster speed."""
+        at = SPEEDS.index(self.playhead.speed) if self.playhead.speed in SPEEDS else 1
+        at = min(max(at + step, 0), len(SPEEDS) - 1)
+        self.playhead.set_speed(SPEEDS[at])
+        self.desk.transport.speed.setCurrentIndex(at)
+
+    def escape(self) -> None:
+        """Esc: clear the selection, or else the newest notice."""
+        if self.axis.selected is not None:
+            self.axis.clear()
+        elif self.notices.banners and self.notices.banners[-1].kind != "progress":
+            self.notices.remove(self.notices.banners[-1])
+
+    def choose_theme(self, name: str) -> None:
+        """Switch the theme and remember it."""
+        set_theme(name)
+        self.memory.remember("theme", name)
+        self.actions_.refresh()
+
+    def open_palette(self) -> None:
+        """Show the command palette."""
+        if self._palette is None:
+            self._palette = Palette(self.actions_, self)
+        self._palette.open_over(self)
+
+    def open_keys(self) -> None:
+        """Show the key sheet."""
+        sheet = KeySheet(self.actions_, commands.mouse_rows(), self)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.open()
+
+    def open_export(self) -> None:
+        """Show what can be exported, at the button for it."""
+        self.actions_.refresh()
+        button = self.desk.transport.export
+        size = self.export_menu.sizeHint()
+        corner = button.mapToGlobal(button.rect().topRight())
+        corner.setX(corner.x() - size.width())
+        corner.setY(corner.y() - size.height() - 4)
+        self.export_menu.popup(corner)
+
+    def hold(self) -> None:
+        """Hold the view of a run under way, or follow it again."""
+        if self.playhead.following:
+            self.playhead.pause()
+        else:
+            self.playhead.go_live()
+
+    def space(self) -> None:
+        """Space: press the button that has the keyboard, or else pause and resume the view."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, QAbstractButton):
+            focus.click()
+        elif isinstance(focus, QComboBox):
+            focus.showPopup()
+        else:
+            self.playhead.toggle()
+
+    # -- keeping up to date ----------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Bring buttons, texts and titles up to date."""
+        self.actions_.refresh()
+        self.top.show_pause(self.playhead.live, self.playhead.live and not self.playhead.following)
+        self._show_recording()
+        if self._desk is not None:
+            self._desk.form.show_speech(self.runs.audio)
+        path = self.playhead.path
+        set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
+
+    def _show_recording(self) -> None:
+        if not self.when.is_running():
+            self.top.show_recording(None)
+        elif self.runs.showing_run:
+            self.top.show_recording(self.playhead.n_frames * FRAME_S)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        if not snapshot.live:
+            self._show_figures()
+        elif not self._late_figures.isActive():
+            self._late_figures.start()
+
+    def _show_figures(self) -> None:
+        if self._snapshot is None:
+            return
+        self.top.show_figures(figures(self._snapshot))
+        self.status.show_snapshot(self._snapshot)
+        self._show_recording()
+        self._show_latency()
+
+    def _show_latency(self) -> None:
+        """Say beside the block how long its first frame waits, as measured where the settings are the session's."""
+        if self._desk is None:
+            return
+        measured, tree, shown = None, None, self._snapshot
+        if shown is not None and shown.session.configs:
+            end = shown.cursor_frame
+            # At the end of a finished session it is that of the report.
+            most = LATENCY_FRAMES if shown.live or end < shown.track.n_frames else None
+            measured = latency.of_session(shown.session, shown.track, end, most)
+            force = latency.settings_before(shown.session, end)
+            tree = None if force is None else force.tree
+        chosen = self.pipeline.chosen(latency.NET_KEY)
+        parts = latency.of_settings(self.pipeline.next, measured, tree, chosen)
+        self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
+
+    def _on_opened(self, session: Session) -> None:
+        if session.configs:
+            self.pipeline.adopt(session.configs[-1].tree, str(session.meta.get("preset", "")))
+        self.pages.setCurrentWidget(self.desk)
+        self.refresh()
+
+    def _on_fault(self, text: str) -> None:
+        self.notices.error(text)
+
+    def _on_closed(self) -> None:
+        self._snapshot = None
+        self._late_figures.stop()
+        self.top.show_figures(None)
+        self._show_latency()
+        self.status.show_snapshot(None)
+        self.refresh()
+
+    # -- Qt ----------------------------------------------------------------------------------
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files."""
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open a session or choose audio."""
+        paths = [Path(u.toLocalFile()) for u in event.mimeData().urls() if u.isLocalFile()]
+        event.acceptProposedAction()
+        self.files.drop(paths)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Remember the layout, end the worker so that its session is whole."""
+        self.memory.remember("geometry", self.saveGeometry())
+        if self._desk is not None:
+            for key, state in self._desk.save_layout().items():
+                self.memory.remember(key, state)
+        self.memory.remember("preset", self.pipeline.preset.name)
+        self.memory.sync()
+        self.hide()
+        self.runs.control.shutdown()
+        self.devices.stop()
+        self.playhead.close()
+        event.accept()

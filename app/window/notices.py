@@ -1,0 +1,165 @@
+"""Non-modal notices above the desk: what went wrong in one sentence, or how far long work is.
+
+A notice never takes the keyboard and never stops what is going on. At most ``MOST`` are shown; the
+oldest makes room. Errors carry a report that can be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.style.plain_text import Button, Label, describe, shown
+from app.style.theme import font
+
+Kind = Literal["info", "error", "progress"]
+MOST = 3
+
+INFO_MS = 8000
+"""A remark goes away by itself after this long; errors stay until dismissed."""
+
+BUSY_MAXIMUM = 1000
+
+
+class Banner(QFrame):
+    """One notice: text, buttons, and for long work a bar."""
+
+    dismissed = Signal()
+
+    def __init__(self, kind: Kind, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.setObjectName("banner")
+        self.setProperty("kind", kind)
+        describe(self, text)
+        self._text = Label(text)
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._sign = Label({"error": "!", "info": "i", "progress": "…"}[kind])
+        self._sign.setFont(font(1.1, strong=True))
+        if kind == "error":
+            self._sign.setObjectName("danger-text")
+        self._sign.setFixedWidth(12)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(12, 7, 8, 7)
+        self._row.setSpacing(8)
+        self._row.addWidget(self._sign)
+        self._row.addWidget(self._text, 1)
+        self.bar: QProgressBar | None = None
+        if kind == "progress":
+            self.bar = QProgressBar()
+            self.bar.setRange(0, 0)
+            self.bar.setTextVisible(False)
+            self.bar.setFixedSize(220, 8)
+            describe(self.bar, self.tr("Progress"))
+            self._row.addWidget(self.bar)
+        else:
+            self.add_button(self.tr("Dismiss"), self.dismiss)
+
+    @property
+    def text(self) -> str:
+        """The sentence shown."""
+        return self._text.text()
+
+    def add_button(self, text: str, handler: Callable[[], object]) -> Button:
+        """Add a button before those already there."""
+        button = Button(text)
+        button.clicked.connect(lambda _=False: handler())
+        first = self._row.indexOf(self._text) + (2 if self.bar is not None else 1)
+        self._row.insertWidget(first, button)
+        return button
+
+    def set_progress(self, text: str, fraction: float | None) -> None:
+        """Show how far long work is; ``None`` when that is not known."""
+        self._text.setText(text)
+        describe(self, text)
+        if self.bar is None:
+            return
+        if fraction is None:
+            self.bar.setRange(0, 0)
+        else:
+            self.bar.setRange(0, BUSY_MAXIMUM)
+            self.bar.setValue(round(min(max(fraction, 0.0), 1.0) * BUSY_MAXIMUM))
+
+    def dismiss(self) -> None:
+        """Take the notice away."""
+        self.dismissed.emit()
+
+
+class Notices(QWidget):
+    """The stack of notices; takes no room while there is none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._banners: list[Banner] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(10, 8, 10, 0)
+        self._layout.setSpacing(6)
+        self.hide()
+
+    @property
+    def banners(self) -> list[Banner]:
+        """Notices shown, the oldest first."""
+        return list(self._banners)
+
+    def info(self, text: str) -> Banner:
+        """Show a remark."""
+        banner = self._show(Banner("info", text, self))
+        timer = QTimer(banner)
+        timer.setSingleShot(True)
+        timer.timeout.connect(banner.dismiss)
+        timer.start(INFO_MS)
+        return banner
+
+    def error(self, text: str, report: str = "") -> Banner:
+        """Show what went wrong in one sentence; ``report`` can be copied by a button."""
+        for banner in self._banners:
+            if banner.kind == "error" and banner.text == shown(text):
+                return banner
+        banner = Banner("error", text, self)
+        if report:
+            clipboard = QGuiApplication.clipboard()
+            banner.add_button(self.tr("Copy report"), lambda: clipboard.setText(report))
+        return self._show(banner)
+
+    def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
+        """Show long work under way, with a button to cancel it."""
+        banner = Banner("progress", text, self)
+        if cancel is not None:
+            banner.add_button(self.tr("Cancel"), cancel)
+        return self._show(banner)
+
+    def remove(self, banner: Banner) -> None:
+        """Take one notice away (it may be gone already)."""
+        if banner not in self._banners:
+            return
+        self._banners.remove(banner)
+        self._layout.removeWidget(banner)
+        banner.hide()
+        banner.deleteLater()
+        self.setVisible(bool(self._banners))
+
+    def clear(self, kind: Kind | None = None) -> None:
+        """Take away all notices, or all of one kind."""
+        for banner in self.banners:
+            if kind is None or banner.kind == kind:
+                self.remove(banner)
+
+    def _show(self, banner: Banner) -> Banner:
+        while len(self._banners) >= MOST:
+            self.remove(next((b for b in self._banners if b.kind != "progress"), self._banners[0]))
+        self._banners.append(banner)
+        self._layout.addWidget(banner)
+        banner.dismissed.connect(lambda: self.remove(banner))
+        self.show()
+        return banner

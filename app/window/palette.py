@@ -1,0 +1,232 @@
+"""The command palette and the key sheet, both read from the registry of actions."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
+from app.style.theme import font, theme
+from app.window.actions.actions import Action, Registry, key_text
+
+WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 30
+GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
+KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
+USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
+WHY_ROLE = Qt.ItemDataRole.UserRole + 4
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+def score(query: str, text: str) -> int | None:
+    """Rank how well ``query`` fits ``text``: letters in order, words' beginnings first; None = no."""
+    query, text = query.lower().replace(" ", ""), text.lower()
+    at, total = -1, 0
+    for letter in query:
+        found = text.find(letter, at + 1)
+        while found != -1 and found != at + 1 and found > 0 and text[found - 1] != " ":
+            later = text.find(letter, found + 1)
+            if later == -1 or text[later - 1] != " ":
+                break
+            found = later
+        if found == -1:
+            return None
+        begins = found == 0 or text[found - 1] == " "
+        total += 0 if found == at + 1 else (1 if begins else 4)
+        at = found
+    return total
+
+
+class Row(QStyledItemDelegate):
+    """One line of the palette: text, group, keys at the right."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        """All lines are equally high."""
+        return QSize(200, ROW_HEIGHT)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        """Draw text, group and keys; dimmed when the action cannot be used now."""
+        tokens = theme()
+        area = option.rect.adjusted(2, 1, -2, -1)
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if chosen:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(tokens.color("accent"))
+            painter.drawRoundedRect(area, 5, 5)
+        text = area.adjusted(10, 0, -10, 0)
+        name, middle = str(index.data()), Qt.AlignmentFlag.AlignVCenter
+        usable = bool(index.data(USABLE_ROLE))
+        loud = tokens.color("on_accent" if chosen else "text" if usable else "muted")
+        quiet = tokens.color("on_accent" if chosen else "muted")
+        painter.setFont(font())
+        painter.setPen(loud)
+        write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, name)
+        beside = painter.fontMetrics().horizontalAdvance(name) + 10
+        painter.setPen(quiet)
+        group = str(index.data(GROUP_ROLE))
+        if not usable:
+            group += f" · {index.data(WHY_ROLE) or self.tr('not now')}"
+        keys = str(index.data(KEYS_ROLE))
+        room = text.adjusted(beside, 0, -painter.fontMetrics().horizontalAdvance(keys) - 10, 0)
+        group = painter.fontMetrics().elidedText(group, Qt.TextElideMode.ElideRight, room.width())
+        write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
+        write(painter, text, middle | Qt.AlignmentFlag.AlignRight, keys)
+        painter.restore()
+
+
+class Palette(QDialog):
+    """Type a few letters, press Enter. Actions that cannot be used now are listed, but dimmed."""
+
+    def __init__(self, actions: Registry, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
+        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+        self._registry = actions
+        frame = QFrame()
+        frame.setObjectName("palette")
+        self.line = QLineEdit()
+        self.line.setPlaceholderText(self.tr("Type a command"))
+        describe(self.line, self.tr("Command"))
+        self.line.textChanged.connect(self._filter)
+        self.line.installEventFilter(self)
+        self.list = QListWidget()
+        describe(self.list, self.tr("Commands"))
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.setUniformItemSizes(True)
+        self.list.setItemDelegate(Row(self.list))
+        self.list.itemClicked.connect(lambda _: self._run())
+        inside = QVBoxLayout(frame)
+        inside.setContentsMargins(6, 6, 6, 6)
+        inside.setSpacing(4)
+        inside.addWidget(self.line)
+        inside.addWidget(self.list)
+        outside = QVBoxLayout(self)
+        outside.setContentsMargins(0, 0, 0, 0)
+        outside.addWidget(frame)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Start empty, in the upper middle of the window."""
+        super().showEvent(event)
+        self.line.clear()
+        self._filter("")
+        self.line.setFocus()
+
+    def open_over(self, window: QWidget) -> None:
+        """Show the palette over ``window``."""
+        self.resize(min(WIDTH, window.width() - 40), MOST_ROWS * ROW_HEIGHT + 60)
+        corner = window.mapToGlobal(window.rect().topLeft())
+        self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 80)
+        self.show()
+
+    def _filter(self, query: str) -> None:
+        found: list[tuple[int, int, Action]] = []
+        for order, action in enumerate(self._registry):
+            rank = score(query, f"{action.group} {action.text}")
+            plain = score(query, action.text)
+            ranks = [r for r in (plain, None if rank is None else rank + 2) if r is not None]
+            if ranks:
+                found.append((min(ranks) + (0 if action.enabled() else 100), order, action))
+        self.list.clear()
+        for _, _, action in sorted(found, key=lambda row: row[:2]):
+            item = QListWidgetItem(action.text)
+            item.setData(Qt.ItemDataRole.UserRole, action.id)
+            item.setData(GROUP_ROLE, action.group)
+            item.setData(KEYS_ROLE, "  ".join(key_text(k) for k in action.keys))
+            item.setData(USABLE_ROLE, action.enabled())
+            why = self._registry.obstacle(action.id)
+            item.setData(WHY_ROLE, why)
+            set_tip(item, why or "")
+            self.list.addItem(item)
+        self.list.setCurrentRow(0)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Arrows move in the list while the line keeps the keyboard; Enter runs."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
+            if step is not None:
+                row = self.list.currentRow() + step
+                self.list.setCurrentRow(min(max(row, 0), self.list.count() - 1))
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self._run()
+                return True
+        return bool(super().eventFilter(watched, event))
+
+    def _run(self) -> None:
+        item = self.list.currentItem()
+        if item is None:
+            return
+        action_id = str(item.data(Qt.ItemDataRole.UserRole))
+        if self._registry.is_enabled(action_id):
+            self.close()
+            self._registry.trigger(action_id)
+
+
+class KeySheet(QDialog):
+    """All keys by group, in three columns, with those of mouse and wheel."""
+
+    def __init__(
+        self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        set_title(self, self.tr("Keys"))
+        columns = QHBoxLayout()
+        columns.setSpacing(34)
+        blocks = [
+            (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members if a.keys])
+            for group, members in actions.groups().items()
+        ]
+        blocks.append((self.tr("Mouse"), list(mouse)))
+        blocks = [block for block in blocks if block[1]]
+        per_column = max(1, (sum(len(rows) + 2 for _, rows in blocks) + 2) // 3)
+        column, used = QVBoxLayout(), 0
+        for group, rows in blocks:
+            if used and used + len(rows) > per_column:
+                column.addStretch(1)
+                columns.addLayout(column)
+                column, used = QVBoxLayout(), 0
+            column.addLayout(self._block(group, rows))
+            column.addSpacing(10)
+            used += len(rows) + 2
+        column.addStretch(1)
+        columns.addLayout(column)
+        close = Button(self.tr("Close"))
+        close.clicked.connect(lambda _=False: self.accept())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(24, 20, 24, 16)
+        layout.setSpacing(14)
+        layout.addLayout(columns)
+        layout.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+
+    def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(5)
+        head = Label(group.upper())
+        head.setObjectName("form-layer")
+        head.setFont(font(0.82, strong=True))
+        head.setIndent(0)
+        grid.addWidget(head, 0, 0, 1, 2)
+        for number, (keys, text) in enumerate(rows, start=1):
+            pressed = Label(keys)
+            pressed.setFont(font(1.0, strong=True))
+            pressed.setMinimumWidth(92)
+            grid.addWidget(pressed, number, 0)
+            grid.addWidget(Label(text), number, 1)
+        grid.setColumnStretch(1, 1)
+        return grid

@@ -1,0 +1,258 @@
+"""The first page: run the demo, choose a preset and speech, or open a recent session."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model.pipeline import Pipeline, missing_file
+from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.theme import font
+from app.widgets import Elided
+from app.window.actions.actions import Registry, key_text
+from pipelines.config import presets
+
+CONTENT_WIDTH = 920
+MEGABYTE = 1e6
+
+
+class Choice(Button):
+    """A large button of two lines."""
+
+    def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent=parent)
+        self.setProperty("choice", True)
+        describe(self, title)
+        describe(self, description=text)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        name = Label(title)
+        name.setFont(font(1.08, strong=True))
+        about = Label(text)
+        about.setObjectName("muted")
+        about.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(14, 10, 14, 11)
+        layout.setSpacing(3)
+        layout.addWidget(name)
+        layout.addWidget(about)
+        for label in (name, about):
+            label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            label.setStyleSheet("background: transparent;")
+
+    def hasHeightForWidth(self) -> bool:
+        """The second line wraps."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height that the wrapped text needs."""
+        layout = self.layout()
+        return 0 if layout is None else layout.heightForWidth(width)
+
+    def sizeHint(self) -> QSize:
+        """The size that the wrapped text needs at the present width."""
+        width = max(self.width(), 200)
+        return QSize(200, self.heightForWidth(width))
+
+    def minimumSizeHint(self) -> QSize:
+        """No lower than the text."""
+        return self.sizeHint()
+
+
+class Welcome(QScrollArea):
+    """Everything a first start needs on one page; what cannot be used now is not shown."""
+
+    run_preset = Signal(str)
+    open_session = Signal(str)
+
+    def __init__(
+        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("welcome")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._actions = actions
+        page = QWidget()
+        page.setObjectName("scrolled")
+        content = QWidget()
+        content.setMaximumWidth(CONTENT_WIDTH)
+        centre = QHBoxLayout(page)
+        centre.addStretch(1)
+        centre.addWidget(content, 100)
+        centre.addStretch(1)
+        column = QVBoxLayout(content)
+        column.setContentsMargins(24, 34, 24, 24)
+        column.setSpacing(8)
+        column.addStretch(1)
+
+        title = Label("asrscope")
+        title.setFont(font(2.6, strong=True))
+        lead = Label(
+            self.tr(
+                "Where does the time of a speech recogniser go, and what would make it faster? "
+                "Run one, watch the cost of every 10 ms frame, and switch its tricks on and off "
+                "while it runs."
+            )
+        )
+        lead.setWordWrap(True)
+        lead.setFont(font(1.12))
+        lead.setObjectName("muted")
+        column.addWidget(title)
+        column.addWidget(lead)
+        column.addSpacing(14)
+
+        starts = QHBoxLayout()
+        starts.setSpacing(8)
+        for action_id, name, primary in (
+            ("run.demo", self.tr("Run the demo"), True),
+            ("file.new", self.tr("Run on my audio…"), False),
+            ("file.open", self.tr("Open a session…"), False),
+        ):
+            starts.addWidget(self._start_button(action_id, name, primary))
+        starts.addStretch(1)
+        column.addLayout(starts)
+        hint = Label(
+            self.tr(
+                "The demo decodes synthetic voices that ship with the program. Audio files and "
+                "sessions can also be dropped on the window."
+            )
+        )
+        hint.setObjectName("muted")
+        hint.setWordWrap(True)
+        column.addWidget(hint)
+        column.addSpacing(18)
+
+        halves = QHBoxLayout()
+        halves.setSpacing(28)
+        left, right = QVBoxLayout(), QVBoxLayout()
+        for half in (left, right):
+            half.setSpacing(8)
+        left.addWidget(self._heading(self.tr("Run the demo with")))
+        for preset_name in presets.names(""):
+            left.addWidget(self._choice(preset_name))
+        left.addStretch(1)
+        right.addWidget(self._heading(self.tr("Recent sessions")))
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
+        right.addLayout(self._recent)
+        for group in presets.groups():
+            right.addSpacing(18)
+            self._add_group(right, group)
+        right.addStretch(1)
+        halves.addLayout(left, 1)
+        halves.addLayout(right, 1)
+        column.addLayout(halves)
+        column.addStretch(3)
+        self.setWidget(page)
+
+    def _choice(self, preset_name: str) -> Choice:
+        preset = presets.load(preset_name)
+        why = missing_file(preset.config)
+        choice = Choice(self.tr(preset.title), why or self.tr(preset.description))
+        choice.setEnabled(why is None)
+        choice.setObjectName(f"preset-{preset_name}")
+        choice.clicked.connect(lambda: self.run_preset.emit(preset_name))
+        return choice
+
+    def _add_group(self, column: QVBoxLayout, group: str) -> None:
+        """Presets that belong together, behind a button that unfolds them."""
+        column.addWidget(self._heading(self.tr(group)))
+        names = presets.names(group)
+        more = Button()
+        more.setObjectName("presets-more")
+        more.setProperty("quiet", True)
+        more.setCheckable(True)
+        members = QWidget()
+        members.setObjectName("scrolled")
+        rows = QVBoxLayout(members)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(8)
+        for name in names:
+            rows.addWidget(self._choice(name))
+
+        def unfold(shown: bool) -> None:
+            members.setVisible(shown)
+            text = self.tr("{0} presets, each a step from another {1}")
+            more.setText(text.format(len(names), "▴" if shown else "▾"))
+
+        more.toggled.connect(unfold)
+        unfold(False)
+        column.addWidget(more)
+        column.addWidget(members)
+
+    def _heading(self, text: str) -> Label:
+        label = Label(text.upper())
+        label.setObjectName("form-layer")
+        label.setFont(font(0.85, strong=True))
+        label.setIndent(0)
+        return label
+
+    def _start_button(self, action_id: str, text: str, primary: bool) -> Button:
+        action = self._actions[action_id]
+        button = Button(text)
+        button.setFont(font(1.1, strong=True))
+        button.setMinimumHeight(38)
+        button.setObjectName(f"start-{action_id}")
+        button.setProperty("primary", primary)
+        keys = action.shortcut().toString()
+        set_tip(button, f"{action.text()} ({key_text(keys)})" if keys else action.text())
+        button.clicked.connect(lambda _=False: action.trigger())
+        action.changed.connect(lambda: button.setEnabled(action.isEnabled()))
+        button.setEnabled(action.isEnabled())
+        return button
+
+    def show_recent(self, sessions: list[Path]) -> None:
+        """List recent sessions; say so when there are none."""
+        while self._recent.count():
+            item = self._recent.takeAt(0)
+            widget = item.widget() if item is not None else None
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        if not sessions:
+            none = Label(self.tr("None yet. Every run is kept here."))
+            none.setObjectName("muted")
+            self._recent.addWidget(none)
+            return
+        for path in sessions:
+            self._recent.addWidget(self._recent_row(path))
+
+    def _recent_row(self, path: Path) -> Button:
+        button = Button()
+        button.setProperty("quiet", True)
+        button.setObjectName("recent-session")
+        describe(button, self.tr("Open {0}").format(path.name))
+        set_tip(button, str(path))
+        button.setMinimumHeight(34)
+        name = Elided(path.stem)
+        about = Label(_about(path))
+        about.setObjectName("muted")
+        row = QHBoxLayout(button)
+        row.setContentsMargins(10, 3, 10, 3)
+        row.addWidget(name, 1)
+        row.addWidget(about)
+        for label in (name, about):
+            label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        button.clicked.connect(lambda _=False: self.open_session.emit(str(path)))
+        return button
+
+
+def _about(path: Path) -> str:
+    try:
+        stat = path.stat()
+        day = datetime.fromtimestamp(stat.st_mtime).strftime("%Y-%m-%d %H:%M")
+    except (OSError, ValueError, OverflowError):  # gone, or of a year that no calendar has
+        return ""
+    return f"{day} · {stat.st_size / MEGABYTE:.1f} MB"

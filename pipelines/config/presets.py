@@ -1,0 +1,97 @@
+"""Presets: named configurations, each a TOML file in ``assets/presets`` that says what differs from the defaults.
+
+A preset file holds ``title`` and ``description`` and a table ``[config]`` with settings by the names of
+`pipelines.config`. Presets that belong together, each a step from another, say so in the head: ``group``, the
+group's title; ``step``, the place in it; ``after``, the preset that the step starts from. A person's own file of the
+same form is read by :func:`from_file`.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import assets
+from pipelines.config import Config, ConfigError, from_dict
+from profiler.files import inputs
+from profiler.plain import one_line
+
+DEFAULT = "gmm"
+
+LONGEST_HEAD = 2_000
+"""Characters of a title or description; of those that ship the longest has some 300."""
+
+_TEXTS = ("title", "description", "group", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A configuration with a name to choose it by; `group` is empty for those that stand alone."""
+
+    name: str
+    title: str
+    description: str
+    config: Config
+    group: str = ""
+    step: int = 0
+    after: str = ""
+
+
+def names(group: str | None = None) -> list[str]:
+    """The shipped presets: the default, those that stand alone, the groups, each in the order of its steps.
+
+    `group`: only those of this group; with "" those that stand alone.
+    """
+    return [preset.name for preset in _shipped() if group in (None, preset.group)]
+
+
+def groups() -> list[str]:
+    """Titles of the groups that shipped presets belong to."""
+    return list(dict.fromkeys(preset.group for preset in _shipped() if preset.group))
+
+
+def load(name: str) -> Preset:
+    """The shipped preset `name`; ConfigError lists what there is."""
+    for preset in _shipped():
+        if preset.name == name:
+            return preset
+    raise ConfigError(f"There is no preset called {name!r}; there are {', '.join(names())}.")
+
+
+@functools.cache
+def _shipped() -> tuple[Preset, ...]:
+    found = [from_file(file) for file in assets.path("presets").glob("*.toml")]
+    return tuple(sorted(found, key=lambda p: (p.group, p.step, p.name != DEFAULT, p.name)))
+
+
+def from_file(path: str | Path) -> Preset:
+    """Read a preset file; ConfigError with one sentence naming the file and what is wrong in it."""
+    path = Path(path)
+    name = one_line(str(path))
+    try:
+        tree = inputs.read_toml(path, "a configuration")
+    except inputs.InputError as error:
+        raise ConfigError(str(error)) from None
+    unknown = set(tree) - {*_TEXTS, "step", "config"}
+    settings = tree.get("config", {})
+    if unknown or not isinstance(settings, dict):
+        found = one_line(", ".join(sorted(unknown)) or repr(settings))
+        raise ConfigError(
+            f"{name}: expected title, description and a table [config] (and group, step, after), "
+            f"and not {found}."
+        )
+    step: Any = tree.get("step", 0)
+    if type(step) is not int:
+        raise ConfigError(f"{name}: step wants a whole number, and not {one_line(repr(step))}.")
+    texts: dict[str, Any] = {key: tree[key] for key in _TEXTS if key in tree}
+    for key, text in texts.items():
+        if not isinstance(text, str) or len(text) > LONGEST_HEAD:
+            raise ConfigError(f"{name}: {key} wants a text of at most {LONGEST_HEAD:,} characters.")
+    return Preset(
+        name=path.stem,
+        config=from_dict(settings, where=name),
+        step=step,
+        **{"title": path.stem, "description": ""} | texts,
+    )

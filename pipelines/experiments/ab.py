@@ -1,0 +1,137 @@
+"""Two configurations interleaved on the same audio in one session: the order of an honest A/B.
+
+Each utterance is decoded by one arm and at once by the other, A B for one and B A for the next, and the
+other way round in the next repeat: whatever drifts slower than an utterance (clock rate, other programs,
+memory) hits both alike. Each arm is one configuration epoch, 0 and 1, that comes back at every turn. The
+first passes over the files warm caches and branch predictors up; they are recorded, and marked by the
+frame from which on it counts (key `measured_from` of the session's meta `ab`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from pipelines import config as settings
+from pipelines.config import Config, Value
+from pipelines.run.decode import Decoder
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Progress, Recogniser
+from pipelines.run.session_run import Journal
+from pipelines.scoring import Prepared
+
+WARM_UP_PASSES = 1
+"""Passes that do not count."""
+
+NAMES = ("A", "B")
+
+UNCOMPARED = ("pace", "loop")
+"""Settings that decide when a run waits or ends: outside of what an A/B times."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the two configurations, and what was asked for to make it."""
+
+    config: Config
+    assignments: Mapping[str, Value]
+
+
+class Interleaved:
+    """The course of an A/B run (`pipelines.run.session_run.Course`).
+
+    Arms that differ in live settings alone share one recogniser, so that they also share the places
+    of their data in memory; otherwise each has its own, made before anything is measured. `recognisers`:
+    that of A and that of B, once prepared.
+    """
+
+    def __init__(
+        self,
+        a: Arm,
+        b: Arm,
+        repeat: int,
+        warm_up: int = WARM_UP_PASSES,
+        progress: Progress = lambda stage, fraction: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        for key in differences(a.config, b.config):
+            if key in UNCOMPARED:
+                raise settings.ConfigError(
+                    f"{key} only says when a run waits or ends; both arms need the same."
+                )
+        self._arms = (a, b)
+        self._repeat = repeat
+        self._warm_up = warm_up
+        self._progress, self._cancelled = progress, cancelled
+        for arm in (a, b):
+            settings.check(arm.config)
+        self.recognisers: list[Recogniser] = []
+        self._prepared: list[Prepared] = []
+        self.about: dict[str, Any] = {"ab": self._description(None)}
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """Build the second recogniser where one cannot serve both arms."""
+        a, b = self._arms
+        shared = all(settings.option(key).live for key in differences(a.config, b.config))
+        self.recognisers = [recogniser, recogniser if shared else build(b.config)]
+        # A turn is no place to make shortlists in, nor to look for them on disk.
+        self._prepared = [
+            one.scorer.make_ready(arm.config, self._progress, self._cancelled)
+            for one, arm in zip(self.recognisers, self._arms, strict=True)
+        ]
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Warm up, then decode every item `repeat` times by each arm."""
+        decoder.run(self._turns(decoder, items, journal))
+
+    def _turns(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:
+        """The items in order, the decoder switched to the right arm before each."""
+        threads = {arm.config.threads for arm in self._arms}
+        pools = ThreadpoolController() if len(threads) > 1 else None
+        measuring = False
+        passes = self._warm_up + self._repeat
+        for place, (turn, item, number) in enumerate(order(items, passes)):
+            self._progress("decoding both arms in turn", place / (2 * len(items) * passes))
+            if turn >= self._warm_up and not measuring:
+                measuring = True
+                journal.marker("note", "Warm-up ends, measuring begins", decoder.frame)
+                journal.meta("ab", self._description(decoder.frame))
+            config, recogniser = self._arms[number].config, self.recognisers[number]
+            if recogniser.config != config:
+                recogniser.configure(config, self._prepared[number])
+            decoder.switch(recogniser, number)
+            if pools is not None:
+                pools.limit(limits=config.threads)
+            yield item
+
+    def _description(self, measured_from: int | None) -> dict[str, Any]:
+        return {
+            "arms": [
+                {"name": name, "epoch": epoch, "set": dict(arm.assignments)}
+                for epoch, (name, arm) in enumerate(zip(NAMES, self._arms, strict=True))
+            ],
+            "repeat": self._repeat,
+            "warm_up": self._warm_up,
+            "measured_from": measured_from,
+        }
+
+
+def order(items: Sequence[Item], passes: int) -> Iterator[tuple[int, Item, int]]:
+    """The turns: (pass, item, arm 0 or 1), each item by both arms before the next.
+
+    Which arm begins changes from item to item and, for every item, from pass to pass.
+    """
+    for turn in range(passes):
+        for place, item in enumerate(items):
+            first = (turn + place) % 2
+            yield turn, item, first
+            yield turn, item, 1 - first
+
+
+def differences(a: Config, b: Config) -> list[str]:
+    """The settings in which two configurations differ, in the order of the data."""
+    keys = [option.key for option in settings.options()]
+    return [key for key in keys if settings.get(a, key) != settings.get(b, key)]

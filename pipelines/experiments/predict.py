@@ -1,0 +1,100 @@
+"""What other settings would cost, from the counts and laws of the stages they touch; nothing is timed.
+
+The scorer of both configurations runs over a few blocks for its counts; the laws of its stages and the
+session's peaks and times do the rest (`profiler.analysis.whatif`). Settings without a model are named.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.experiments import rerun
+from profiler.analysis import whatif
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.whatif import Prediction
+from profiler.machine.roofs.peaks import Peaks
+
+COUNTED: Final = ("block", "frames.", "gmm.", "dnn.")
+"""Settings whose effect on scoring follows from counting; a dot ends the name of a whole branch."""
+
+FREE: Final = ("pace", "loop")
+"""Settings that change when frames come, and not what they cost."""
+
+NOT_COUNTED: Final = (
+    (
+        "gmm.senones",
+        ("asked", "ci", "asked-ci"),
+        "which senones are left out depends on what is said",
+    ),
+    (
+        "dnn.senones",
+        ("asked", "asked-ahead"),
+        "which outputs are left out depends on what is said",
+    ),
+    ("frames.rule", ("conditional",), "which frames are skipped depends on what is said"),
+)
+"""Choices whose work is not that on the noise which is counted: (setting, choices, why)."""
+
+NO_MODEL: Final = {
+    "search.": "how many tokens survive under another setting is not in a session of one",
+    "graph.": "how many tokens another graph keeps alive is not in a session of this one",
+}
+
+
+def changed(
+    prediction: Prediction, before: Config, after: Config, peaks: Peaks
+) -> tuple[Prediction, list[str]]:
+    """Predict `after` from a session that ran with `before`; returns also a sentence for each setting
+    without a model, which leave the whole without a prediction."""
+    keys = [
+        option.key
+        for option in settings.options()
+        if settings.get(before, option.key) != settings.get(after, option.key)
+    ]
+    uncounted = _not_counted(before) or _not_counted(after)
+    without = [_no_model(key, uncounted) for key in keys if not _modelled(key, uncounted)]
+    if not keys:
+        sentence = "The session ran with these settings already."
+        return Prediction(
+            prediction.audio_s, prediction.lines, (*prediction.assumptions, sentence)
+        ), without
+    if uncounted is None and any(_starts(key, COUNTED) for key in keys):
+        # Threads are a model of their own: both sides are counted with those of the session.
+        same = settings.replace(after, "threads", before.threads)
+        found = rerun.counted({"before": before, "after": same}, peaks)
+        rows = {
+            name: breakdown(recording).stages  # type: ignore[arg-type]
+            for name, recording in found.items()
+        }
+        prediction = whatif.changed(prediction, rows["before"], rows["after"], "scoring")
+    if "threads" in keys:
+        prediction = whatif.shared(prediction, "scoring", before.threads / after.threads)
+    return prediction, without
+
+
+def _starts(key: str, names: tuple[str, ...]) -> bool:
+    return any(key == name or (name.endswith(".") and key.startswith(name)) for name in names)
+
+
+def _not_counted(config: Config) -> str | None:
+    """Why counting on noise says nothing of `config`; None where it does."""
+    for key, choices, why in NOT_COUNTED:
+        acts = settings.obstacle(config, key) is None
+        skips = key != "frames.rule" or config.frames.skip > 1
+        if acts and skips and settings.get(config, key) in choices:
+            return why
+    return None
+
+
+def _modelled(key: str, uncounted: str | None) -> bool:
+    counted = uncounted is None and _starts(key, COUNTED)
+    return key == "threads" or counted or _starts(key, FREE)
+
+
+def _no_model(key: str, uncounted: str | None) -> str:
+    reasons = (why for branch, why in NO_MODEL.items() if key.startswith(branch))
+    default = uncounted if uncounted and _starts(key, COUNTED) else None
+    why = next(reasons, default or "its effect on cost is known only by running it")
+    return f"There is no model of {key}: {why}. Only --check tells."

@@ -1,0 +1,359 @@
+"""The decode loop: utterance by utterance, block by block, with every nanosecond of wall time accounted for.
+
+Spans of group `decode` tile the time spent on decoding without a gap: one for what is done once for an
+utterance (reading audio, features, spread over all its frames) and one for each block. What their
+leaves (front end, scoring, search) do not cover is overhead. Waiting for the pace is `idle`; what is
+done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
+
+A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
+since what is wanted of a frame is known only when the search has done the one before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pipelines import config as settings
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
+from pipelines.config import Config
+from pipelines.run.control import Control, Mark
+from pipelines.run.live_changes import Asked, LiveChanges
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser
+from pipelines.run.tally import Tally
+from pipelines.scoring import MAX_FRAMES, with_context
+from profiler.session.writer import SessionWriter
+from profiler.spans import Lane, NullLane, Recorder
+
+FRAME_S = 0.01  # hop of the front end
+PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
+TALLIED_FROM = 4
+"""Frames from which adding spans up costs less than recording them one by one."""
+
+Array = np.ndarray[Any, Any]
+Word = tuple[str, int, int]  # word, first frame of the run, frames
+
+
+@dataclass
+class Decoded:
+    """What came of one utterance. `errors` is None where nothing can be said about word errors.
+
+    `audio_s`: of its whole length the part that its decoded frames are.
+    """
+
+    name: str
+    audio_s: float
+    wall_ns: int
+    hypothesis: str
+    reference: str | None
+    errors: int | None
+    reference_words: int | None
+    complete: bool
+    epochs: tuple[int, ...]  # the configurations it ran under
+    alternatives: dict[str, Any] | None = None  # nbest and confidences, as JSON values
+
+
+@dataclass
+class Result:
+    """What came of a run."""
+
+    utterances: list[Decoded] = field(default_factory=list)
+    wall_ns: int = 0
+    idle_ns: int = 0
+    refused: list[str] = field(default_factory=list)  # a sentence for each file that cannot be read
+
+
+class Decoder:
+    """Decodes a playlist with one recogniser, following a person's requests at block boundaries."""
+
+    def __init__(
+        self,
+        recogniser: Recogniser,
+        recorder: Recorder,
+        lane: Lane | NullLane,
+        journal: SessionWriter | Unrecorded,
+        control: Control,
+    ) -> None:
+        self.recogniser = recogniser
+        self.result = Result()
+        self._recorder, self._lane, self._journal = recorder, lane, journal
+        self._control = control
+        self._clock = recorder.clock
+        self._epoch = 0
+        self._epochs: list[int] = []  # of the utterance being decoded, in order
+        self._frame = 0  # frames decoded in this run, over all utterances
+        self._pace_start: tuple[int, int] | None = None
+        self._tally = Tally() if isinstance(lane, Lane) else None
+        self._live = LiveChanges()
+        self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
+        recogniser.register(recorder)
+        self._stage = {
+            name: recorder.stage(name, group)
+            for name, group in (
+                ("frontend.audio", "frontend"),
+                ("decode.utterance", "prepare"),
+                ("decode.block", "decode"),
+                ("idle.pace", "idle"),
+                ("setup.waveform", "setup"),
+                ("setup.errors", "setup"),
+            )
+        }
+        self._begin_epoch(recogniser.config, 0)
+
+    @property
+    def frame(self) -> int:
+        """Frames decoded so far, over all utterances."""
+        return self._frame
+
+    @property
+    def _stopping(self) -> bool:
+        """Somebody asked to stop, or there is no place left to record to."""
+        return self._control.stopping or self._journal.failed is not None
+
+    def switch(self, recogniser: Recogniser, epoch: int) -> None:
+        """Decode the utterances that follow with `recogniser` and its settings, as `epoch`.
+
+        Between utterances only. An epoch may come back; all that carry its number ran alike.
+        """
+        self.recogniser = recogniser
+        recogniser.register(self._recorder)
+        self._begin_epoch(recogniser.config, epoch)
+
+    def run(self, items: Iterable[Item]) -> Result:
+        """Decode `items` until they end or somebody asks to stop."""
+        try:
+            for item in items:
+                if self._stopping:
+                    break
+                try:
+                    self._utterance(item)
+                except audio.AudioError as error:
+                    self.result.refused.append(str(error))
+                    self._journal.marker("error", str(error), self._frame)
+        finally:
+            self._live.cancel(wait=True)
+        return self.result
+
+    def _utterance(self, item: Item) -> None:
+        clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
+        first = self._frame
+        start = clock()
+        sound = audio.load(item.path)
+        n_frames = recogniser.frontend.n_frames(len(sound.samples))
+        lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
+        features = recogniser.frontend.features(sound.samples, first, lane)
+        end = clock()
+        lane.put(stage["decode.utterance"], start, end, first, n_frames)
+        wall_ns = end - start
+
+        peaks = audio.peaks(sound.samples, n_frames)
+        utterance = self._journal.utterance(
+            item.name,
+            str(item.path),
+            first,
+            n_frames,
+            sound.duration_s,
+            item.reference,
+            peaks,
+        )
+        lane.put(stage["setup.waveform"], end, clock(), first, 0)
+
+        self._epochs = [self._epoch]
+        recogniser.scorer.reset()
+        recogniser.search.start(first)
+        context, padded = (0, 0), features
+        if self._pace_start is None:
+            self._pace_start = (clock(), first)
+        partial_due = clock() + PARTIAL_EVERY_NS
+        tile = clock()
+        while True:
+            self._follow_requests()
+            # At the first block, and where another net takes over.
+            if context != recogniser.scorer.context:
+                context = recogniser.scorer.context
+                padded = with_context(features, context)
+            begin, beyond = self._frame - first, sum(context)
+            count = min(recogniser.config.block, n_frames - begin)
+            block = padded[begin : begin + count + beyond]
+            if recogniser.scorer.lazy:
+                self._take_turns(block)
+            else:
+                scores = recogniser.scorer.score(block, self._frame, lane)
+                after = begin + count
+                if after < n_frames:
+                    ahead = min(recogniser.config.block, n_frames - after) + beyond
+                    following = padded[after : after + ahead]
+                    recogniser.score_ahead(following, self._frame + count, lane)
+                recogniser.search.advance(scores, self._frame, lane)
+            complete = begin + count == n_frames
+            last = complete or self._stopping
+            words = []
+            if last:
+                words = recogniser.search.finish(lane)
+            elif tile >= partial_due:
+                words = recogniser.search.partial(lane)
+                self._journal.utterance_partial(utterance, _text(words), words)
+                partial_due = tile + PARTIAL_EVERY_NS
+            now = clock()
+            lane.put(stage["decode.block"], tile, now, self._frame, count)
+            self._govern(now, count, now - tile)
+            wall_ns += now - tile
+            self._frame += count
+            for notice in recogniser.take_notices():
+                self._journal.marker("error", notice, self._frame)
+            self._control.frame = self._frame
+            tile = now
+            if last:
+                break
+            if recogniser.config.pace > 0:
+                tile = self._keep_pace(now)
+        audio_s = sound.duration_s * (self._frame - first) / n_frames
+        self._done(item, utterance, words, wall_ns, audio_s, complete)
+
+    def _govern(self, now: int, frames: int, spent_ns: int) -> None:
+        """Let the search's governor, if it is on, set the beam by how long the last block took."""
+        search = self.recogniser.search
+        if not self.recogniser.config.search.governor:
+            return
+        cutoff = search.cutoff if math.isfinite(search.cutoff) else None
+        self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
+        search.spent(frames, spent_ns)
+
+    def _take_turns(self, block: Array) -> None:
+        """Score and search frame by frame, the scorer told each time what the search wants."""
+        scorer, search = self.recogniser.scorer, self.recogniser.search
+        beyond = sum(scorer.context)
+        for at in range(0, len(block) - beyond, MAX_FRAMES):
+            part, first = block[at : at + MAX_FRAMES + beyond], self._frame + at
+            n = len(part) - beyond
+            tally = self._tally if n >= TALLIED_FROM else None
+            steps = tally or self._lane
+            start = self._clock()
+            state = scorer.prepare(part, first, steps)
+            for t in range(n):
+                row = scorer.frame(state, t, search.wanted(steps))
+                search.advance(row[None], first + t, steps)
+            if tally is not None:
+                assert isinstance(self._lane, Lane)
+                tally.pour(self._lane, start, first, n)
+
+    def _done(
+        self,
+        item: Item,
+        utterance: int,
+        words: list[Word],
+        wall_ns: int,
+        audio_s: float,
+        complete: bool,
+    ) -> None:
+        start = self._clock()
+        hypothesis = _text(words)
+        epochs = list(self._epochs)
+        errors = reference_words = None
+        # An utterance decoded under more than one configuration says nothing about either.
+        count = wer.scored(item.reference, hypothesis) if complete and len(epochs) == 1 else None
+        if count is not None:
+            errors, reference_words = count.errors, count.reference_words
+        if complete:
+            self._journal.utterance_done(
+                utterance, hypothesis, words, wall_ns, epochs, errors, reference_words
+            )
+        else:
+            self._journal.utterance_partial(utterance, hypothesis, words)
+        search = self.recogniser.search
+        if search.lost:
+            text = f"{item.name}: no token survived; the words are those heard until then."
+            self._journal.marker("error", text, self._frame)
+        alternatives = None
+        if complete and self.recogniser.config.search.lattice:
+            alternatives = {
+                "nbest": [{"hypothesis": " ".join(h.words), "cost": h.cost} for h in search.nbest],
+                "confidences": search.confidences,
+            }
+            self._journal.meta(f"alternatives/{utterance}", alternatives)
+        self.result.wall_ns += wall_ns
+        self.result.utterances.append(
+            Decoded(
+                item.name,
+                audio_s,
+                wall_ns,
+                hypothesis,
+                item.reference,
+                errors,
+                reference_words,
+                complete,
+                tuple(epochs),
+                alternatives,
+            )
+        )
+        self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
+
+    def _follow_requests(self) -> None:
+        """Take what was asked for since the last block; apply what can act now, as one new configuration."""
+        if not self._control.asked and not self._live.waiting:
+            return
+        asked = []
+        for request in self._control.take():
+            if isinstance(request, Mark):
+                self._journal.marker("user", request.text, request.asked_frame)
+            else:
+                text = f"{settings.option(request.key).title}: {_shown(request.value)}"
+                marker = self._journal.marker(
+                    "option", text, request.asked_frame, request.key, request.value
+                )
+                asked.append(Asked(request, marker))
+        before = self.recogniser.config
+        due = self._live.due(before, asked, self.recogniser.scorer)
+        for sentence in self._live.take_failures():
+            self._journal.marker("error", sentence, self._frame)
+            self._control.config = self._live.wanted(before)
+        if due is None:
+            return
+        self.recogniser.configure(due.config, due.prepared)
+        self._begin_epoch(due.config, self._epoch + 1)
+        self._epochs.append(self._epoch)
+        if due.config.pace != before.pace:
+            self._pace_start = (self._clock(), self._frame)
+        for one in due.changes:
+            self._journal.marker_applied(one.marker, self._frame, self._epoch)
+
+    def _begin_epoch(self, config: Config, epoch: int) -> None:
+        self._lane.epoch = self._epoch = epoch
+        for name, cost in self.recogniser.costs().items():
+            self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
+        self._journal.config(self._epoch, self._frame, settings.to_dict(config))
+        if config.model == "dnn" and config.dnn.net not in self._nets:
+            # What a reader would otherwise have to look up in a file that is named there.
+            self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
+            self._journal.meta("nets", self._nets)
+
+    def _keep_pace(self, now: int) -> int:
+        """Wait until the audio decoded so far would have been spoken at the wished pace."""
+        assert self._pace_start is not None
+        start, start_frame = self._pace_start
+        spoken_s = (self._frame - start_frame) * FRAME_S / self.recogniser.config.pace
+        deadline = start + int(spoken_s * 1e9)
+        if deadline <= now:
+            return now
+        self._control.sleep_until(deadline)
+        awake = self._clock()
+        self._lane.put(self._stage["idle.pace"], now, awake, self._frame, 0)
+        self.result.idle_ns += awake - now
+        return awake
+
+
+def _text(words: list[Word]) -> str:
+    return " ".join(word for word, _, _ in words)
+
+
+def _shown(value: settings.Value) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,159 @@
+"""Changes asked for while frames are being decoded: which act now, and which must be made ready first.
+
+What a setting needs (a codebook, shortlists, a table) is made by one thread while decoding goes on by the
+present settings; at the first block boundary after it is done, the change acts. Changes that need nothing do not
+wait for those that do. A later change that makes an earlier one's preparation pointless cancels it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.run.control import Change
+from profiler.errors import Cancelled
+
+LAST_WAIT_S: Final = 10.0
+"""For a cancelled preparation to notice; it holds no file and no lock worth waiting longer for."""
+
+
+class Preparing(Protocol):
+    """What of a scorer is needed here."""
+
+    def needs(self, config: Any) -> Hashable:
+        """What must be made before `config` can act, as a key; None: nothing."""
+
+    def make_ready(
+        self, config: Any, progress: Callable[..., None], cancelled: Callable[[], bool]
+    ) -> Any:
+        """Make it, on any thread."""
+
+
+@dataclass
+class Asked:
+    """A change, and the marker that stands for it in the session."""
+
+    change: Change
+    marker: int
+
+
+@dataclass
+class Due:
+    """What happens at a block boundary: the new configuration, what was made for it, whose changes it holds."""
+
+    config: Config
+    prepared: Any
+    changes: list[Asked]
+
+
+class _Thread:
+    """Makes one configuration ready."""
+
+    def __init__(self, scorer: Preparing, config: Config, key: Hashable) -> None:
+        self.key = key
+        self.prepared: Any = None
+        self.error: Exception | None = None
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(scorer, config), name="preparing")
+        self._thread.start()
+
+    def _run(self, scorer: Preparing, config: Config) -> None:
+        try:
+            self.prepared = scorer.make_ready(config, lambda *_: None, self._cancelled.is_set)
+        except Cancelled:
+            pass
+        except Exception as error:  # whatever it is, the run goes on and says so
+            self.error = error
+
+    @property
+    def done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def cancel(self, wait: bool = False) -> None:
+        self._cancelled.set()
+        if wait:
+            self._thread.join(LAST_WAIT_S)
+
+
+class LiveChanges:
+    """The changes that were asked for and do not act yet."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Asked] = []
+        self._thread: _Thread | None = None
+        self._failures: list[str] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a change does not act yet."""
+        return bool(self._waiting)
+
+    def due(self, config: Config, asked: list[Asked], scorer: Preparing) -> Due | None:
+        """What acts from this block on, where `config` acts now and `asked` has been asked for since."""
+        self._waiting += asked
+        wanted = self.wanted(config)
+        key = scorer.needs(wanted)
+        if key is None:
+            self.cancel()
+            return self._take(wanted, None, list(self._waiting))
+        thread = self._thread
+        if thread is None or thread.key != key:
+            # One at a time: what an earlier wish needed is no longer wanted.
+            if thread is not None:
+                thread.cancel()
+            self._thread = _Thread(scorer, wanted, key)
+        elif thread.done:
+            self._thread = None
+            if thread.error is None:
+                return self._take(wanted, thread.prepared, list(self._waiting))
+            self._give_up(config, thread.error, scorer)
+        now: list[Asked] = []
+        for one in self._waiting:
+            if _acts_at_once(_with(config, [*now, one]), scorer):
+                now.append(one)
+        return self._take(_with(config, now), None, now)
+
+    def wanted(self, config: Config) -> Config:
+        """`config` with every change that waits."""
+        return _with(config, self._waiting)
+
+    def take_failures(self) -> list[str]:
+        """A sentence for each change that could not be made ready and was given up since the last call."""
+        taken, self._failures = self._failures, []
+        return taken
+
+    def cancel(self, wait: bool = False) -> None:
+        """Stop preparing; what has been asked for and does not act yet never will, unless asked again."""
+        if self._thread is not None:
+            self._thread.cancel(wait)
+            self._thread = None
+
+    def _take(self, config: Config, prepared: Any, changes: list[Asked]) -> Due | None:
+        self._waiting = [one for one in self._waiting if one not in changes]
+        return Due(config, prepared, changes) if changes else None
+
+    def _give_up(self, config: Config, error: Exception, scorer: Preparing) -> None:
+        needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
+        # The newest: what was being made before it is made again without it.
+        lost = (needing or self._waiting)[-1]
+        what = f"{lost.change.key}={lost.change.value}"
+        self._failures.append(f"{what} could not be made ready: {error}")
+        self._waiting = [one for one in self._waiting if one is not lost]
+
+
+def _acts_at_once(config: Config, scorer: Preparing) -> bool:
+    try:
+        settings.check(config)
+    except settings.ConfigError:  # only together with a change that is still being made ready
+        return False
+    return scorer.needs(config) is None
+
+
+def _with(config: Config, changes: list[Asked]) -> Config:
+    for one in changes:
+        config = settings.replace(config, one.change.key, one.change.value)
+    return config

@@ -1,0 +1,113 @@
+"""A recogniser made ready from its settings: front end, scorer and search, in the order of the data.
+
+Everything slow happens here, before the first frame: reading the model, compiling (or finding) the
+search graph, compiling kernels. Each step reports progress and can be cancelled between steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pipelines.audio import loading as audio
+from pipelines.config import Config
+from pipelines.device import DeviceWork, open_device
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models.opening import open_model
+from pipelines.scoring import Prepared, Scorer, build_scorer
+from pipelines.scoring.device.scorer import Array, DeviceScorer
+from pipelines.search.device.viterbi import DeviceViterbi
+from pipelines.search.graph import compile as graphs
+from pipelines.search.viterbi import Viterbi
+from profiler.errors import Cancelled
+from profiler.spans import Cost, Lane, NullLane, Recorder
+
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass
+class Recogniser:
+    """Front end → scorer → search, and the settings they now work by."""
+
+    config: Config
+    frontend: Mfcc
+    scorer: Scorer
+    search: Viterbi | DeviceViterbi
+    origin: str = ""
+    """Where the acoustic model's parameters come from, in words."""
+
+    def configure(self, config: Config, prepared: Prepared | None = None) -> None:
+        """Take over live settings, from the next block on.
+
+        `prepared`: what `scorer.make_ready` made for them; without it, what they need is made here.
+        """
+        self.config = config
+        self.scorer.configure(config, prepared)
+        self.search.configure(config.search)
+
+    def score_ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
+        """This block comes next: a scorer on a device may begin with it while the search works."""
+        if isinstance(self.scorer, DeviceScorer):
+            self.scorer.ahead(block, first_frame, lane)
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know, each sentence once."""
+        devices = (DeviceScorer, DeviceViterbi)
+        told = [p.take_notices() for p in (self.scorer, self.search) if isinstance(p, devices)]
+        return [notice for notices in told for notice in notices]
+
+    def register(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        self.frontend.stages(recorder)
+        self.scorer.stages(recorder)
+        self.search.stages(recorder)
+
+    def costs(self) -> dict[str, Cost]:
+        """What each stage computes and moves under the present settings."""
+        parts = (self.frontend.costs(), self.scorer.costs(), self.search.costs())
+        return {audio.STAGE: audio.COST} | parts[0] | parts[1] | parts[2]
+
+
+def build(
+    config: Config,
+    recorder: Recorder,
+    lane: Lane | NullLane,
+    progress: Progress,
+    cancelled: Callable[[], bool],
+) -> Recogniser:
+    """Make a recogniser ready; spans of group `setup` say where the time went.
+
+    Raises ModelError, LanguageModelError, GraphError, DeviceError (one sentence each) or Cancelled.
+    """
+
+    @contextmanager
+    def step(stage: str, title: str) -> Iterator[None]:
+        if cancelled():
+            raise Cancelled
+        progress(title, None)
+        number = recorder.stage(stage, "setup")
+        start = recorder.clock()
+        yield
+        lane.put(number, start, recorder.clock())
+
+    devices: dict[str, DeviceWork] = {}
+    for name in sorted({config.device, config.search.device} - {"cpu"}):
+        with step("setup.device", f"opening {name}"):
+            devices[name] = DeviceWork(open_device(name, config.threads), recorder, lane)
+    with step("setup.model", "reading the acoustic model"):
+        model = open_model(config, progress, cancelled)
+    with step("setup.graph", "finding the search graph"):
+        graph = graphs.load_or_build(config.graph, model, progress, cancelled)
+    with step("setup.compile", "compiling the kernels"):
+        frontend = Mfcc(model.feat_params)
+        scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
+        search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
+        if config.search.device in devices:
+            search = DeviceViterbi(graph, config.search, devices[config.search.device])
+        frontend.warm_up()
+        scorer.warm_up()
+        search.warm_up()
+    if cancelled():
+        raise Cancelled
+    return Recogniser(config, frontend, scorer, search, model.origin)

@@ -1,0 +1,232 @@
+"""One run from start to end: session file, recorder, samplers, recogniser, decode loop, in that order.
+
+Used in-process by the command line and by the worker process of the window; the two differ only in
+how they report progress and receive requests.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from threadpoolctl import threadpool_limits
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder, Result
+from pipelines.run.null_writer import Unrecorded
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.scoring import roofs
+from profiler import counting
+from profiler.counting import CountingLane
+from profiler.errors import Cancelled
+from profiler.machine import describe
+from profiler.machine.counters import Group
+from profiler.machine.roofs import calibration, cpu, peaks
+from profiler.machine.sampler import watching
+from profiler.session.writer import SessionWriter
+from profiler.spans import Lane, NullLane, Recorder
+
+Journal = SessionWriter | Unrecorded
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go."""
+
+    config: Config
+    preset: str
+    audio: tuple[str, ...]
+    transcripts: str | None
+    out: Path | None
+    repeat: int = 1
+    replace: bool = False
+
+
+@dataclass
+class Outcome:
+    """How a run ended: closed (to its end), stopped (by a person) or failed (`problem` says why)."""
+
+    session: Path | None
+    state: str
+    result: Result
+    setup_ns: int = 0
+    problem: str | None = None
+
+
+class Course(Protocol):
+    """What a run decodes, in which order and with which settings."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What the session's meta says of it from the beginning."""
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """Make ready what is needed beside `recogniser`; still set-up, and may raise Cancelled."""
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Decode `items` until done or somebody asks to stop."""
+
+
+class Straight:
+    """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
+
+    about: Mapping[str, Any] = {}
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """One recogniser is enough."""
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Decode in order."""
+        decoder.run(playlist.passes(items, self._repeat, lambda: decoder.recogniser.config.loop))
+
+
+def execute(
+    request: Request,
+    control: Control,
+    progress: Progress,
+    running: Callable[[Path | None], None] = lambda session: None,
+    course: Course | None = None,
+) -> Outcome:
+    """Run `request`; `running` is told when the session file exists and can be followed.
+
+    `course`: another order than that of the files, such as two configurations interleaved.
+
+    Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
+    being decoded, problems end up in the outcome and what was recorded stays.
+    """
+    control.config = settings.check(request.config)
+    items = playlist.build(request.audio, request.transcripts)
+    course = course or Straight(request.repeat)
+    recorder = Recorder()
+    group = Group() if request.config.counters and request.out is not None else None
+    journal, lane = _open(request, recorder, items, course.about, group)
+    running(request.out)
+    outcome = Outcome(request.out, "stopped", Result())
+    state = "failed"
+    try:
+        start = recorder.clock()
+        try:
+            recogniser = _prepare(request, control, progress, recorder, journal, lane, course)
+        except Cancelled:
+            state = "stopped"
+            return outcome
+        outcome.setup_ns = recorder.clock() - start
+        progress("decoding", None)
+        decoder = Decoder(recogniser, recorder, lane, journal, control)
+        outcome.result = decoder.result
+        threads = request.config.threads
+        with (
+            _undisturbed(threads),
+            counting.counting(lane, group, journal, threads) as report,
+            watching(journal, report) if request.out is not None else nullcontext(),
+        ):
+            course.run(decoder, items, journal)
+        state = outcome.state = "stopped" if control.stopping else "closed"
+        if isinstance(journal, SessionWriter):
+            _recheck(request.config.threads, journal)
+    finally:
+        if group is not None:
+            group.close()
+        journal.close(state)
+    if journal.failed:
+        outcome.state, outcome.problem = "failed", str(journal.failed)
+    return outcome
+
+
+def _open(
+    request: Request,
+    recorder: Recorder,
+    items: Sequence[Item],
+    about: Mapping[str, Any],
+    group: Group | None,
+) -> tuple[Journal, Lane | NullLane]:
+    if request.out is None:
+        return Unrecorded(), NullLane()
+    meta = {
+        "preset": request.preset,
+        "audio": [str(item.path) for item in items],
+        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "machine": describe.describe(),
+        "versions": describe.versions(),
+        **about,
+    }
+    make = Lane
+    if group is not None:
+        meta["recorder"] = counting.about(group)
+        make = CountingLane
+    journal = SessionWriter(request.out, recorder, meta, replace=request.replace)
+    return journal, recorder.lane("decode", decode=True, make=make)
+
+
+def _prepare(
+    request: Request,
+    control: Control,
+    progress: Progress,
+    recorder: Recorder,
+    journal: Journal,
+    lane: Lane | NullLane,
+    course: Course,
+) -> Recogniser:
+    """Everything slow that comes before the first frame. Raises Cancelled when asked to stop."""
+    if isinstance(journal, SessionWriter):
+        stage, start = recorder.stage("setup.peaks", "setup"), recorder.clock()
+        measured = calibration.load_or_measure(
+            request.config.threads,
+            lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
+            lambda: control.stopping,
+            kernels=roofs.KERNELS,
+        )
+        journal.calibration(measured.rows())
+        lane.put(stage, start, recorder.clock())
+
+    origins: dict[str, None] = {}
+    scored: set[tuple[int, tuple[int, int]]] = set()
+
+    def made(config: Config) -> Recogniser:
+        recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
+        origins[recogniser.origin] = None
+        journal.meta("acoustic_models", list(origins))
+        scorer = recogniser.scorer
+        scored.add((scorer.n_senones, scorer.context))
+        if len(scored) == 1:
+            about = {"senones": scorer.n_senones, "context": list(scorer.context)}
+        else:
+            about = {}  # arms that differ in it: neither stands for the session
+        journal.meta("scoring", about)
+        return recogniser
+
+    recogniser = made(request.config)
+    course.prepare(recogniser, made)
+    return recogniser
+
+
+def _recheck(threads: int, journal: SessionWriter) -> None:
+    """Measure two of the peaks again: did the machine change under the run?"""
+    before = calibration.stored()
+    after = cpu.recheck(before, threads)
+    journal.calibration(after.rows("end"))
+    journal.meta("drift", peaks.drift(before, after))
+
+
+@contextmanager
+def _undisturbed(threads: int) -> Iterator[None]:
+    """BLAS on as many threads as asked for, and no garbage collection over what was loaded."""
+    gc.collect()
+    gc.freeze()
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        gc.unfreeze()

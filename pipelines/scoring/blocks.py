@@ -1,0 +1,13 @@
+"""A block of frames as all scorers see it: how long one call may be, and what of it is in no cost law."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_FRAMES: Final = 64
+"""Frames per kernel call: bounds the workspace and keeps a call far below 50 ms."""
+
+FLOAT: Final = 4
+"""Bytes of a float32."""
+
+WAITS: Final = "it waits for the threads that share the block and computes nothing itself"

@@ -1,0 +1,40 @@
+"""What strategies prepared, kept on disk: arrays by the content of the model and the settings they follow from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from profiler.files import cache
+
+VERSION = 4
+"""To be raised whenever what is prepared changes for the same model and settings."""
+
+Array = np.ndarray[Any, Any]
+
+
+def digest(*arrays: Array) -> str:
+    """Identity of a model's parameters."""
+    made = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        made.update(f"{array.dtype} {array.shape}".encode())
+        made.update(np.ascontiguousarray(array).data)
+    return made.hexdigest()
+
+
+def prepared(name: str, facts: object, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    """The arrays that `make` makes, from the cache if they are there; `facts` (by repr) decide which.
+
+    A file that is not whole is made again; where nothing can be written, nothing is kept.
+    """
+    key = hashlib.sha256(repr((VERSION, name, facts)).encode()).hexdigest()[:24]
+    found = cache.find(cache.SELECTION, f"{name}-{key}")
+    if found is not None:
+        # Copied: kernels are compiled for arrays that can be written, as `make` makes them.
+        return {name: array.copy() for name, array in found.arrays.items()}
+    made = make()
+    cache.keep(cache.SELECTION, f"{name}-{key}", made, {})
+    return made

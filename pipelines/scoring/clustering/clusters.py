@@ -1,0 +1,202 @@
+"""Cluster Gaussians for hierarchical evaluation: panels of sixteen Gaussians clustered, a Gaussian for each cluster.
+
+A panel belongs to a cluster as a whole, so that what is expanded are contiguous runs. A cluster's Gaussian has the
+mean and variance of all the Gaussians of its panels together. The panels are those of `shortlists`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring import cache
+from pipelines.scoring.clustering import quantiser
+from pipelines.scoring.clustering.quantiser import SEED
+from pipelines.scoring.clustering.shortlists import NOWHERE, moments
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.strategy import Progress
+from profiler.arrays import ArrayError, check, check_indices
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "7e4da9a2ea2c"  # see tests/kernel_sources.py
+
+STAGE = "score.clusters"
+"""Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """`of_panel` uint16 [groups, streams, slots]; `gaussians` f32 [streams, K/16, 2·D + 1, 16]; `log_weights` f32
+    [groups, streams, slots, 16]: the part of each Gaussian's constant that is its weight; `sizes` int64
+    [streams, K]: panels in each cluster."""
+
+    of_panel: Array
+    gaussians: Array
+    log_weights: Array
+    sizes: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless every panel is in a cluster that there is."""
+        streams, number = self.sizes.shape
+        groups, depth = -(-number // LANES), self.gaussians.shape[2]
+        check("sizes", self.sizes, np.int64, (streams, number))
+        check("of_panel", self.of_panel, np.uint16, (None, streams, None))
+        check("gaussians", self.gaussians, np.float32, (streams, groups, depth, LANES))
+        check("log_weights", self.log_weights, np.float32, (*self.of_panel.shape, LANES))
+        check_indices("of_panel", self.of_panel, number)
+
+    def check_for(self, gaussians: Array) -> None:
+        """ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
+        depth = self.gaussians.shape[2]
+        check("gaussians", gaussians, np.float32, (*self.of_panel.shape, depth, LANES))
+
+    @property
+    def count(self) -> int:
+        """Clusters per stream."""
+        return int(self.sizes.shape[1])
+
+    def choose(self, x: Array, expand: int, densities: Array, expanded: Array) -> int:
+        """Evaluate the cluster Gaussians at frames `x` f32 [n ≤ 64, streams, 2·D + 1] and mark the best `expand`.
+
+        Fills `densities` f32 [n, streams, K + padding] and `expanded` uint64 [streams, K] (bit by frame);
+        returns how many panels are expanded, over all frames.
+        """
+        panels: int = _choose(x, self.gaussians, expand, self.sizes, densities, expanded)
+        return panels
+
+    def cost(self) -> Cost:
+        """Law of STAGE: a product per cluster Gaussian; the choice compares each some three times."""
+        expanded = self.gaussians.shape[2]
+        size = float(self.gaussians.nbytes)
+        return Cost(
+            operations={
+                "gemm": Linear(per_work=(2.0 * expanded, 0.0, 0.0)),
+                "scalar": Linear(per_work=(3.0, 0.0, 0.0)),
+            },
+            bytes_min=Linear(fixed=size, per_work=(4.0, 0.0, 0.0)),
+            bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
+            working_set_bytes=size,
+        )
+
+
+def cluster(
+    panels: Array, identity: str, size: int, progress: Progress, cancelled: Callable[[], bool]
+) -> Clusters:
+    """The clusters of a model, from the cache or made now: `panels` f32 [groups, streams, slots, 2·D + 1, 16]."""
+
+    def make() -> dict[str, Array]:
+        rng = np.random.default_rng(SEED)
+        means, average = moments(panels)
+        groups, streams, slots, dim, _ = means.shape
+        number = min(size, groups * slots)
+        of_panel = np.empty((groups, streams, slots), np.uint16)
+        gaussians = np.zeros((streams, -(-number // LANES), 2 * dim + 1, LANES), np.float32)
+        gaussians[:, :, -1] = NEVER
+        sizes = np.empty((streams, number), np.int64)
+        for s in range(streams):
+            progress("clustering the Gaussians", s / streams)
+            real = means[:, s, :, :1] < NOWHERE
+            count = np.maximum(real.sum(axis=(2, 3)), 1).reshape(-1, 1)
+            some = np.where(real, means[:, s], 0).astype(np.float64)
+            first = some.sum(axis=3).reshape(-1, dim)
+            centres = (first / count / np.sqrt(average[s])).astype(np.float32)
+            words = quantiser.kmeans(centres, number, rng, cancelled)
+            label = quantiser.assign(centres, words)[0]
+            of_panel[:, s] = label.reshape(groups, slots)
+            precision = -2.0 * panels[:, s, :, :dim].astype(np.float64)
+            variance = np.divide(1, precision, out=np.zeros_like(precision), where=real)
+            second = (variance + some**2).sum(axis=3).reshape(-1, dim)
+            sizes[s] = np.bincount(label, minlength=number)
+            _moments_of_clusters(label, number, count, first, second, average[s], gaussians[s])
+        return {
+            "of_panel": of_panel,
+            "gaussians": gaussians,
+            "log_weights": _log_weights(panels, means),
+            "sizes": sizes,
+        }
+
+    return Clusters(**cache.prepared("clusters", (identity, size), make))
+
+
+def _moments_of_clusters(
+    label: Array, number: int, count: Array, first: Array, second: Array, average: Array, out: Array
+) -> None:
+    """Put the Gaussian of each cluster into panels `out` f32 [K/16, 2·D + 1, 16]."""
+    total = np.maximum(np.bincount(label, count[:, 0], number), 1)
+    for d in range(first.shape[1]):
+        mean = np.bincount(label, first[:, d], number) / total
+        variance = np.bincount(label, second[:, d], number) / total - mean**2
+        variance = np.maximum(variance, 1e-3 * average[d])
+        rows = np.arange(number) // LANES, np.arange(number) % LANES
+        out[rows[0], d, rows[1]] = -0.5 / variance
+        out[rows[0], first.shape[1] + d, rows[1]] = mean / variance
+        constant = -0.5 * (np.log(2 * math.pi * variance) + mean**2 / variance)
+        if d == 0:
+            out[rows[0], -1, rows[1]] = 0
+        out[rows[0], -1, rows[1]] += constant
+    empty = np.flatnonzero(np.bincount(label, minlength=number) == 0)
+    out[empty // LANES, -1, empty % LANES] = NEVER
+
+
+def _log_weights(panels: Array, means: Array) -> Array:
+    """What is left of each Gaussian's constant without that of its density."""
+    dim = means.shape[3]
+    precision = -2.0 * panels[:, :, :, :dim].astype(np.float64)
+    real = precision > 0
+    logs = np.log(precision, out=np.zeros_like(precision), where=real)
+    density = 0.5 * (logs - math.log(2 * math.pi) - np.where(real, means, 0.0) ** 2 * precision)
+    constant = panels[:, :, :, 2 * dim].astype(np.float64)
+    result: Array = (constant - np.where(real, density, 0.0).sum(axis=3)).astype(np.float32)
+    return result
+
+
+@njit(nogil=True, cache=True)
+def _choose(
+    x: Array, gaussians: Array, expand: int, sizes: Array, densities: Array, expanded: Array
+) -> int:
+    n, streams, depth = x.shape
+    groups, number = gaussians.shape[1], sizes.shape[1]
+    row = densities.shape[2]
+    if (
+        n > 64
+        or expand < 1
+        or gaussians.shape != (streams, groups, depth, LANES)
+        or sizes.shape != (streams, number)
+        or expanded.shape != (streams, number)
+        or densities.shape != (n, streams, row)
+        or not 0 < number <= row <= groups * LANES
+    ):
+        raise ArrayError("_choose: frames, clusters and densities do not fit each other")
+    products = np.empty((n, groups * LANES), np.float32)
+    keep = min(expand, number)
+    expanded[:] = 0
+    panels = 0
+    for s in range(streams):
+        multiply(
+            address(x, np.float32) + s * depth * 4,
+            streams * depth * 4,
+            n,
+            address(gaussians, np.float32) + s * groups * depth * LANES * 4,
+            groups,
+            depth,
+            address(products, np.float32),
+        )
+        for t in range(n):
+            densities[t, s, :row] = products[t, :row]
+            worst = np.partition(products[t, :number], number - keep)[number - keep]
+            left = keep
+            for k in range(number):
+                if products[t, k] >= worst and left > 0:
+                    left -= 1
+                    expanded[s, k] |= np.uint64(1) << np.uint64(t)
+                    panels += sizes[s, k]
+    return panels

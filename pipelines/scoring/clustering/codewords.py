@@ -1,0 +1,103 @@
+"""Codewords of whole feature vectors, by which the frame layer sees whether the sound has changed.
+
+The codebook is trained (`quantiser`) on one vector for each senone, the mean of its mixture: it tells as many
+sounds apart as it has codewords, whether a model has one stream or three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pipelines.scoring import cache
+from pipelines.scoring.clustering import quantiser
+from pipelines.scoring.clustering.quantiser import Codebook
+from pipelines.scoring.gaussians.expansion import expand
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.strategy import Progress
+from profiler.spans import Cost, Linear
+
+STAGE = "score.frames"
+STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
+"""`codewords`: codewords that a frame was compared with."""
+FLOAT = 4.0
+
+Array = np.ndarray[Any, Any]
+
+
+class Codewords:
+    """Finds the nearest codeword of each frame."""
+
+    def __init__(self, codebook: Codebook, centre: Array) -> None:
+        """`codebook` of one stream, about `centre` f32 [dim]."""
+        self._codebook, self._centre = codebook, centre
+
+    @property
+    def size(self) -> int:
+        """How many codewords there are."""
+        return self._codebook.size
+
+    def nearest(self, features: Array, meter: Meter) -> Array:
+        """Number of the nearest codeword of `features` f32 [n, dim], int32 [n]; stage `score.frames`."""
+        n, dim = features.shape
+        x = np.empty((n, 1, 2 * dim + 1), np.float32)
+        expand(features, self._centre, x)
+        found = np.empty((n, 1), np.int32)
+        self._codebook.nearest(x, found)
+        meter.done(STAGE, n * self.size)
+        return found[:, 0]
+
+    def cost(self) -> Cost:
+        """A product of [x, 1] with a codeword and a comparison each; the codebook is read once a call.
+
+        Compulsory: the codebook. The tiling writes the products and reads them for the comparison.
+        """
+        terms = len(self._centre) + 1.0
+        panels = float(self._codebook.panels.nbytes)
+        padded = -(-self.size // LANES) * LANES / self.size
+        return Cost(
+            operations={
+                "gemm": Linear(per_work=(2.0 * terms * padded, 0.0, 0.0)),
+                "scalar": Linear(per_work=(padded, 0.0, 0.0)),
+            },
+            bytes_min=Linear(fixed=panels),
+            bytes_max=Linear(fixed=panels, per_work=(3 * FLOAT * padded, 0.0, 0.0)),
+            working_set_bytes=panels,
+        )
+
+
+def codewords_of(
+    model: Any, size: int, progress: Progress, cancelled: Callable[[], bool]
+) -> Codewords:
+    """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
+
+    Raises Cancelled. It has fewer codewords where the model has fewer senones.
+    """
+    points = _senone_means(model)
+    centre = points.mean(0)
+    variance = model.variances.mean(axis=(0, 2), dtype=np.float64).ravel()
+    scale = (1.0 / (variance * len(variance)))[None].astype(np.float32)
+
+    def make() -> dict[str, Array]:
+        made = quantiser.train([points - centre], scale, size, progress, cancelled)
+        return quantiser.stored(made)
+
+    arrays = cache.prepared("codewords", (cache.digest(points, scale), size), make)
+    return Codewords(quantiser.restore(arrays), centre)
+
+
+def _senone_means(model: Any) -> Array:
+    """f32 [n_senones, dim]: the mean of each senone's mixture, streams side by side."""
+    n_senones = len(model.senone_codebook)
+    result = np.empty((n_senones, model.means.shape[1], model.means.shape[3]), np.float32)
+    order = np.argsort(model.senone_codebook, kind="stable")
+    edges = np.searchsorted(model.senone_codebook[order], np.arange(model.n_codebooks + 1))
+    for book, (begin, end) in enumerate(pairwise(edges)):
+        mine = order[begin:end]
+        weights = model.weights[:, :, mine]
+        result[mine] = np.einsum("skn,skd->nsd", weights, model.means[book])
+    return result.reshape(n_senones, -1)

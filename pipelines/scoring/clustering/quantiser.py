@@ -1,0 +1,288 @@
+"""Vector quantisation of feature frames: a codebook for each stream, searched in full or down a binary tree.
+
+The codewords are the k-means centres of a model's means (Bocchieri 1993), so no speech is needed to make them.
+Distances are normalised: (1/D) Σ (x − y)² / σ², where σ² is the average variance of the model's Gaussians in
+that dimension. The tree (the "dictionary" of the VQ lore) splits the codewords in two again and again; a frame
+goes down it by one dot product a level and arrives at a codeword that is near, mostly the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.strategy import Progress
+from profiler.arrays import ArrayError, check, check_indices
+from profiler.errors import Cancelled
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
+
+ROUNDS = 12
+"""Of k-means; the mean distance falls by less than 1 % in those after."""
+MOST_POINTS = 32_768
+"""Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
+SEED = 1993
+FAR = 1e30  # squared norm of padding codewords: never the nearest
+
+Array = np.ndarray[Any, Any]
+
+
+QUANTISE = "score.quantise"
+"""Stage: expanding the frames and finding their codewords; work `codewords`: how many were compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """Codewords of all streams, and what finds the nearest.
+
+    `words` f32 [streams, K, D], about the centre of the features; `scale` f32 [streams, D]: 1 / (σ² D).
+    `panels` f32 [streams, K/16, D + 1, 16]: products with [x, 1] are largest for the nearest codeword.
+    `planes` f32 [streams, nodes, D + 1], `children` int32 [streams, nodes, 2]: at a node take the second
+    child when the product with [x, 1] is positive; a child c < 0 is the codeword ~c.
+    """
+
+    words: Array
+    scale: Array
+    panels: Array
+    planes: Array
+    children: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the arrays are those of so many codewords, and every way down the tree ends at one."""
+        streams, size, dim = self.words.shape
+        nodes = self.planes.shape[1]
+        check("words", self.words, np.float32, (streams, size, dim))
+        check("scale", self.scale, np.float32, (streams, dim))
+        check("panels", self.panels, np.float32, (streams, -(-size // LANES), dim + 1, LANES))
+        check("planes", self.planes, np.float32, (streams, nodes, dim + 1))
+        check("children", self.children, np.int32, (streams, nodes, 2))
+        inner = self.children >= 0
+        check_indices("nodes of the tree", self.children[inner], nodes)
+        check_indices("codewords of the tree", ~self.children[~inner], size)
+        # A node's children come after it, so that no way leads back.
+        if (inner & (self.children <= np.arange(nodes)[:, None])).any() or not nodes:
+            raise ArrayError("the tree of the codewords has no node or leads back to one")
+
+    @property
+    def size(self) -> int:
+        """Codewords per stream."""
+        return int(self.words.shape[1])
+
+    def nearest(self, x: Array, found: Array) -> None:
+        """found int32 [n, streams]: the nearest codewords of expanded frames `x` f32 [n, streams, 2·D + 1]."""
+        products = np.empty((len(x), self.panels.shape[1] * LANES), np.float32)
+        _nearest(x, self.panels, self.size, products, found)
+
+    def cost(self, by_tree: bool, frames: int) -> Cost:
+        """Law of the stage QUANTISE for calls of about `frames` frames.
+
+        A product over D + 1 numbers and a comparison per codeword compared. Searched in full, the codebook is
+        read once a call, if not by every eight frames anew; down the tree each node's plane is read for itself.
+        """
+        depth = self.words.shape[2] + 1
+        if by_tree:
+            # Half a plane and a child for each of the two that a node compares.
+            bytes_read = Linear(per_work=(2.0 * depth + 4.0, 0.0, 0.0))
+            return Cost(
+                operations={"fma": Linear(per_work=(depth + 0.5, 0.0, 0.0))},
+                bytes_min=Linear(per_frame=4.0 * len(self.words)),
+                bytes_max=bytes_read,
+                working_set_bytes=float(self.planes.nbytes + self.children.nbytes),
+                scattered=True,
+            )
+        return Cost(
+            operations={
+                "gemm": Linear(per_work=(2.0 * depth, 0.0, 0.0)),
+                "scalar": Linear(per_work=(1.0, 0.0, 0.0)),
+            },
+            bytes_min=Linear(fixed=float(self.panels.nbytes)),
+            bytes_max=Linear(
+                fixed=float(self.panels.nbytes) * max(1.0, frames / 8), per_work=(8.0, 0.0, 0.0)
+            ),
+            working_set_bytes=float(self.panels.nbytes),
+        )
+
+    def descend(self, x: Array, found: Array) -> int:
+        """As `nearest`, by the tree; returns how many codewords were compared (two at each node)."""
+        compared: int = _descend(x, self.planes, self.children, found)
+        return compared
+
+
+def train(
+    means: list[Array],
+    scale: Array,
+    size: int,
+    progress: Progress,
+    cancelled: Callable[[], bool],
+) -> Codebook:
+    """A codebook of `size` codewords per stream (fewer where there are not as many different means).
+
+    `means`: f32 [n, D] for each stream, about the centre of the features; `scale` as in Codebook.
+    """
+    rng = np.random.default_rng(SEED)
+    points = [np.unique(some * np.sqrt(s), axis=0) for some, s in zip(means, scale, strict=True)]
+    size = min(size, *(len(some) for some in points))
+    words = np.empty((len(means), size, scale.shape[1]), np.float32)
+    for s, some in enumerate(points):
+        progress("clustering the Gaussians", s / len(points))
+        if len(some) > MOST_POINTS:
+            some = some[np.sort(rng.choice(len(some), MOST_POINTS, replace=False))]
+        words[s] = kmeans(some, size, rng, cancelled) / np.sqrt(scale[s])
+    trees = [_tree(w * np.sqrt(s), rng) for w, s in zip(words, scale, strict=True)]
+    nodes = max(1, *(len(children) for _, children in trees))
+    planes = np.zeros((len(means), nodes, scale.shape[1] + 1), np.float32)
+    children = np.full((len(means), nodes, 2), -1, np.int32)
+    for s, (plane, child) in enumerate(trees):
+        planes[s, : len(plane)] = plane
+        planes[s, :, :-1] *= np.sqrt(scale[s])
+        children[s, : len(child)] = child
+    return Codebook(words, scale, _panels(words, scale), planes, children)
+
+
+def restore(arrays: dict[str, Array]) -> Codebook:
+    """The codebook whose arrays `stored` gave."""
+    words, scale = arrays["words"], arrays["scale"]
+    return Codebook(words, scale, _panels(words, scale), arrays["planes"], arrays["children"])
+
+
+def stored(codebook: Codebook) -> dict[str, Array]:
+    """What `restore` needs, for a cache."""
+    names = ("words", "scale", "planes", "children")
+    return {name: getattr(codebook, name) for name in names}
+
+
+def kmeans(
+    points: Array,
+    size: int,
+    rng: np.random.Generator,
+    cancelled: Callable[[], bool],
+    rounds: int = ROUNDS,
+) -> Array:
+    """Centres f32 [size, D] of `points` f32 [n ≥ size, D]: Lloyd's rounds from a random choice of points."""
+    centres = points[np.sort(rng.choice(len(points), size, replace=False))].copy()
+    for _ in range(rounds):
+        if cancelled():
+            raise Cancelled
+        label, distance = assign(points, centres)
+        count = np.bincount(label, minlength=size)
+        for d in range(points.shape[1]):
+            total = np.bincount(label, points[:, d], size)
+            np.divide(total, count, out=centres[:, d], where=count > 0, casting="unsafe")
+        # A centre without points starts again where the worst served point is.
+        empty = np.flatnonzero(count == 0)
+        centres[empty] = points[np.argsort(-distance)[: len(empty)]]
+    return centres
+
+
+def assign(points: Array, centres: Array, chunk: int = 8192) -> tuple[Array, Array]:
+    """(index of the nearest centre, its squared distance) of each of `points`."""
+    half = 0.5 * (centres**2).sum(1)
+    label = np.empty(len(points), np.int64)
+    distance = np.empty(len(points), np.float32)
+    for at in range(0, len(points), chunk):
+        some = points[at : at + chunk]
+        gain = some @ centres.T - half
+        label[at : at + chunk] = nearest = gain.argmax(1)
+        distance[at : at + chunk] = (some**2).sum(1) - 2 * gain[np.arange(len(some)), nearest]
+    return label, distance
+
+
+def _tree(words: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Binary tree over `words` f32 [K, D] in normalised space: (planes [nodes, D + 1], children [nodes, 2])."""
+    planes: list[Array] = []
+    children: list[list[int]] = []
+
+    def grow(members: Array) -> int:
+        if len(members) == 1:
+            return ~int(members[0])
+        node = len(planes)
+        some = words[members]
+        pair = kmeans(some, 2, rng, lambda: False, rounds=6)
+        right = assign(some, pair)[0] == 1
+        if right.all() or not right.any():  # equal codewords
+            right = np.arange(len(members)) % 2 == 1
+        low, high = pair
+        planes.append(np.append(high - low, 0.5 * (low @ low - high @ high)))
+        children.append([0, 0])
+        children[node] = [grow(members[~right]), grow(members[right])]
+        return node
+
+    if grow(np.arange(len(words))) < 0:  # one codeword: a node both of whose sides are it
+        planes.append(np.zeros(words.shape[1] + 1, np.float32))
+        children.append([-1, -1])
+    return np.array(planes, np.float32), np.array(children, np.int32)
+
+
+def _panels(words: Array, scale: Array) -> Array:
+    streams, size, dim = words.shape
+    groups = -(-size // LANES)
+    wide = np.zeros((streams, groups * LANES, dim + 1), np.float32)
+    wide[:, :, dim] = -FAR
+    wide[:, :size, :dim] = words * scale[:, None]
+    wide[:, :size, dim] = -0.5 * (words**2 * scale[:, None]).sum(2)
+    panels = wide.reshape(streams, groups, LANES, dim + 1).swapaxes(2, 3)
+    return np.ascontiguousarray(panels)
+
+
+@njit(nogil=True, cache=True)
+def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) -> None:
+    """The nearest of `size` codewords: what fills up their panels is never meant."""
+    n, streams, expanded = x.shape
+    groups, rows = panels.shape[1], panels.shape[2]
+    dim = rows - 1
+    if (
+        expanded != 2 * dim + 1
+        or panels.shape != (streams, groups, rows, LANES)
+        or not 0 < size <= groups * LANES
+        or products.shape != (n, groups * LANES)
+        or found.shape != (n, streams)
+    ):
+        raise ArrayError("_nearest: frames, codewords and what is found do not fit each other")
+    for s in range(streams):
+        multiply(
+            address(x, np.float32) + (s * expanded + dim) * 4,
+            streams * expanded * 4,
+            n,
+            address(panels, np.float32) + s * groups * rows * LANES * 4,
+            groups,
+            rows,
+            address(products, np.float32),
+        )
+        for t in range(n):
+            best = 0
+            for k in range(1, size):
+                if products[t, k] > products[t, best]:
+                    best = k
+            found[t, s] = best
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _descend(x: Array, planes: Array, children: Array, found: Array) -> int:
+    n, streams, expanded = x.shape
+    dim = expanded // 2
+    compared = 0
+    if (
+        expanded != 2 * dim + 1
+        or planes.shape != (streams, planes.shape[1], dim + 1)
+        or children.shape != (streams, planes.shape[1], 2)
+        or found.shape != (n, streams)
+    ):
+        raise ArrayError("_descend: frames, tree and what is found do not fit each other")
+    for s in range(streams):
+        for t in range(n):
+            node = np.int32(0)
+            while node >= 0:
+                side = np.float32(0)
+                for d in range(dim + 1):
+                    side += planes[s, node, d] * x[t, s, dim + d]
+                node = children[s, node, 1 if side > 0 else 0]
+                compared += 2
+            found[t, s] = ~node
+    return compared

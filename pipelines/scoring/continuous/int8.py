@@ -1,0 +1,117 @@
+"""Scores of a continuous model from Gaussians in eight bits (`gaussians.int8`): of all senones, and of those listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.continuous.listed import AHEAD, finish, queue_fits
+from pipelines.scoring.gaussians.int8 import bytes_fit
+from pipelines.scoring.simd.panels import panel_of_bytes
+from pipelines.scoring.simd.vector import LANES, address, lowest_bit
+from profiler.arrays import ArrayError
+from profiler.kernel_spans import now_ns
+
+MADE_WITH = "4092cad92bcf"  # see tests/kernel_sources.py
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def dense_of_bytes(
+    x: Array, panels: Array, tile: Array, sums: Array, scores: Array, first: int, last: int
+) -> int:
+    """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `listed`."""
+    n, streams, depth = x.shape
+    groups, _, slots, size = panels.shape
+    row = slots * LANES * 4
+    if (
+        not bytes_fit(x, panels)
+        or slots == 0
+        or len(tile) < streams * n
+        or tile.shape[1] != slots * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or not 0 <= first <= last <= groups
+        or (last > first and (last - 1) * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("dense_of_bytes: frames, panels and scores do not fit each other")
+    counts = np.full((streams, n), slots, np.int64)
+    lse_ns = 0
+    for group in range(first, last):
+        for s in range(streams):
+            base = address(panels, np.uint8) + (group * streams + s) * slots * size
+            for t in range(n):
+                frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                to = address(tile, np.float32) + (s * n + t) * row
+                for m in range(slots):
+                    panel = base + m * size
+                    to_m = to + m * LANES * 4
+                    panel_of_bytes(frame, panel, depth // 2, panel + AHEAD * size, to_m)
+        begin = now_ns()
+        finish(address(tile, np.float32), counts, n, row, sums, scores, group, False)
+        lse_ns += now_ns() - begin
+    return lse_ns
+
+
+@njit(nogil=True, cache=True)
+def queued_of_bytes(
+    x: Array,
+    groups: Array,
+    lanes: Array,
+    ends: Array,
+    where: Array,
+    whose: Array,
+    panels: Array,
+    tile: Array,
+    sums: Array,
+    scores: Array,
+) -> int:
+    """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
+    n, streams, depth = x.shape
+    row = tile.shape[1] * 4
+    slots, size = panels.shape[2], panels.shape[3]
+    if (
+        not bytes_fit(x, panels)
+        or len(tile) < streams * n
+        or tile.shape[1] != slots * LANES
+        or sums.shape != (2, LANES)
+        or len(scores) != n
+        or len(lanes) != len(groups)
+        or not queue_fits(groups, ends, where, whose, n, streams, slots, size, panels.size)
+        or (len(groups) and groups.max() * LANES >= scores.shape[1])
+    ):
+        raise ArrayError("queued_of_bytes: frames, queue and scores do not fit each other")
+    base = address(panels, np.uint8)
+    counts = np.zeros((streams, n), np.int64)
+    lse_ns = 0
+    at = 0
+    for place in range(len(groups)):
+        counts[:] = 0
+        for s in range(streams):
+            while at < ends[place * streams + s]:
+                panel, later, frames = base + where[at], base + where[at + AHEAD], whose[at]
+                at += 1
+                while frames:
+                    t = lowest_bit(frames)
+                    frames &= frames - np.uint64(1)
+                    frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                    to = address(tile, np.float32) + (s * n + t) * row + counts[s, t] * 4 * LANES
+                    counts[s, t] += 1
+                    panel_of_bytes(frame, panel, depth // 2, later, to)
+        begin = now_ns()
+        finish(
+            address(tile, np.float32),
+            counts,
+            n,
+            row,
+            sums,
+            scores,
+            groups[place],
+            False,
+            lanes[place],
+        )
+        lse_ns += now_ns() - begin
+    return lse_ns

@@ -1,0 +1,48 @@
+"""Buffers of one block on its way to a device and back, here and there; made once, for the largest block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.device import Device
+from pipelines.scoring.device.arithmetic import Arithmetic
+
+MOST_FRAMES = 256
+"""The most that a block may hold (`block` of the settings)."""
+
+
+@dataclass
+class Slot:
+    """Features f32 [MOST_FRAMES and context, dim] and scores f32 [MOST_FRAMES, senones].
+
+    `spread`: the scores of all frames, where some were left out and they stay on the device.
+    """
+
+    features: Any
+    features_there: Any
+    scores: Any
+    scores_there: Any
+    spread: Any
+
+
+def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Slot:
+    """`pinned`: those here in page-locked memory. `keep`: scores stay there. RuntimeError where memory is short."""
+    import torch
+
+    features = MOST_FRAMES + sum(arithmetic.context), arithmetic.dim
+    scores = MOST_FRAMES, arithmetic.n_senones
+
+    def here(shape: tuple[int, int]) -> Any:
+        return device.host_tensor(shape, torch.float32, pinned=pinned)
+
+    def there(shape: tuple[int, int]) -> Any:
+        return torch.empty(shape, dtype=torch.float32, device=device.where)
+
+    return Slot(
+        here(features),
+        there(features),
+        here(scores),
+        there(scores),
+        there(scores) if keep else None,
+    )

@@ -1,0 +1,139 @@
+"""Scoring by a feed-forward net in torch: what one block of frames takes on a device.
+
+The frames' features go up once, and each frame is put beside its context there. Every layer is one product with
+frames as rows, as torch's libraries like them best; features are centred and scaled before, since products in
+16 bits lose less on numbers about 1. The softmax is left out, as on the processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipelines.models.errors import ModelError
+from pipelines.models.nets import Net
+from pipelines.scoring import dnn
+from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed
+from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
+from profiler.spans import Cost, Linear
+
+FLOAT = 4
+Array = np.ndarray[Any, Any]
+
+
+class Layers:
+    """The layers of a net and its first head."""
+
+    def __init__(self, net: Net) -> None:
+        card = net.card
+        self.n_senones, self.dim = card.senones, card.dimension
+        self.context = card.left, card.right
+        self._inputs, self._relus = card.inputs, [layer.relu for layer in card.layers]
+        frames = card.left + 1 + card.right
+        self.arrays: dict[str, Array] = {
+            "mean": np.tile(np.asarray(card.mean, np.float32), frames),
+            "scale": np.tile(np.asarray(card.scale, np.float32), frames),
+        }
+        names = [*(f"layers.{i}" for i in range(len(card.layers))), "heads.0"]
+        outputs = [*(layer_stage(i + 1) for i in range(len(card.layers))), OUTPUT_STAGE]
+        for stage, name in zip(outputs, names, strict=True):
+            self.arrays[f"{stage} weight"] = net.tensors[f"{name}.weight"]
+            # A matrix of one row: of the products' number type.
+            self.arrays[f"{stage} bias"] = net.tensors[f"{name}.bias"][None]
+        self.stages: dict[str, tuple[str, ...]] = {
+            SPLICE_STAGE: ("frames",),
+            **dict.fromkeys(outputs[:-1], ("frames",)),
+            OUTPUT_STAGE: ("senones",),
+        }
+
+    def fitting(self, name: str, dtype: str) -> Array:
+        """The parameters `name`: weights lie well within any number type."""
+        return self.arrays[name]
+
+    def score(
+        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+    ) -> None:
+        """Fill `out` f32 [n, senones] with log posteriors, up to a constant per frame."""
+        import torch
+
+        n, number = len(x), getattr(torch, NAMES[on.dtype])
+        made: dict[str, Any] = {}
+
+        def splice() -> None:
+            made["x"] = (x - p["mean"]).mul_(p["scale"]).to(number)
+
+        def product(stage: str) -> Any:
+            weight, bias = p[f"{stage} weight"], p[f"{stage} bias"]
+            return torch.nn.functional.linear(made["x"], weight, bias[0])
+
+        def layer(stage: str, relu: bool) -> None:
+            y = product(stage)
+            made["x"] = y.relu_() if relu else y
+
+        def output() -> None:
+            out.copy_(product(OUTPUT_STAGE))
+            made.clear()
+
+        hidden = [
+            (layer_stage(i + 1), partial(layer, layer_stage(i + 1), relu))
+            for i, relu in enumerate(self._relus)
+        ]
+        steps: list[tuple[str, Callable[[], None]]] = [(SPLICE_STAGE, splice), *hidden]
+        for stage, step in steps:
+            on.work.work(ids[stage], step, first_frame, n, (n, 0, 0))
+        on.work.work(ids[OUTPUT_STAGE], output, first_frame, n, (n * self.n_senones, 0, 0))
+
+    def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
+        """Weights once per call, activations in and out; each pass over them reads and writes."""
+        size = float(SIZES[on.dtype])
+        net_bytes = size * sum(array.size for array in self.arrays.values() if array.ndim == 2)
+
+        def per(count: float, fixed: float = 0.0) -> Linear:
+            return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
+
+        # Difference, product and copy, each a pass; frames overlap but for the first's context.
+        read = float(FLOAT * self.dim)
+        passes = 3.0 * FLOAT * self._inputs + (FLOAT + size) * self._inputs * (on.dtype != "fp32")
+        costs = {
+            SPLICE_STAGE: on.cost(
+                {"fma": per(2.0 * self._inputs)},
+                per(read + passes, read * sum(self.context)),
+                2.0 * FLOAT * self._inputs * frames,
+            )
+        }
+        for i, relu in enumerate(self._relus):
+            stage = layer_stage(i + 1)
+            outputs, inputs = self.arrays[f"{stage} weight"].shape
+            moved = size * (inputs + outputs * (3.0 if relu else 1.0))
+            maxima = {"fma": per(float(outputs))} if relu else {}
+            costs[stage] = on.cost(
+                {on.gemm: per(2.0 * inputs * outputs), **maxima},
+                per(moved, size * outputs * (inputs + 1.0)),
+                net_bytes,
+            )
+        outputs, inputs = self.arrays[f"{OUTPUT_STAGE} weight"].shape
+        # The product is read once more and written as float32.
+        moved = size * inputs / outputs + 2.0 * size + FLOAT
+        costs[OUTPUT_STAGE] = on.cost(
+            {on.gemm: per(2.0 * inputs)}, per(moved, size * outputs * (inputs + 1.0)), net_bytes
+        )
+        return costs
+
+
+def layers_of(config: Any, senones: int, features: int) -> Layers:
+    """The net that the settings ask for, made as small as they say; ModelError, one sentence, where it cannot be."""
+    net = dnn.read(config.dnn, senones, features)
+    if not isinstance(net, Net):
+        raise ModelError(
+            f"device = {config.device} computes a net layer by layer, and {config.dnn.net} is a graph; choose "
+            "device = cpu or a .safetensors net."
+        )
+    return Layers(net)
+
+
+def key(config: Any) -> Hashable:
+    """What of the settings decides which net `layers_of` makes."""
+    return dnn.origin(config.dnn)

@@ -1,0 +1,42 @@
+"""The parameters of an arithmetic on a device: what lies here, what lies there, and the way up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.device import COMPUTE, COPY
+from pipelines.scoring.device.arithmetic import NAMES, Arithmetic, Placed
+
+
+class Parameters:
+    """Uploaded once when made; `there`: the tensors on the device, by name.
+
+    `pinned`: those here lie in page-locked memory, where that is possible.
+    """
+
+    def __init__(self, arithmetic: Arithmetic, on: Placed, pinned: bool) -> None:
+        """RuntimeError where the device has too little memory."""
+        import torch
+
+        self._work = on.work
+        number = getattr(torch, NAMES[on.dtype])
+        self._here: dict[str, Any] = {}
+        self.there: dict[str, Any] = {}
+        for name, array in arithmetic.arrays.items():
+            exact = array.dtype == np.int64
+            kept = torch.int64 if exact else torch.float32 if array.ndim == 1 else number
+            here = on.work.device.host_tensor(array.shape, kept, pinned=pinned)
+            here.copy_(torch.from_numpy(np.ascontiguousarray(arithmetic.fitting(name, on.dtype))))
+            self._here[name] = here
+            self.there[name] = torch.empty(array.shape, dtype=kept, device=on.where)
+        self.upload(0, 0)
+        self._work.wait_for(self._work.mark(COPY), COPY)
+
+    def upload(self, first_frame: int, frames: int) -> None:
+        """Bring them up, not before what is being computed has done with those there."""
+        self._work.then(COMPUTE, COPY)
+        for name, here in self._here.items():
+            self._work.upload(self.there[name], here, first_frame, frames)
+        self._work.then(COPY, COMPUTE)

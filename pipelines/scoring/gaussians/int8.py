@@ -1,0 +1,189 @@
+"""Gaussians in eight bits (Kanthak 2000): a byte for each mean and each deviation, distances in 16-bit integers.
+
+A third of the bytes to read is what it saves (576 for 16 Gaussians of 13 dimensions, not 1 728), and integer
+lanes are twice as many as those of floats. Each dimension is scaled by the deviation of its narrow Gaussians,
+so that a step of a mean is as fine in one as in another: a mean is q · 16 steps, a frame is known to one
+step. An inverse deviation is one of 255 levels of the Gaussian's largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
+from profiler.arrays import ArrayError, check
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "4092cad92bcf"  # see tests/kernel_sources.py
+
+NARROW = 0.02
+"""Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
+LEVELS = 255
+MEANS = 127
+FINE = 16  # steps of a frame in one of a mean
+FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
+LEAST_REACH = 1e-3  # deviations
+LOOK = 20_000  # Gaussians that the scale is taken from
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class EightBits:
+    """8-bit Gaussians in panels of 16, and how a frame is put on their scale.
+
+    `panels` uint8 [groups, streams, slots, 64 · pairs + 128]: means and inverse deviations [pairs, 2, 32], then
+    f32 [2, 16], constants, and nat per unit of the sum of squares; `steps` f32 [streams, D]: steps of a frame
+    per unit of a feature.
+    """
+
+    panels: Array
+    steps: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the panels are of as many streams and dimensions as the steps."""
+        streams, dim = self.steps.shape
+        size = VECTOR_BYTES * ((dim + 1) // 2 + 2)
+        check("panels", self.panels, np.uint8, (None, streams, None, size))
+        check("steps", self.steps, np.float32, (streams, dim))
+        if self.panels.ctypes.data % 4:
+            raise ArrayError("panels of bytes end in floats, and begin where no float does")
+
+    def check_for(self, gaussians: Array) -> None:
+        """ArrayError unless these are `gaussians` f32 [groups, streams, slots, 2·D + 1, 16], all of them."""
+        depth = 2 * self.steps.shape[1] + 1
+        check("gaussians", gaussians, np.float32, (*self.panels.shape[:3], depth, LANES))
+
+    @property
+    def bytes_each(self) -> float:
+        """Of one Gaussian."""
+        return self.panels.shape[3] / LANES
+
+    def frames(self, x: Array) -> Array:
+        """int16 [n, streams, 2 · pairs] of expanded frames `x` f32 [n, streams, 2·D + 1]."""
+        dim = self.steps.shape[1]
+        result = np.zeros((*x.shape[:2], dim + dim % 2), np.int16)
+        scaled = np.rint(x[:, :, dim : 2 * dim] * self.steps)
+        result[:, :, :dim] = np.clip(scaled, -FARTHEST, FARTHEST)
+        return result
+
+    @property
+    def operations(self) -> dict[str, Linear]:
+        """Of the stage `score.gaussians`: some 6 operations of 32 shorts for a pair of dimensions of 16.
+
+        Counted as float operations of 16 lanes, two to an operation of 32.
+        """
+        pairs = (self.steps.shape[1] + 1) // 2
+        return {"fma": Linear(per_work=(6.0 * pairs + 2.0, 0.0, 0.0))}
+
+    def cost(self, stored: float = 0.0) -> Cost:
+        """Law of the stage `score.gaussians` when all are computed: the parameters come from memory once a call.
+
+        `stored`: bytes written per Gaussian.
+        """
+        parameters = Linear(fixed=float(self.panels.nbytes), per_work=(stored, 0.0, 0.0))
+        return Cost(
+            operations=self.operations,
+            bytes_min=parameters,
+            bytes_max=parameters,
+            working_set_bytes=parameters.fixed,
+        )
+
+
+def eight_bits(gaussians: Array) -> EightBits:
+    """Quantise `gaussians` f32 [groups, streams, slots, 2·D + 1, 16], rows −½/variance, mean/variance, constant."""
+    groups, streams, slots, depth, _ = gaussians.shape
+    dim = depth // 2
+    every = max(1, groups * slots * LANES // LOOK)
+    # Deviations of the narrow ones and reach of the means, for each stream and dimension.
+    narrow, reach = np.empty((streams, dim)), np.empty((streams, dim))
+    for s in range(streams):
+        flat = gaussians[:, s].transpose(0, 1, 3, 2).reshape(-1, depth)
+        flat = flat[flat[:, 0] < 0]
+        some = -2.0 * flat[::every, :dim].astype(np.float64)
+        narrow[s] = np.quantile(1 / np.sqrt(some), NARROW, axis=0)
+        reach[s] = np.abs(flat[:, dim : 2 * dim] / (-2 * flat[:, :dim])).max(axis=0)
+    # Of Gaussians that all lie in the middle none reaches anywhere.
+    step = narrow * max((reach / narrow).max(), LEAST_REACH) / MEANS
+    depth_of_bytes = 4 * LANES * ((dim + 1) // 2)
+    panels = aligned((groups, streams, slots, depth_of_bytes + 8 * LANES), np.uint8)
+    vectors = panels[..., :depth_of_bytes].reshape(groups, streams, slots, -1, 2, 2 * LANES)
+    tails = panels[..., depth_of_bytes:].view(np.float32).reshape(groups, streams, slots, 2, LANES)
+    _quantise(gaussians, step, vectors, tails)
+    return EightBits(panels, (FINE / step).astype(np.float32))
+
+
+@njit(nogil=True, cache=True)
+def _quantise(gaussians: Array, step: Array, panels: Array, tails: Array) -> None:
+    groups, streams, slots, depth, lanes = gaussians.shape
+    dim = depth // 2
+    if (
+        depth != 2 * dim + 1
+        or step.shape != (streams, dim)
+        or panels.shape != (groups, streams, slots, (dim + 1) // 2, 2, 2 * lanes)
+        or tails.shape != (groups, streams, slots, 2, lanes)
+    ):
+        raise ArrayError("_quantise: Gaussians and panels of bytes do not fit each other")
+    for g in range(groups):
+        for s in range(streams):
+            for m in range(slots):
+                for lane in range(lanes):
+                    constant = np.float64(gaussians[g, s, m, 2 * dim, lane])
+                    largest = 0.0  # steps of this Gaussian's deviations, inverse
+                    for d in range(dim):
+                        precision = max(0.0, -2.0 * np.float64(gaussians[g, s, m, d, lane]))
+                        largest = max(largest, step[s, d] * np.sqrt(precision))
+                    if largest > 0:  # not padding
+                        for d in range(dim):
+                            precision = -2.0 * np.float64(gaussians[g, s, m, d, lane])
+                            linear = np.float64(gaussians[g, s, m, dim + d, lane])
+                            mean = linear / precision
+                            # Complete the square: what was part of the constant is part of the distance.
+                            constant += 0.5 * linear * mean
+                            level = round(step[s, d] * np.sqrt(precision) / largest * LEVELS)
+                            where = d % 2 + 2 * lane
+                            panels[g, s, m, d // 2, 0, where] = np.int8(round(mean / step[s, d]))
+                            panels[g, s, m, d // 2, 1, where] = level
+                    # How many deviations a unit of z is; the log density is less by half their square.
+                    unit = largest * 65536 / (FINE * 128 * LEVELS)
+                    tails[g, s, m, 0, lane] = constant
+                    tails[g, s, m, 1, lane] = 0.5 * unit * unit
+
+
+@njit(nogil=True, cache=True)
+def bytes_fit(x: Array, panels: Array) -> bool:
+    """Whether frames int16 [n, streams, 2 · pairs] are those of `panels` uint8 [groups, streams, slots, size]."""
+    streams, depth = x.shape[1], x.shape[2]
+    size = VECTOR_BYTES * (depth // 2 + 2)
+    return depth % 2 == 0 and panels.shape[1] == streams and panels.shape[3] == size
+
+
+@njit(nogil=True, cache=True)
+def densities_of_bytes(x: Array, panels: Array, g: Array, first: int, last: int) -> None:
+    """Log densities `g` f32 [n, groups, streams, slots · 16] of the groups first … last − 1."""
+    n, streams, depth = x.shape
+    groups, _, slots, size = panels.shape
+    if (
+        not bytes_fit(x, panels)
+        or g.shape != (n, groups, streams, slots * LANES)
+        or not 0 <= first <= last <= groups
+    ):
+        raise ArrayError("densities_of_bytes: frames, panels and densities do not fit each other")
+    for group in range(first, last):
+        for s in range(streams):
+            base = address(panels, np.uint8) + (group * streams + s) * slots * size
+            for t in range(n):
+                frame = address(x, np.int16) + (t * streams + s) * depth * 2
+                to = (
+                    address(g, np.float32)
+                    + ((t * groups + group) * streams + s) * slots * LANES * 4
+                )
+                for m in range(slots):
+                    panel = base + m * size
+                    to_m = to + m * LANES * 4
+                    panel_of_bytes(frame, panel, depth // 2, panel + AHEAD * size, to_m)

@@ -1,0 +1,4 @@
+"""Vector steps written as LLVM instructions, for the kernels of all models.
+
+No model is known here.
+"""

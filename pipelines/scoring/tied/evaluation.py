@@ -1,0 +1,198 @@
+"""The component layer of a tied-mixture model: how the log densities of its codebooks are computed.
+
+`Floats` as a matrix product, `Bytes` with 8-bit parameters, `Bounded` by partial distance elimination, which
+computes only what can be among the N best. All give f32 [n, codebooks, 3, padded densities] and close the
+stage `score.gaussians`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.gaussians.bounds import PARTS, rests
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.int8 import EightBits, densities_of_bytes
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.panels import can_reach, partial
+from pipelines.scoring.simd.vector import LANES, address, bound_of_nth, copy_floats
+from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from profiler.arrays import ArrayError, check
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "0092563e30b5"  # see tests/kernel_sources.py
+
+MOST_BOUNDED = 16
+"""Densities kept of which the worst can be told quickly; with more, nothing is given up."""
+
+Array = np.ndarray[Any, Any]
+
+
+class Evaluation(Protocol):
+    """Log densities of the codebooks first … last − 1."""
+
+    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """f32 [n, codebooks, 3, padded densities] from expanded frames `x` f32 [n, 3, 27]."""
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost law of `score.gaussians`; empty where it is the family's own."""
+
+
+class Floats:
+    """All of them, in float32."""
+
+    def __init__(self, gmm: Gmm) -> None:
+        self._gmm = gmm
+
+    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """As a matrix product."""
+        return self._gmm.densities(x, first, last, meter)
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """The family's own."""
+        return {}
+
+
+class Bytes:
+    """All of them, with 8-bit parameters."""
+
+    def __init__(self, gmm: Gmm, parameters: EightBits) -> None:
+        parameters.check_for(gmm.parameters.gaussians)
+        self._gmm, self._bytes = gmm, parameters
+
+    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """In 16-bit arithmetic."""
+        g = self._gmm.workspace(len(x))
+        frames = self._bytes.frames(x)
+        densities_of_bytes(frames, self._bytes.panels, g, first, last)
+        meter.done("score.gaussians", len(x) * self._gmm.gaussians_per_frame)
+        return g
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """A third of the bytes."""
+        return {"score.gaussians": self._bytes.cost(stored=2.0 * FLOAT)}
+
+
+class Bounded:
+    """Only what can be among the `keep` best of a codebook and stream; what cannot gets NEVER.
+
+    With `follow`, the panels that held the best of the last frame are computed first (pocketsphinx).
+    """
+
+    def __init__(self, gmm: Gmm, rest: Array, keep: int, follow: bool) -> None:
+        shape = gmm.parameters.gaussians.shape[:3]
+        check("rest", rest, np.float32, (*shape, PARTS, LANES))
+        self._gmm, self._rest, self._keep, self._follow = gmm, rest, keep, follow
+        slots = shape[2]
+        order = np.arange(slots, dtype=np.uint8)
+        self._order = np.tile(order, (gmm.parameters.n_codebooks, STREAMS, 1))
+
+    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """A Gaussian that is given up counts by the part of it that was computed."""
+        p, n = self._gmm.parameters, len(x)
+        g = self._gmm.workspace(n)
+        dimensions = bounded(
+            x, p.gaussians, self._rest, self._order, self._keep, self._follow, g, first, last
+        )
+        # Counted for the calling thread's codebooks, taken for all where threads share the block.
+        share = p.n_codebooks / max(1, last - first)
+        meter.done("score.gaussians", round(share * dimensions / (EXPANDED // 2)))
+        return g
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """A sum and three looks at the bound per panel; of parameters as much as is computed, each frame anew."""
+        p = self._gmm.parameters
+        each = EXPANDED * FLOAT
+        return {
+            "score.gaussians": Cost(
+                operations={"fma": Linear(per_work=(2.0 * EXPANDED + 2.0 * PARTS, 0.0, 0.0))},
+                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
+                bytes_max=Linear(
+                    per_work=(each + 2.0 * FLOAT, 0.0, 0.0),
+                    per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
+                ),
+                working_set_bytes=block_bytes(p, frames),
+            )
+        }
+
+
+def rests_of(gmm: Gmm) -> Array:
+    """What `Bounded` needs of a model."""
+    return rests(gmm.parameters.gaussians)
+
+
+@njit(nogil=True, cache=True)
+def bounded(
+    x: Array,
+    gaussians: Array,
+    rest: Array,
+    order: Array,
+    keep: int,
+    follow: bool,
+    g: Array,
+    first: int,
+    last: int,
+) -> int:
+    """Log densities `g` of the codebooks; returns how many dimensions of a Gaussian were computed.
+
+    `rest` as `gaussians.bounds.rests` makes it; `order` uint8 [B, 3, slots]: in which order panels come.
+    """
+    books, _, slots, depth, _ = gaussians.shape
+    n, dim = len(x), depth // 2
+    if (
+        gaussians.shape != (books, STREAMS, slots, 2 * dim + 1, LANES)
+        or slots == 0
+        or x.shape != (n, STREAMS, depth)
+        or rest.shape != (books, STREAMS, slots, PARTS, LANES)
+        or order.shape != (books, STREAMS, slots)
+        or g.shape != (n, books, STREAMS, slots * LANES)
+        or keep < 1
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("bounded: frames, Gaussians and densities do not fit each other")
+    vector = LANES * 4
+    bounds = np.empty(LANES, np.float32)
+    entered = np.empty(slots, np.int64)
+    computed = 0
+    for book in range(first, last):
+        for s in range(STREAMS):
+            which = book * STREAMS + s
+            for t in range(n):
+                frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
+                row = address(g, np.float32) + (t * books * STREAMS + which) * slots * vector
+                g[t, book, s] = NEVER
+                bounds[:] = NEVER
+                winners = 0
+                for i in range(slots):
+                    m = order[book, s, i]
+                    panel = address(gaussians, np.float32) + (which * slots + m) * depth * vector
+                    parts = address(rest, np.float32) + (which * slots + m) * PARTS * vector
+                    to = row + m * vector
+                    copy_floats(to, panel + 2 * dim * vector, LANES)
+                    alive = True
+                    for part in range(PARTS):
+                        if not can_reach(to, parts + part * vector, address(bounds, np.float32)):
+                            alive = False
+                            break
+                        begin, end = part * dim // PARTS, (part + 1) * dim // PARTS
+                        partial(frame, panel, dim, begin, end, to)
+                        computed += end - begin
+                    if not alive:
+                        g[t, book, s, m * LANES : (m + 1) * LANES] = NEVER
+                        continue
+                    entered[winners] = i
+                    winners += 1
+                    if keep <= MOST_BOUNDED:
+                        bounds[:] = bound_of_nth(row, slots, keep)[0]
+                if follow:
+                    for w in range(winners):
+                        i = entered[w]
+                        m = order[book, s, i]
+                        for j in range(i, 0, -1):
+                            order[book, s, j] = order[book, s, j - 1]
+                        order[book, s, 0] = m
+    return computed * LANES

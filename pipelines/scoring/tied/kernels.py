@@ -1,0 +1,420 @@
+"""The kernels of GMM scoring: plain functions over packed arrays, without the interpreter lock.
+
+Layouts (made by `packing`): B codebooks, 3 streams, K densities (a multiple of 16), n frames.
+
+- `x` f32 [n, 3, 27]: per stream the 13 squares, the 13 values, one.
+- `gaussians` f32 [B, 3, K/16, 27, 16]: panels of 16 densities.
+- `g` f32 [n, B, 3, K]: log densities, then their exponentials relative to the best.
+- `weights` f32, per codebook of width w (senones, a multiple of 16) [w/16, 3, K, 16]: panels of 16
+  senones, so that a tile of the product streams through memory in order.
+- `rows` f32, per codebook [3, K, w]: the same weights with one row per density.
+- `products` f32 [n, W]: likelihoods, W = Σ w. `start` int64 [B + 1]: first column of each codebook.
+- `shift` f32 [n, B]: what was subtracted before the exponential, all streams together.
+
+Every kernel does the codebooks `first` … `last` − 1, so that threads can share a block. Arrays that do not fit each
+other are an `ArrayError`, here and in all kernels of scoring.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.simd.vector import (
+    LANES,
+    WIDE_REGISTERS,
+    address,
+    bound_of_nth,
+    copy_floats,
+    count_bits,
+    exp_shifted,
+    largest,
+    log_shifted,
+    lowest_bit,
+    make_rows,
+    make_tile,
+    reached,
+)
+from profiler.arrays import ArrayError
+
+MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py
+
+STREAMS = 3
+DIM = 13
+EXPANDED = 2 * DIM + 1
+# Up to this many are found by lane maxima: beyond, their bound lets too many through.
+LANE_BOUND = 6
+
+_tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
+_tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
+_tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
+_rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
+
+Array = np.ndarray[Any, Any]
+
+
+@njit(nogil=True, cache=True)
+def _multiply(
+    a: int,
+    a_stride: int,
+    n: int,
+    b: int,
+    panel_stride: int,
+    panels: int,
+    k: int,
+    c: int,
+    c_stride: int,
+    times: bool,
+) -> None:
+    """C[n, 16·panels] = A[n, k] · B in tiles; addresses and strides in bytes."""
+    t = 0
+    while t < n:
+        at, ct = a + t * a_stride, c + t * c_stride
+        p = 0
+        # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
+        if WIDE_REGISTERS and n - t >= 8:
+            while p < panels:
+                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                if panels - p >= 2:
+                    _tile_8x2(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 2
+                else:
+                    _tile_8x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 1
+            t += 8
+        elif n - t >= 4:
+            while p < panels:
+                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                if WIDE_REGISTERS and panels - p >= 2:
+                    _tile_4x2(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 2
+                else:
+                    _tile_4x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 1
+            t += 4
+        else:
+            while p < panels:
+                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                if panels - p >= 4:
+                    _tile_1x4(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 4
+                else:
+                    _tile_1x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    p += 1
+            t += 1
+
+
+@njit(nogil=True, cache=True)
+def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> None:
+    """Log densities `g` of all Gaussians of the codebooks."""
+    n, books, streams, densities = g.shape
+    panels = densities // LANES
+    panel_bytes = EXPANDED * LANES * 4
+    if (
+        streams != STREAMS
+        or densities != panels * LANES
+        or x.shape != (n, STREAMS, EXPANDED)
+        or gaussians.shape != (books, STREAMS, panels, EXPANDED, LANES)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("evaluate: frames, Gaussians and densities do not fit each other")
+    for book in range(first, last):
+        for s in range(STREAMS):
+            which = book * STREAMS + s
+            _multiply(
+                address(x, np.float32) + s * EXPANDED * 4,
+                STREAMS * EXPANDED * 4,
+                n,
+                address(gaussians, np.float32) + which * panels * panel_bytes,
+                panel_bytes,
+                panels,
+                EXPANDED,
+                address(g, np.float32) + which * densities * 4,
+                books * STREAMS * densities * 4,
+                False,
+            )
+
+
+@njit(nogil=True, cache=True)
+def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
+    """Replace each stream's log densities by exp(g − best); `shift` = Σ best over the streams."""
+    n, books, streams, densities = g.shape
+    groups = densities // LANES
+    if (
+        streams != STREAMS
+        or densities != groups * LANES
+        or densities < LANES
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("exponentiate: densities and shift do not fit each other")
+    base = address(g, np.float32)
+    for t in range(n):
+        for book in range(first, last):
+            total = np.float32(0)
+            for s in range(STREAMS):
+                at = base + ((t * books + book) * STREAMS + s) * densities * 4
+                best = largest(at, groups)
+                exp_shifted(at, at, groups, best)
+                total += best
+            shift[t, book] = total
+
+
+@njit(nogil=True, cache=True)
+def columns_fit(start: Array, products: Array, weights: int, densities: int) -> bool:
+    """Whether `products` and so many weights are what codebooks that start at these columns have."""
+    books, columns = len(start) - 1, products.shape[1]
+    if books < 0 or start[0] != 0 or start[books] != columns:
+        return False
+    for book in range(books):
+        width = start[book + 1] - start[book]
+        if width < 0 or width % LANES:
+            return False
+    return weights == columns * STREAMS * densities
+
+
+@njit(nogil=True, cache=True)
+def runs_fit(
+    start: Array, runs: Array, run_start: Array, senones: int, first: int, last: int
+) -> bool:
+    """Whether the runs of the codebooks lead from their own columns to senones that there are."""
+    if run_start.shape != start.shape or runs.shape[1] != 3:
+        return False
+    for book in range(first, last):
+        if not 0 <= run_start[book] <= run_start[book + 1] <= len(runs):
+            return False
+        for r in range(run_start[book], run_start[book + 1]):
+            senone, column, length = runs[r, 0], runs[r, 1], runs[r, 2]
+            if not (0 <= senone <= senone + length <= senones):
+                return False
+            if not start[book] <= column <= column + length <= start[book + 1]:
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def mix(g: Array, weights: Array, start: Array, products: Array, first: int, last: int) -> None:
+    """products = Π over streams Σ over densities weight · exponential: one tile per 16 senones."""
+    n, books, streams, densities = g.shape
+    book_bytes = STREAMS * densities * 4
+    panel = STREAMS * densities * LANES
+    if (
+        streams != STREAMS
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, weights.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix: densities, weights and products do not fit each other")
+    for book in range(first, last):
+        panels = (start[book + 1] - start[book]) // LANES
+        base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
+        for p in range(0, panels, 2):
+            for s in range(STREAMS):
+                _multiply(
+                    address(g, np.float32) + book * book_bytes + s * densities * 4,
+                    books * book_bytes,
+                    n,
+                    base + (p * panel + s * densities * LANES) * 4,
+                    panel * 4,
+                    min(2, panels - p),
+                    densities,
+                    address(products, np.float32) + (start[book] + p * LANES) * 4,
+                    products.shape[1] * 4,
+                    s > 0,
+                )
+
+
+@njit(nogil=True, cache=True)
+def logarithms(
+    products: Array,
+    shift: Array,
+    start: Array,
+    runs: Array,
+    run_start: Array,
+    scores: Array,
+    first: int,
+    last: int,
+) -> None:
+    """scores[n, senones] = log product + shift, put into the order of the senones.
+
+    `runs` int64 [r, 3] are (first senone, first column, length), those of codebook b at
+    run_start[b] … run_start[b + 1].
+    """
+    n, columns = products.shape
+    books, senones = len(start) - 1, scores.shape[1]
+    if (
+        shift.shape != (n, books)
+        or len(scores) != n
+        or not columns_fit(start, products, columns * STREAMS, 1)
+        or not 0 <= first <= last <= books
+        or not runs_fit(start, runs, run_start, senones, first, last)
+    ):
+        raise ArrayError("logarithms: products, runs and scores do not fit each other")
+    here, there = address(products, np.float32), address(scores, np.float32)
+    for t in range(n):
+        for book in range(first, last):
+            at = here + (t * columns + start[book]) * 4
+            log_shifted(at, at, (start[book + 1] - start[book]) // LANES, shift[t, book])
+            for r in range(run_start[book], run_start[book + 1]):
+                copy_floats(
+                    there + (t * senones + runs[r, 0]) * 4,
+                    here + (t * columns + runs[r, 1]) * 4,
+                    runs[r, 2],
+                )
+
+
+@njit(nogil=True, cache=True)
+def _threshold(at: int, groups: int, keep: int, best: float) -> Any:
+    """A number that `keep` or a few more of the floats at `at` reach, by bisection."""
+    step = np.float32(16.0)
+    low = np.float32(best)
+    while True:
+        low = np.float32(best - step)
+        count = 0
+        for i in range(groups):
+            count += count_bits(reached(at + i * 4 * LANES, low))
+        if count >= keep or step > 1e30:
+            break
+        step *= np.float32(2.0)
+    high = np.float32(best)
+    while count > keep:
+        middle = np.float32((low + high) * np.float32(0.5))
+        if not low < middle < high:
+            break
+        hits = 0
+        for i in range(groups):
+            hits += count_bits(reached(at + i * 4 * LANES, middle))
+        if hits >= keep:
+            low, count = middle, hits
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def select(
+    g: Array, index: Array, kept: Array, shift: Array, keep: int, first: int, last: int
+) -> None:
+    """The `keep` best densities of each codebook and stream.
+
+    index int32 [n, B, 3, keep]: which. kept f32 [n, B, 3·keep rounded up to 16]: their log density
+    less the best one's.
+    """
+    n, books, streams, densities = g.shape
+    groups = densities // LANES
+    if (
+        streams != STREAMS
+        or densities != groups * LANES
+        or not 1 <= keep <= densities
+        or index.shape != (n, books, STREAMS, keep)
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("select: densities and those kept do not fit each other")
+    values = np.empty(densities, np.float32)
+    places = np.empty(densities, np.int32)
+    for t in range(n):
+        for book in range(first, last):
+            total = np.float32(0)
+            for s in range(STREAMS):
+                at = address(g, np.float32) + ((t * books + book) * STREAMS + s) * densities * 4
+                bound, best = bound_of_nth(at, groups, min(keep, LANE_BOUND))
+                if keep > LANE_BOUND:
+                    bound = _threshold(at, groups, keep, best)
+                total += best
+                found = 0
+                # Sixty-four densities at a time: few branches that depend on the data.
+                for i in range(0, groups, 4):
+                    bits = np.uint64(0)
+                    for j in range(i, min(i + 4, groups)):
+                        bits |= reached(at + j * 4 * LANES, bound) << np.uint64((j - i) * LANES)
+                    while bits:
+                        place = i * LANES + lowest_bit(bits)
+                        bits &= bits - np.uint64(1)
+                        places[found] = place
+                        values[found] = g[t, book, s, place]
+                        found += 1
+                # Of numbers that are none too few reach any bound: a density that there is stands for the rest.
+                while found < keep:
+                    values[found], places[found] = best, 0
+                    found += 1
+                # The bound lets a few too many through: drop the worst until `keep` are left.
+                while found > keep:
+                    worst = 0
+                    for i in range(1, found):
+                        if values[i] <= values[worst]:
+                            worst = i
+                    found -= 1
+                    values[worst], places[worst] = values[found], places[found]
+                for i in range(keep):
+                    index[t, book, s, i] = places[i]
+                    kept[t, book, s * keep + i] = values[i] - best
+            for i in range(STREAMS * keep, kept.shape[2]):
+                kept[t, book, i] = 0.0
+            shift[t, book] = total
+
+
+@njit(nogil=True, cache=True)
+def exponentiate_kept(kept: Array, first: int, last: int) -> None:
+    """kept = exp(kept), in place."""
+    n, books, size = kept.shape
+    if size % LANES or not 0 <= first <= last <= books:
+        raise ArrayError("exponentiate_kept: not whole vectors of the codebooks")
+    for t in range(n):
+        at = address(kept, np.float32) + (t * books + first) * size * 4
+        exp_shifted(at, at, (last - first) * size // LANES, np.float32(0))
+
+
+@njit(nogil=True, cache=True)
+def mix_kept(
+    index: Array,
+    kept: Array,
+    rows: Array,
+    densities: int,
+    start: Array,
+    products: Array,
+    first: int,
+    last: int,
+) -> None:
+    """products = Π over streams Σ over the kept densities weight · exponential."""
+    n, books, streams, keep = index.shape
+    if (
+        streams != STREAMS
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, rows.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix_kept: densities kept, weights and products do not fit each other")
+    # One codebook's rows (some 200 kB) stay in the second-level cache for all frames.
+    for book in range(first, last):
+        width = start[book + 1] - start[book]
+        for t in range(n):
+            which = t * books + book
+            for s in range(STREAMS):
+                factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
+                places = address(index, np.int32) + (which * STREAMS + s) * keep * 4
+                row = (
+                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+                )
+                out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
+                column = 0
+                while column < width:
+                    left = width - column
+                    at, to = row + column * 4, out + column * 4
+                    if left >= 8 * LANES:
+                        _rows_8(factors, places, keep, at, width * 4, to, s > 0)
+                        column += 8 * LANES
+                    elif left >= 2 * LANES:
+                        _rows_2(factors, places, keep, at, width * 4, to, s > 0)
+                        column += 2 * LANES
+                    else:
+                        _rows_1(factors, places, keep, at, width * 4, to, s > 0)
+                        column += LANES

@@ -1,0 +1,101 @@
+"""The best component in place of the sum, in a tied-mixture model: no exponentials, no logarithm.
+
+log p ≈ Σ over streams max over densities (log weight + log density). Without a matrix product it is slower than
+the exact sum here; it says what the exponentials cost, and what leaving them out does to the words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.simd.vector import address, copy_floats
+from pipelines.scoring.tied.kernels import STREAMS, columns_fit, runs_fit
+from pipelines.scoring.tied.packing import PackedGmm
+from profiler.arrays import ArrayError
+from profiler.spans import Cost, Linear
+
+MADE_WITH = "9851c22062f5"  # see tests/kernel_sources.py
+
+Array = np.ndarray[Any, Any]
+FLOAT = 4
+
+
+def log_rows(p: PackedGmm) -> Array:
+    """Logarithms of `PackedGmm.rows`."""
+    with np.errstate(divide="ignore"):
+        result: Array = np.maximum(np.log(p.rows), np.float32(NEVER))
+    return result
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def mix_best(
+    g: Array,
+    log_rows: Array,
+    start: Array,
+    runs: Array,
+    run_start: Array,
+    products: Array,
+    scores: Array,
+    first: int,
+    last: int,
+) -> None:
+    """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
+    n, books, streams, densities = g.shape
+    columns, senones = products.shape[1], scores.shape[1]
+    if (
+        streams != STREAMS
+        or len(products) != n
+        or len(scores) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, log_rows.size, densities)
+        or not 0 <= first <= last <= books
+        or not runs_fit(start, runs, run_start, senones, first, last)
+    ):
+        raise ArrayError("mix_best: densities, weights and scores do not fit each other")
+    width_of_all = start[1:] - start[:-1]
+    best = np.empty(width_of_all.max(), np.float32)
+    for book in range(first, last):
+        width = start[book + 1] - start[book]
+        for t in range(n):
+            out = products[t, start[book] : start[book + 1]]
+            out[:] = 0.0
+            for s in range(STREAMS):
+                begin = (start[book] * STREAMS + s * width) * densities
+                some = best[:width]
+                some[:] = NEVER
+                for d in range(densities):
+                    value = g[t, book, s, d]
+                    row = log_rows[begin + d * width : begin + (d + 1) * width]
+                    for c in range(width):
+                        total = value + row[c]
+                        some[c] = max(some[c], total)
+                for c in range(width):
+                    out[c] += some[c]
+            for r in range(run_start[book], run_start[book + 1]):
+                copy_floats(
+                    address(scores, np.float32) + (t * senones + runs[r, 0]) * 4,
+                    address(products, np.float32) + (t * columns + runs[r, 1]) * 4,
+                    runs[r, 2],
+                )
+
+
+def cost(p: PackedGmm, frames: int) -> Cost:
+    """An addition and a comparison per component.
+
+    Compulsory: the weights once a call, should a codebook's stay in the cache for all frames; at most they are
+    read for every frame anew.
+    """
+    components = STREAMS * p.n_densities * p.n_senones
+    weights = float(components * FLOAT)
+    results = 3.0 * FLOAT / (STREAMS * p.n_densities)
+    padding = p.columns / p.n_senones
+    return Cost(
+        operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
+        bytes_min=Linear(fixed=weights, per_work=(results, 0.0, 0.0)),
+        bytes_max=Linear(fixed=weights * padding, per_work=((FLOAT + results) * padding, 0.0, 0.0)),
+        working_set_bytes=weights * padding,
+    )

@@ -1,0 +1,225 @@
+"""A tied-mixture model laid out for the kernels: panels of sixteen, padded, codebook by codebook.
+
+A diagonal Gaussian's log density is linear in the squares and values of the features, so all of
+them are one matrix product with [x², x, 1] (27 columns per stream of 13 dimensions).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import cache
+from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.tied.kernels import DIM, EXPANDED, STREAMS, columns_fit, runs_fit
+from profiler.arrays import ArrayError, check, check_offsets
+
+Array = np.ndarray[Any, Any]
+
+
+def _padded(count: int) -> int:
+    return -(-count // LANES) * LANES
+
+
+@dataclass(frozen=True, eq=False)
+class PackedGmm:
+    """The parameters of one model in the layouts of `kernels`; `n_densities` is unpadded."""
+
+    n_codebooks: int
+    n_densities: int
+    n_senones: int
+    senones_per_codebook: Array
+    centre: Array
+    gaussians: Array
+    weights: Array
+    start: Array
+    runs: Array
+    run_start: Array
+
+    def __post_init__(self) -> None:
+        """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
+        books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
+        panels = padded // LANES
+        check("centre", self.centre, np.float32, (STREAMS * DIM,))
+        check("gaussians", self.gaussians, np.float32, (books, STREAMS, panels, EXPANDED, LANES))
+        check("weights", self.weights, np.float32, (None,))
+        check("start", self.start, np.int64, (books + 1,))
+        check("runs", self.runs, np.int64, (None, 3))
+        check("run_start", self.run_start, np.int64, (books + 1,))
+        check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
+        check_offsets("run_start", self.run_start, len(self.runs))
+        columns = np.empty((0, self.columns), np.float32)
+        if not columns_fit(self.start, columns, self.weights.size, padded) or not runs_fit(
+            self.start, self.runs, self.run_start, senones, 0, books
+        ):
+            raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
+        begins = np.sort(self.runs[:, 0])
+        lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
+        if not np.array_equal(np.append(begins, senones), np.append(0, np.cumsum(lengths))):
+            raise ArrayError("the runs of a packed model are not each senone once")
+
+    def small(self) -> PackedGmm:
+        """A model of one of its codebooks alone, for compiling."""
+        book = int(np.argmax(self.senones_per_codebook > 0))
+        senones, (begin, end) = int(self.senones_per_codebook[book]), self.start[book:][:2]
+        size = STREAMS * self.padded_densities
+        return PackedGmm(
+            n_codebooks=1,
+            n_densities=self.n_densities,
+            n_senones=senones,
+            senones_per_codebook=self.senones_per_codebook[book : book + 1],
+            centre=self.centre,
+            gaussians=self.gaussians[book : book + 1],
+            weights=self.weights[begin * size : end * size],
+            start=np.array([0, end - begin]),
+            runs=np.array([[0, 0, senones]]),
+            run_start=np.array([0, 1]),
+        )
+
+    @property
+    def padded_densities(self) -> int:
+        """Densities per codebook and stream in the layouts."""
+        return _padded(self.n_densities)
+
+    @property
+    def columns(self) -> int:
+        """Senones with the padding of each codebook."""
+        return int(self.start[-1])
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of the parameters, for caches of what follows from them."""
+        return cache.digest(self.centre, self.gaussians, self.weights)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The mixture weights once more, a contiguous row of senones for each density."""
+        result = np.empty_like(self.weights)
+        for book in range(self.n_codebooks):
+            begin, end = (STREAMS * self.padded_densities * int(at) for at in self.start[book:][:2])
+            panels = self.weights[begin:end].reshape(-1, STREAMS, self.padded_densities, LANES)
+            result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
+        return result
+
+    @cached_property
+    def column_of_senone(self) -> Array:
+        """Column of each senone among the padded ones, int64 [n_senones]."""
+        result = np.empty(self.n_senones, np.int64)
+        for senone, column, length in self.runs.tolist():
+            result[senone : senone + length] = np.arange(column, column + length)
+        return result
+
+    @cached_property
+    def book_of_senone(self) -> Array:
+        """Codebook of each senone, int32 [n_senones]."""
+        found = np.searchsorted(self.start, self.column_of_senone, side="right") - 1
+        return found.astype(np.int32)
+
+    @cached_property
+    def dots(self) -> Array:
+        """The weights once more, f32 [n_senones, 3, padded densities]: those of a senone side by side."""
+        panels = self.weights.reshape(-1, STREAMS, self.padded_densities, LANES)
+        by_column = panels.transpose(0, 3, 1, 2).reshape(-1, STREAMS, self.padded_densities)
+        return np.ascontiguousarray(by_column[self.column_of_senone])
+
+
+def pack(model: AcousticModel) -> PackedGmm:
+    """Lay out `model` (PTM or semi-continuous, 3 streams of 13 dimensions), neighbouring densities side by side."""
+    model = _neighbours_together(model)
+    books, densities = model.n_codebooks, model.n_densities
+    counts = np.bincount(model.senone_codebook, minlength=books)
+    widths = -(-counts // LANES) * LANES
+    start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    order = np.argsort(model.senone_codebook, kind="stable")
+    column = np.empty(model.n_senones, np.int64)
+    first = np.concatenate([[0], np.cumsum(counts)])[:-1]
+    books_in_order = model.senone_codebook[order]
+    column[order] = np.arange(model.n_senones) - first[books_in_order] + start[books_in_order]
+    runs, run_start = _runs(model.senone_codebook, column, books)
+    centre, gaussians = _gaussians(model)
+    return PackedGmm(
+        n_codebooks=books,
+        n_densities=densities,
+        n_senones=model.n_senones,
+        senones_per_codebook=counts,
+        centre=centre,
+        gaussians=gaussians,
+        weights=_weights(model, column, start),
+        start=start,
+        runs=runs,
+        run_start=run_start,
+    )
+
+
+def _neighbours_together(model: AcousticModel) -> AcousticModel:
+    """The same model with the densities of each codebook and stream in the order of a k-d tree.
+
+    Selection takes or leaves panels of sixteen, which should therefore lie near each other.
+    """
+    means, variances, weights = (np.array(a) for a in (model.means, model.variances, model.weights))
+    for book in range(model.n_codebooks):
+        senones = np.flatnonzero(model.senone_codebook == book)
+        for s in range(STREAMS):
+            scaled = model.means[book, s] / np.sqrt(model.variances[book, s].mean(axis=0))
+            order = np.array(_halved(scaled, np.arange(len(scaled))))
+            means[book, s] = model.means[book, s, order]
+            variances[book, s] = model.variances[book, s, order]
+            weights[s][:, senones] = model.weights[s][np.ix_(order, senones)]
+    return replace(model, means=means, variances=variances, weights=weights)
+
+
+def _halved(points: Array, members: Array) -> list[int]:
+    """`members` in the order of a k-d tree over `points`, cut at multiples of sixteen."""
+    if len(members) <= LANES:
+        return [int(member) for member in members]
+    widest = int(np.ptp(points[members], axis=0).argmax())
+    ordered = members[np.argsort(points[members, widest], kind="stable")]
+    cut = _padded(len(members) // 2)
+    return _halved(points, ordered[:cut]) + _halved(points, ordered[cut:])
+
+
+def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
+    means = model.means.astype(np.float64)
+    variances = model.variances.astype(np.float64)
+    # Features about the middle of all means: smaller squares cancel with less rounding.
+    centre = means.mean(axis=(0, 2))
+    means -= centre[:, None, :]
+    constant = -0.5 * (
+        DIM * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3)
+    )
+    books, _, densities, _ = means.shape
+    padded = _padded(densities)
+    matrix = np.zeros((books, STREAMS, EXPANDED, padded))
+    matrix[:, :, :DIM, :densities] = (-0.5 / variances).swapaxes(2, 3)
+    matrix[:, :, DIM : 2 * DIM, :densities] = (means / variances).swapaxes(2, 3)
+    matrix[:, :, 2 * DIM, :densities] = constant
+    matrix[:, :, 2 * DIM, densities:] = NEVER
+    panels = matrix.reshape(books, STREAMS, EXPANDED, padded // LANES, LANES).swapaxes(2, 3)
+    return centre.astype(np.float32).ravel(), np.ascontiguousarray(panels, np.float32)
+
+
+def _weights(model: AcousticModel, column: Array, start: Array) -> Array:
+    padded = _padded(model.n_densities)
+    # Padding columns repeat nothing and mean nothing; one keeps their logarithm finite.
+    wide = np.ones((STREAMS, padded, int(start[-1])), np.float32)
+    wide[:, : model.n_densities, column] = model.weights
+    wide[:, model.n_densities :] = 0.0
+    panels = wide.reshape(STREAMS, padded, -1, LANES).transpose(2, 0, 1, 3)
+    return np.ascontiguousarray(panels).ravel()
+
+
+def _runs(codebook: Array, column: Array, books: int) -> tuple[Array, Array]:
+    """Stretches of senones that lie side by side in both orders, sorted by codebook."""
+    breaks = np.flatnonzero((np.diff(codebook) != 0) | (np.diff(column) != 1)) + 1
+    begins = np.concatenate([[0], breaks])
+    lengths = np.diff(np.concatenate([begins, [len(codebook)]]))
+    runs = np.stack([begins, column[begins], lengths], axis=1)
+    runs = runs[np.argsort(column[begins])]
+    run_start = np.searchsorted(codebook[runs[:, 0]], np.arange(books + 1))
+    return np.ascontiguousarray(runs, np.int64), run_start.astype(np.int64)

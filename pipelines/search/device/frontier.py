@@ -1,0 +1,317 @@
+"""Token passing as tensor operations: one frame of several utterances in a fixed number of steps, none waiting.
+
+The tokens of an utterance are a list of fixed capacity, best first, so that the sizes of all tensors are known
+beforehand and the host never has to ask for one within a block (and a CUDA graph can hold a frame). A frame
+spreads the tokens' arcs over `arcs` places, adds scores, finds the best arc into each state by a 64-bit
+scatter-minimum over (cost, place) as Chen et al. (2018) do with atomicMin, and keeps the best tokens by a
+partial sort: beam, max_active and min_active are then masks. What was too small is seen after the block, which
+is done again with more room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.device import Device, is_out_of_memory
+from pipelines.search.device.graph import ARC_BYTES, DirectArcs
+
+BLOCK_FRAMES = 64
+"""Frames of one call at most: bounds the back-pointers that lie on the device."""
+NOBODY, STAYED = -1, -2
+"""Arc of a back-pointer where there is no token, and where its utterance is over."""
+PLACE_BITS = 20
+"""Of a key: room for a million arcs of an utterance in a frame."""
+MOST_PLACES = 1 << PLACE_BITS
+LATEST = (1 << 63) - 1
+"""Later than any key: no arc has come into this state."""
+TAGS = 1 << (63 - 32 - PLACE_BITS - 1)
+"""Frames whose keys differ; then the table of keys is cleared."""
+COUNTS = ("alive", "arcs", "senones", "full")
+
+
+class Room(NamedTuple):
+    """Capacities: tokens and arcs of each utterance and frame; `arcs` ≥ `tokens`."""
+
+    tokens: int
+    arcs: int
+
+
+class Buffers:
+    """What does not depend on the room: the graph, a block of scores, the best way into each state.
+
+    Made on the device's compute stream by `place`; `here`, `there`: a block of scores f32 [frames, batch,
+    senones] on the host and as it arrives.
+    """
+
+    def __init__(self, arcs: DirectArcs, n_senones: int, batch: int, device: Device) -> None:
+        self.arcs, self.device, self.batch = arcs, device, batch
+        self.columns = n_senones + 1
+        self.frames_tagged = 0
+        self.notices: list[str] = []
+        """Sentences for the person who watches, taken by whoever shows them."""
+
+    @staticmethod
+    def bytes(arcs: DirectArcs, n_senones: int, batch: int) -> int:
+        """What `place` takes on the device."""
+        scores = BLOCK_FRAMES * batch * 8 * (n_senones + 1)
+        return arcs.n_arcs * ARC_BYTES + arcs.n_states * (8 + 8 * batch) + scores
+
+    def place(self) -> None:
+        """Allocate, and upload the graph."""
+        import torch
+
+        b, where = self.batch, self.device.where
+        self.tables = tables_of(self.arcs, where)
+        shape = (BLOCK_FRAMES, b, self.columns - 1)
+        self.here = self.device.host_tensor(shape, torch.float32, pinned=True)
+        self.there = torch.zeros(shape, device=where)
+        # Column 0 stays infinite: places without an arc lead nowhere.
+        self.scores = torch.full((BLOCK_FRAMES, b, self.columns), torch.inf, device=where)
+        self.lengths_here = self.device.host_tensor((b, 1), torch.int64, pinned=True)
+        self.lengths = torch.zeros((b, 1), dtype=torch.int64, device=where)
+        self.beam = torch.zeros(1, device=where)
+        self.t = torch.zeros(1, dtype=torch.int64, device=where)
+        n = len(self.tables["degree"])
+        self.into = torch.full((b * n,), LATEST, dtype=torch.int64, device=where)
+        self.tag = torch.full((1,), TAGS, dtype=torch.int64, device=where)
+
+    def use(self, beam: float, penalty: float) -> None:
+        """Take over settings."""
+        self.beam.fill_(beam)
+        tables = self.tables
+        tables["cost"].copy_(tables["weight"] + penalty * tables["words"])
+
+    def take(self, scores: Any, scale: float) -> None:
+        """Make costs of log likelihoods [frames, batch, senones] that are on the device."""
+        self.scores[: len(scores), :, 1:].copy_(scores).mul_(-scale)
+
+    def restart(self, frames: int) -> None:
+        """The frame to do is the first; keys of `frames` more frames are free."""
+        self.t.zero_()
+        self.frames_tagged += frames
+        if self.frames_tagged >= TAGS:
+            self.into.fill_(LATEST)
+            self.tag.fill_(TAGS)
+            self.frames_tagged = frames
+
+
+class Frontier:
+    """The tokens of some utterances in a `room`, and what a frame does to them; `least`: min_active.
+
+    Everything but `told` and `found` is called on the device's compute stream.
+    """
+
+    def __init__(self, buffers: Buffers, room: Room, least: int) -> None:
+        self.room, self.least = room, least
+        self._b = buffers
+        self._graph: Any = None
+
+    def place(self) -> None:
+        """Allocate; where there is CUDA, hold a frame as a graph: one launch for all its kernels."""
+        import torch
+
+        shared = self._b
+        b, (k, a), where = shared.batch, self.room, shared.device.where
+        self._dead = len(shared.tables["degree"]) - 1
+        blocks = {
+            "previous": ((BLOCK_FRAMES, b, k), torch.int32),
+            "arc": ((BLOCK_FRAMES, b, k), torch.int32),
+            "best": ((BLOCK_FRAMES, b), torch.float32),
+            "counts": ((BLOCK_FRAMES, b, len(COUNTS)), torch.int32),
+            "state": ((b, k), torch.int64),
+            "cost": ((b, k), torch.float32),
+        }
+        self._there = {
+            name: torch.zeros(shape, dtype=dtype, device=where)
+            for name, (shape, dtype) in blocks.items()
+        }
+        self._here = {
+            name: shared.device.host_tensor(shape, dtype, pinned=True)
+            for name, (shape, dtype) in blocks.items()
+        }
+        self.state, self.cost = self._there["state"], self._there["cost"]
+        self.state.fill_(self._dead)
+        self.cost.fill_(torch.inf)
+        self.saved = self.state.clone(), self.cost.clone()
+        self._nothing = torch.zeros((b, 1), dtype=torch.int64, device=where)
+        self._all_places = self._nothing + a
+
+        def counted(size: int, each: int) -> Any:
+            """0, each, 2·each …: where the rows of the utterances begin, [size, 1]."""
+            return (torch.arange(size, device=where) * each).unsqueeze(1)
+
+        self._place = torch.arange(a, device=where).expand(b, a).contiguous()
+        self._place_flat = self._place.view(-1)
+        self._owners = torch.arange(b * (k + 1), device=where)
+        self._self = torch.arange(k, device=where).expand(b, k)
+        self._owners_from, self._places_from = counted(b, k + 1), counted(b, a)
+        self._states_from = counted(b, self._dead + 1)
+        self._columns_from = counted(b, shared.columns)
+        if where == "cuda":
+            self._record(torch)
+
+    def hold(self, states: np.ndarray[Any, Any], costs: np.ndarray[Any, Any]) -> None:
+        """These are the tokens, [batch, at most room.tokens] of the host's."""
+        import torch
+
+        self.take_over(
+            torch.from_numpy(states).to(self.state), torch.from_numpy(costs).to(self.cost)
+        )
+
+    def take_over(self, state: Any, cost: Any) -> None:
+        """Go on from the tokens [batch, at most room.tokens], each in its place."""
+        import torch
+
+        k = state.shape[1]
+        state, cost = state.clone(), cost.clone()
+        self.state.fill_(self._dead)
+        self.cost.fill_(torch.inf)
+        self.state[:, :k].copy_(state)
+        self.cost[:, :k].copy_(cost)
+
+    def run(self, frames: int) -> None:
+        """Pass the tokens over the first `frames` frames of the scores."""
+        self.saved[0].copy_(self.state)
+        self.saved[1].copy_(self.cost)
+        self._b.restart(frames)
+        for _ in range(frames):
+            if self._graph is None:
+                self.step()
+            else:
+                self._graph.replay()
+
+    def moves(self, frames: int) -> Iterator[tuple[Any, Any]]:
+        """What comes down after a block: host tensors and those on the device that go into them."""
+        for name, here in self._here.items():
+            part = slice(frames if here.ndim and name not in ("state", "cost") else None)
+            yield here[part], self._there[name][part]
+
+    def told(self, frames: int) -> np.ndarray[Any, Any]:
+        """COUNTS of a block that has come down, int32 [frames, batch, 4]."""
+        counts: np.ndarray[Any, Any] = self._here["counts"].numpy()[:frames]
+        return counts
+
+    def found(self, name: str) -> np.ndarray[Any, Any]:
+        """`previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state` and `cost`."""
+        array: np.ndarray[Any, Any] = self._here[name].numpy()
+        return array
+
+    def _record(self, torch: Any) -> None:
+        self._b.restart(3)
+        for _ in range(2):  # libraries choose their kernels on the first calls
+            self.step()
+        graph = torch.cuda.CUDAGraph()
+        stream = torch.cuda.current_stream()
+        try:
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                self.step()
+        except RuntimeError as problem:
+            if is_out_of_memory(problem):
+                raise
+            reason = (str(problem).strip().splitlines() or ["no reason given"])[0].rstrip(".")
+            self._b.notices.append(f"The search launches each kernel by itself: {reason}.")
+        else:
+            self._graph = graph
+
+    def step(self) -> None:
+        """One frame: row `t` of the scores; `t` moves on."""
+        import torch
+
+        shared, b, (k, a) = self._b, self._b.batch, self.room
+        tables, t = shared.tables, shared.t
+        row = shared.scores.index_select(0, t)[0]
+        at = self.state.view(-1)
+        degree = tables["degree"].index_select(0, at).view(b, k)
+        ends = degree.cumsum(1)
+        total = ends[:, -1:]
+        # Whose each place is: tokens in a row, what is left over to one more behind them.
+        inner = ends.clamp(max=a)
+        shares = torch.diff(inner, dim=1, prepend=self._nothing, append=self._all_places)
+        owner = torch.repeat_interleave(self._owners, shares.view(-1), output_size=b * a)
+        begin = tables["first"].index_select(0, at).view(b, k) + degree - ends
+        begin = torch.nn.functional.pad(begin, (0, 1)).view(-1).index_select(0, owner)
+        inside = self._place < total
+        arc = (begin.view(b, a) + self._place).masked_fill_(~inside, 0)
+        flat = arc.view(-1)
+        label = tables["label"].index_select(0, flat).view(b, a).masked_fill_(~inside, 0)
+        label = (label + self._columns_from).view(-1)
+        into = (tables["target"].index_select(0, flat).view(b, a) + self._states_from).view(-1)
+        cost = torch.nn.functional.pad(self.cost, (0, 1), value=torch.inf).view(-1)
+        cost = cost.index_select(0, owner) + tables["cost"].index_select(0, flat)
+        # Column 0 of the scores is infinite: places without an arc lead nowhere.
+        cost += row.view(-1).index_select(0, label)
+
+        # Costs as integers of the same order, then the place: the least of both is one arc per state.
+        bits = cost.view(torch.int32)
+        order = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long()
+        # Each frame's keys lie below those of the frames before, so that nothing has to be cleared.
+        shared.tag.sub_(1)
+        key = ((order << PLACE_BITS) | self._place_flat) + (shared.tag << (32 + PLACE_BITS))
+        shared.into.scatter_reduce_(0, into, key, "amin")
+        won = shared.into.index_select(0, into) == key
+        cost = cost.masked_fill_(~won, torch.inf).view(b, a)
+
+        top, chosen = cost.topk(k, dim=1, largest=False, sorted=False)
+        lowest = top.amin(1, keepdim=True)
+        # As Kaldi's GetCutoff: the beam, wider where fewer than min_active tokens are in it.
+        limit = lowest + shared.beam
+        if self.least < k:
+            fewest = top.topk(self.least + 1, dim=1, largest=False).values[:, -1:]
+            limit = torch.maximum(limit, fewest)
+        else:
+            limit = torch.full_like(limit, torch.inf)
+        kept = top < limit
+        chosen = (chosen + self._places_from).view(-1)
+        state = (into.index_select(0, chosen).view(b, k) - self._states_from).masked_fill_(
+            ~kept, self._dead
+        )
+        cost = (top - lowest).masked_fill_(~kept, torch.inf)
+        previous = owner.index_select(0, chosen).view(b, k) - self._owners_from
+        arc = arc.view(-1).index_select(0, chosen).view(b, k).masked_fill_(~kept, NOBODY)
+        alive = kept.sum(1)
+        asked = torch.zeros_like(row).view(-1).index_fill_(0, label, 1.0).view(b, -1)[:, 1:].sum(1)
+        full = kept.all(1).int() + 2 * (total[:, 0] > a)
+        if b > 1:
+            over = t >= shared.lengths
+            state, cost = torch.where(over, self.state, state), torch.where(over, self.cost, cost)
+            previous = torch.where(over, self._self, previous)
+            here = (self.cost < torch.inf) & over
+            arc = torch.where(over, torch.where(here, STAYED, NOBODY), arc)
+            lowest = lowest.masked_fill(over, 0.0)
+            alive = torch.where(over[:, 0], here.sum(1), alive)
+            full = full.masked_fill(over[:, 0], 0)
+        self.state.copy_(state)
+        self.cost.copy_(cost)
+        counts = torch.stack([alive.int(), total[:, 0].int(), asked.int(), full.int()], dim=1)
+        for name, value in (
+            ("previous", previous.int()),
+            ("arc", arc.int()),
+            ("best", lowest[:, 0]),
+            ("counts", counts),
+        ):
+            self._there[name].index_copy_(0, t, value.unsqueeze(0))
+        t.add_(1)
+
+
+def tables_of(arcs: DirectArcs, where: str) -> dict[str, Any]:
+    """The graph on the device; a last state without arcs takes the tokens that are none."""
+    import torch
+
+    degree = np.append(np.diff(arcs.first), 0).astype(np.int32)
+    found: dict[str, np.ndarray[Any, Any]] = {
+        "degree": degree,
+        "first": arcs.first,
+        "target": arcs.target,
+        "label": arcs.label,
+        "weight": arcs.weight,
+        "cost": arcs.weight,
+        "words": arcs.words,
+    }
+    # A graph of a state without arcs has tables all the same, so that place 0 can be read.
+    return {
+        name: torch.from_numpy(array if len(array) else np.zeros(1, array.dtype)).clone().to(where)
+        for name, array in found.items()
+    }

@@ -1,0 +1,180 @@
+"""A search graph without epsilon arcs: what a device passes tokens over, one frame in one step.
+
+Every emitting arc and self-loop is joined with every path of epsilon arcs behind its end, so that a frame
+needs no closure. Epsilon paths are few and short in compiled graphs (backing off and silence: some tenth
+more arcs); a token's history still names the arcs of the original graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search.graph.wfst import Graph, GraphError
+from profiler.arrays import check, check_indices, check_offsets
+
+LONGEST_PATH = 64
+"""Epsilon arcs in a row; more are a cycle."""
+MOST_PATHS = 1 << 23
+"""Of epsilon arcs, kept in 56 bytes each; the largest graphs of words have a tenth of these."""
+MOST_ARCS = 1 << 30
+"""Direct arcs are numbered in 32 bits."""
+ARC_BYTES = 17
+"""Of a direct arc on the device: target, label, weight with and without penalty, words."""
+
+
+@dataclass(frozen=True, eq=False)
+class DirectArcs:
+    """Arcs of state s: `first[s]` … `first[s + 1]`. All have a label (senone + 1).
+
+    `words`: how many word labels they carry. `base`: the arc of the graph that emits, −1 for a self-loop;
+    `path`: the epsilon path behind it, −1 for none. An epsilon path is its last arc `path_arc` behind the
+    path `path_before`, whose number is less; `start`: the paths from the start state. `longest`: arcs of the
+    longest path. ArrayError where something leads nowhere.
+    """
+
+    first: NDArray[np.int32]
+    target: NDArray[np.int32]
+    label: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    words: NDArray[np.int8]
+    base: NDArray[np.int32]
+    path: NDArray[np.int32]
+    path_arc: NDArray[np.int32]
+    path_before: NDArray[np.int32]
+    path_end: NDArray[np.int32]
+    path_weight: NDArray[np.float32]
+    path_words: NDArray[np.int8]
+    start: NDArray[np.int32]
+    longest: int
+
+    def __post_init__(self) -> None:
+        n, paths = len(self.target), len(self.path_arc)
+        check("first", self.first, np.int32, (None,))
+        check_offsets("first", self.first, n)
+        check_indices("targets", self.target, self.n_states)
+        for name, length in (("base", n), ("path", n), ("path_arc", paths), ("path_before", paths)):
+            check(name, getattr(self, name), np.int32, (length,))
+        check_indices("paths + 1", self.path + 1, paths + 1)
+        check_indices("start", self.start, paths)
+        # Behind each path lies a shorter one, so that following them ends.
+        lengths: NDArray[Any] = np.ones(paths, np.int64)
+        for _ in range(self.longest):
+            lengths = 1 + np.where(self.path_before >= 0, lengths[self.path_before], 0)
+        check_indices("lengths", lengths, self.longest + 1)
+
+    @property
+    def n_states(self) -> int:
+        """States of the graph."""
+        return len(self.first) - 1
+
+    @property
+    def n_arcs(self) -> int:
+        """Direct arcs."""
+        return len(self.target)
+
+
+def direct_arcs(graph: Graph) -> DirectArcs:
+    """Join the arcs of `graph` with its epsilon paths; GraphError where these have a cycle."""
+    states, arcs, n = graph.states, graph.arcs, graph.n_states
+    source = np.repeat(np.arange(n, dtype=np.int64), np.diff(states["first"]))
+    paths = _epsilon_paths(graph, source)
+    by_start = np.argsort(paths["start"], kind="stable")
+    first_path = np.searchsorted(paths["start"][by_start], np.arange(n + 1))
+
+    emits = np.flatnonzero(arcs["ilabel"])
+    loops = np.flatnonzero(states["loop_label"][:-1])
+    base = np.concatenate([np.full(len(loops), -1), emits])
+    origin = np.concatenate([loops, source[emits]])
+    end = np.concatenate([loops, arcs["target"][emits]]).astype(np.int64)
+    label = np.concatenate([states["loop_label"][loops], arcs["ilabel"][emits]])
+    weight = np.concatenate([states["loop_weight"][loops], arcs["weight"][emits]])
+    words = np.concatenate([np.zeros(len(loops), bool), arcs["olabel"][emits] != 0])
+
+    # One direct arc for nothing behind the end, and one for each path from there.
+    copies = 1 + first_path[end + 1] - first_path[end]
+    total = int(copies.sum())
+    if total > MOST_ARCS:
+        raise GraphError(
+            f"The graph has {total} direct arcs, more than the {MOST_ARCS} of a device search."
+        )
+    of = np.repeat(np.arange(len(base)), copies)
+    nth = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
+    path = np.full(total, -1)
+    behind = nth > 0
+    path[behind] = by_start[first_path[end[of[behind]]] + nth[behind] - 1]
+
+    order = np.argsort(origin[of], kind="stable")
+    of, path = of[order], path[order]
+    has_path = path >= 0
+    target, cost, count = end[of], weight[of].copy(), words[of].astype(np.int8)
+    target[has_path] = paths["end"][path[has_path]]
+    cost[has_path] += paths["weight"][path[has_path]]
+    count[has_path] += paths["words"][path[has_path]]
+    return DirectArcs(
+        first=np.searchsorted(origin[of], np.arange(n + 1)).astype(np.int32),
+        target=target.astype(np.int32),
+        label=label[of].astype(np.int32),
+        weight=cost.astype(np.float32),
+        words=count,
+        base=base[of].astype(np.int32),
+        path=path.astype(np.int32),
+        path_arc=paths["arc"].astype(np.int32),
+        path_before=paths["before"].astype(np.int32),
+        path_end=paths["end"].astype(np.int32),
+        path_weight=paths["weight"].astype(np.float32),
+        path_words=paths["words"].astype(np.int8),
+        start=by_start[first_path[graph.start] : first_path[graph.start + 1]].astype(np.int32),
+        longest=int(paths["length"].max(initial=0)),
+    )
+
+
+def _epsilon_paths(graph: Graph, source: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """All paths of one and more epsilon arcs: start, end, weight, words, last arc, path before, length."""
+    arcs = graph.arcs
+    epsilon = np.flatnonzero(arcs["ilabel"] == 0)
+    begin = np.searchsorted(source[epsilon], np.arange(graph.n_states + 1))
+    names = ("start", "end", "weight", "words", "arc", "before", "length")
+    levels: list[dict[str, NDArray[Any]]] = []
+    level = {
+        "start": source[epsilon],
+        "end": arcs["target"][epsilon].astype(np.int64),
+        "weight": arcs["weight"][epsilon].astype(np.float64),
+        "words": (arcs["olabel"][epsilon] != 0).astype(np.int64),
+        "arc": epsilon,
+        "before": np.full(len(epsilon), -1),
+        "length": np.ones(len(epsilon), np.int64),
+    }
+    numbered = 0
+    while len(level["start"]):
+        if len(levels) == LONGEST_PATH:
+            raise GraphError(
+                "The graph has a cycle of epsilon arcs, which no device search can follow."
+            )
+        if numbered + len(level["start"]) > MOST_PATHS:
+            raise GraphError(
+                f"The graph has more than {MOST_PATHS} paths of epsilon arcs, too many for a device search; "
+                "choose search.device = cpu."
+            )
+        levels.append(level)
+        number = numbered + np.arange(len(level["start"]))
+        numbered += len(number)
+        counts = begin[level["end"] + 1] - begin[level["end"]]
+        of = np.repeat(np.arange(len(number)), counts)
+        nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+        arc = epsilon[begin[level["end"][of]] + nth]
+        level = {
+            "start": level["start"][of],
+            "end": arcs["target"][arc].astype(np.int64),
+            "weight": level["weight"][of] + arcs["weight"][arc],
+            "words": level["words"][of] + (arcs["olabel"][arc] != 0),
+            "arc": arc,
+            "before": number[of],
+            "length": level["length"][of] + 1,
+        }
+    if not levels:
+        return level
+    return {name: np.concatenate([each[name] for each in levels]) for name in names}

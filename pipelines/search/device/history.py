@@ -1,0 +1,162 @@
+"""What the host keeps of an utterance that a device decodes: its history, its latest tokens, and their words.
+
+Back-pointers that have come down are taken into a history like that of the processor's decoder (`_history`), of
+the original graph's arcs; it grows with what is still possible, not with the tokens of every frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search.device import _backpointers
+from pipelines.search.device.frontier import NOBODY
+from pipelines.search.device.graph import DirectArcs
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.history import collect
+from pipelines.search.words import Word, WordTracer
+from profiler.arrays import ArrayError, check, check_indices
+
+FIRST_HISTORY = 1 << 16
+"""Entries (12 bytes) that a history starts with; it grows and is collected as needed."""
+
+Array = np.ndarray[Any, Any]
+
+
+class UtteranceHistory:
+    """One utterance: `states`, `costs` of its tokens after the last block (infinite: no token there).
+
+    `complete`, `best_cost` are set by `words` of the end, `lost` when no token survives a frame.
+    `path_costs` [epsilon paths]: with the penalties of their words.
+    """
+
+    def __init__(self, graph: Graph, arcs: DirectArcs, path_costs: NDArray[np.float32]) -> None:
+        self.complete = self.lost = False
+        self.best_cost = np.inf
+        self._graph, self._arcs = graph, arcs
+        self._tracer = WordTracer(graph)
+        self._history = np.empty((FIRST_HISTORY, 3), np.int32)
+        self._used = self._frames = 0
+        self._offset = 0.0
+        # The best path to each state that epsilon arcs reach before the first frame.
+        best: dict[int, tuple[float, int]] = {graph.start: (0.0, NOBODY)}
+        for path in arcs.start.tolist():
+            state, cost = int(arcs.path_end[path]), float(path_costs[path])
+            if cost < best.get(state, (np.inf, NOBODY))[0]:
+                best[state] = cost, path
+        self.states = np.array(list(best), np.int64)
+        self.costs = np.array([cost for cost, _ in best.values()], np.float32)
+        self._entry = np.full(len(best), -1, np.int32)
+        for token, (_, path) in enumerate(best.values()):
+            chain = []
+            while path >= 0:
+                chain.append(int(arcs.path_arc[path]))
+                path = int(arcs.path_before[path])
+            for arc in reversed(chain):
+                self._history[self._used] = self._entry[token], arc, -1
+                self._entry[token] = self._used
+                self._used += 1
+
+    def prune(self, beam: float, least: int) -> None:
+        """Drop tokens over the beam, as every frame does: those before the first one."""
+        limit = self.costs.min() + np.float32(beam)
+        if len(self.costs) <= least:
+            return
+        self.costs[self.costs >= max(limit, np.sort(self.costs)[least])] = np.inf
+
+    def close_up(self, tokens: int) -> None:
+        """Keep the best tokens, at most so many, in the first places."""
+        best = np.argsort(self.costs, kind="stable")[:tokens]
+        self._entry, self.states, self.costs = (
+            self._entry[best],
+            self.states[best],
+            self.costs[best],
+        )
+
+    def take(
+        self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array
+    ) -> None:
+        """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""
+        arcs = self._arcs
+        previous, arc = np.ascontiguousarray(previous), np.ascontiguousarray(arc)
+        check("previous", previous, np.int32, (None, len(states)))
+        check("arc", arc, np.int32, previous.shape)
+        # One more than there are is where tokens are that are none.
+        check_indices("states", states, self._graph.n_states + 1)
+        entry = np.full(len(states), -1, np.int32)
+        entry[: len(self._entry)] = self._entry[: len(entry)]
+        self._entry, self.states, self.costs = entry, states.copy(), costs.copy()
+        if not len(previous):
+            return
+        while True:
+            used = _backpointers.absorb(
+                previous,
+                arc,
+                arcs.base,
+                arcs.path,
+                arcs.path_arc,
+                arcs.path_before,
+                arcs.longest,
+                self._frames,
+                self._entry,
+                self._history,
+                self._used,
+            )
+            if used >= 0:
+                break
+            if used == _backpointers.BROKEN:
+                raise ArrayError(
+                    "the device's back-pointers lead to tokens or arcs that there are not"
+                )
+            self._make_room(-used)
+        self._used = used
+        self._frames += len(previous)
+        if (alive == 0).any():
+            self.lost = True
+            self.costs[:] = np.inf
+        else:
+            self._offset += float(best.astype(np.float64).sum())
+
+    def words(self, final: bool) -> tuple[list[Word], int]:
+        """Words of the best token (`final`: to a final state if there is one), and entries followed."""
+        alive = self.costs < np.inf
+        total = self.costs
+        if final:
+            closed = total + self._graph.final[np.where(alive, self.states, self._graph.start)]
+            closed[~alive] = np.inf
+            self.complete = bool(np.isfinite(closed).any()) and not self.lost
+            total = closed if self.complete else total
+        if not alive.any():
+            return [], 0
+        best = int(np.argmin(total))
+        if final:
+            self.best_cost = self._offset + float(total[best])
+        entry = int(self._entry[best])
+        found = self._tracer.words(self._history[: self._used], entry, self._frames)
+        return found, self._tracer.entries
+
+    def wanted(self) -> tuple[NDArray[np.int64], int]:
+        """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
+        arcs = self._arcs
+        states = self.states[self.costs < np.inf]
+        begin, degree = arcs.first[states], arcs.first[states + 1] - arcs.first[states]
+        places = np.arange(int(degree.sum())) - np.repeat(np.cumsum(degree) - degree, degree)
+        labels = arcs.label[np.repeat(begin, degree) + places]
+        return np.unique(labels).astype(np.int64) - 1, len(labels)
+
+    def _make_room(self, need: int) -> None:
+        """Collect history that no token leads to; enlarge it when more than half stays in use."""
+        nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        self._used, _ = collect(
+            self._history[: self._used], self._entry, nobody, none, np.empty(0, np.float32), np.inf
+        )
+        self._tracer.reset()
+        size = len(self._history)
+        while 2 * (self._used + need) > size:
+            size *= 2
+        if size > len(self._history):
+            larger = np.empty((size, 3), np.int32)
+            larger[: self._used] = self._history[: self._used]
+            self._history = larger

@@ -1,0 +1,303 @@
+"""The decoder on a device: blocks of scores go up, tokens stay there, back-pointers come down.
+
+`device_frontier` passes the tokens; the host never waits within a block. What comes down becomes a history like
+that of the processor's decoder (`device_history`), so that words, partial results and long utterances are the
+same there and here. Several utterances are decoded at once: a device is not filled by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipelines.availability import SEARCH_OBSTACLES
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_memory
+from pipelines.search.device.frontier import (
+    BLOCK_FRAMES,
+    COUNTS,
+    MOST_PLACES,
+    Buffers,
+    Frontier,
+    Room,
+)
+from pipelines.search.device.graph import DirectArcs, direct_arcs
+from pipelines.search.device.history import UtteranceHistory
+from pipelines.search.graph.wfst import Graph
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+FIRST_ROOM = Room(1024, 4096)
+"""The least that there is room for; it grows in steps of two, and is kept for the next utterance."""
+SPARE = 1.5
+"""Room that is left for so many times the tokens and arcs of the last block, when it is made smaller."""
+LAUNCHES = "the host gives work to the device here and computes nothing itself"
+KEEPS = (
+    "following back-pointers is one scattered load after another, each decided by the one before"
+)
+ASKS = "the arcs of the live tokens are looked through in numpy, only where a scorer wants to know"
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "search.frames": ("places", "tokens held"),
+    "search.launch": (),
+    "search.history": ("tokens", "arcs", "senones"),
+    "search.ask": ("looked at", "asked"),
+    "search.backtrace": ("entries",),
+}
+
+
+class DeviceSearch:
+    """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
+
+    DeviceError, one sentence, where the device has too little memory. `utterances`: what has come of each.
+    """
+
+    def __init__(self, graph: Graph, config: Any, work: DeviceWork, batch: int = 1) -> None:
+        self.graph, self.batch = graph, batch
+        if obstacle := SEARCH_OBSTACLES.get(work.device.name):
+            raise DeviceError(
+                f"search.device = {work.device.name} cannot be used: {obstacle}; choose cpu."
+            )
+        self._work = work
+        self._arcs: DirectArcs = direct_arcs(graph)
+        self._ids = dict.fromkeys(STAGES, 0)
+        self._frontiers: dict[Room, Frontier] = {}
+        self._frontier: Frontier | None = None
+        self._peak = self._room = Room(0, 0)
+        self.stages(Recorder())
+        self._check_memory()
+        self._buffers = Buffers(self._arcs, graph.n_senones, batch, work.device)
+        with self._guarded():
+            self._at_once(self._buffers.place)
+        self.configure(config)
+        self.begin()
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        for name, counts in STAGES.items():
+            self._ids[name] = recorder.stage(name, "search", counts)
+
+    def configure(self, config: Any) -> None:
+        """Take over settings, from the next block on."""
+        self._scale = float(config.acoustic_scale)
+        self._least, self._most = int(config.min_active), int(config.max_active)
+        penalty = self._penalty = float(config.insertion_penalty)
+        self.use_beam(float(config.beam))
+        self._path_costs = self._arcs.path_weight + np.float32(penalty) * self._arcs.path_words
+        self._room = self._fitting(self._room)
+
+    def use_beam(self, beam: float) -> None:
+        """Prune by this beam from the next block on."""
+        self.beam, penalty = beam, self._penalty
+        self._at_once(lambda: self._buffers.use(beam, penalty))
+
+    def begin(self) -> None:
+        """New utterances begin, all at once."""
+        arcs, costs = self._arcs, self._path_costs
+        self.utterances = [UtteranceHistory(self.graph, arcs, costs) for _ in range(self.batch)]
+        for one in self.utterances:
+            one.prune(self.beam, self._least)
+        tokens = len(self.utterances[0].states)
+        # A power of two above what the utterances before had; it grows as need be.
+        peak, self._frontier = self._peak, None
+        self._room = self._fitting(Room(max(tokens, peak.tokens), peak.arcs))
+        self._peak = Room(0, 0)
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know, each sentence once."""
+        notices, self._buffers.notices = self._buffers.notices, []
+        return notices
+
+    def advance(
+        self, scores: Any, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane
+    ) -> None:
+        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
+
+        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
+        """
+        for at in range(0, len(scores), BLOCK_FRAMES):
+            part = scores[at : at + BLOCK_FRAMES]
+            left = [min(max(n - at, 0), len(part)) for n in lengths]
+            with self._guarded():
+                self._block(part, left, first_frame + at, lane)
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages.
+
+        `search.frames`, per place (an arc, or room for one): 2 additions, a comparison with the least and some 10
+        integer operations; its indices, costs and keys are written and read by the kernel after, some
+        20 times 8 bytes, and the arc's record and its target's key lie scattered. Per token held: the
+        partial sort reads all costs, not counted, and 12 fields are moved.
+        """
+        room, where = self._room, self._work.device.where
+        device = "" if where == "cpu" else where
+        touched = self.batch * (self._arcs.n_states * 8.0 + room.arcs * 160.0)
+        frames = Cost(
+            {f"fma@{device}" if device else "fma": Linear(per_work=(13.0, 8.0, 0.0))},
+            Linear(per_work=(36.0, 32.0, 0.0)),
+            Linear(per_work=(160.0, 100.0, 0.0)),
+            touched,
+            scattered=True,
+            device=device,
+        )
+        return {
+            "search.frames": frames,
+            "search.launch": Cost(unmodelled=LAUNCHES),
+            "search.history": Cost(unmodelled=KEEPS),
+            "search.ask": Cost(unmodelled=ASKS),
+            "search.backtrace": Cost(unmodelled=KEEPS),
+            **self._work.costs(),
+        }
+
+    def _block(
+        self, scores: Any, lengths: list[int], first_frame: int, lane: Lane | NullLane
+    ) -> None:
+        """One block: up, over all its frames, down, into the history; again where there was too little room."""
+        frames, work, ids, shared = len(scores), self._work, self._ids, self._buffers
+        with work.launching(ids["search.launch"], first_frame, frames):
+            frontier = self._ready()
+            if isinstance(scores, np.ndarray):
+                shared.here.numpy()[:frames] = scores
+                work.upload(shared.there[:frames], shared.here[:frames], first_frame, frames)
+                scores = shared.there[:frames]
+            if self.batch > 1:
+                shared.lengths_here.numpy()[:, 0] = lengths
+                work.upload(shared.lengths, shared.lengths_here, first_frame, frames)
+            work.then(COPY, COMPUTE)
+            # Together with the first try, so that all that the search computes is in its span.
+            first_step: Callable[[], None] = partial(shared.take, scores, self._scale)
+            while True:
+                self._run(frontier, frames, first_frame, first_step)
+                told = frontier.told(frames)
+                larger = self._larger(frontier.room, told)
+                if larger is None:
+                    break
+                smaller, frontier = frontier, self._made(larger)
+                first_step = partial(frontier.take_over, *smaller.saved)
+            self._frontier, self._room = frontier, frontier.room
+        begin = work.now()
+        told = np.where(np.arange(frames)[:, None, None] < np.array(lengths)[:, None], told, 0)
+        self._keep(frontier, told, lengths)
+        alive, arcs, senones = (int(told[:, :, i].sum()) for i in range(3))
+        lane.put(
+            ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones
+        )
+        work.end_block(first_frame, frames)
+        peak = Room(*(int(told[:, :, i].max()) for i in range(2)))
+        self._peak = Room(*map(max, peak, self._peak))
+        # Places without an arc cost as much as others: where half of them would do, half there will be.
+        enough = self._fitting(Room(*(int(SPARE * amount) for amount in peak)))
+        if any(2 * less <= present for less, present in zip(enough, self._room, strict=True)):
+            self._room = enough
+
+    def _run(
+        self, frontier: Frontier, frames: int, first_frame: int, first_step: Callable[[], None]
+    ) -> None:
+        """Give a block's frames to the device and wait for all that comes of them."""
+        work, room = self._work, frontier.room
+
+        def step() -> None:
+            first_step()
+            frontier.run(frames)
+
+        held = frames * self.batch
+        counts = (room.arcs * held, room.tokens * held, 0)
+        work.work(self._ids["search.frames"], step, first_frame, frames, counts)
+        work.then(COMPUTE, COPY)
+        for target, source in frontier.moves(frames):
+            work.download(target, source, first_frame, frames)
+        work.wait_for(work.mark(COPY), COPY)
+
+    def _keep(self, frontier: Frontier, told: Any, lengths: list[int]) -> None:
+        """Take the block's back-pointers into the histories, and the tokens after it."""
+        names = ("previous", "arc", "best", "state", "cost")
+        previous, arc, best, states, costs = (frontier.found(name) for name in names)
+        for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
+            one.take(previous[:n, b], arc[:n, b], best[:n, b], told[:n, b, 0], states[b], costs[b])
+
+    def _ready(self) -> Frontier:
+        """The frontier with the present room, holding the tokens as they are now."""
+        last = self._frontier
+        if last is not None and last.least == self._least and last.room == self._room:
+            return last
+        frontier, tokens = self._made(self._room), self._room.tokens
+        if last is not None and last.room.tokens <= tokens:
+            step = partial(frontier.take_over, last.state, last.cost)
+        else:
+            # An utterance begins, or there are to be fewer places: the best tokens, closed up.
+            for one in self.utterances:
+                one.close_up(tokens)
+            states = np.stack([one.states for one in self.utterances])
+            costs = np.stack([one.costs for one in self.utterances])
+            step = partial(frontier.hold, states, costs)
+        self._work.device.run(COMPUTE, step)
+        return frontier
+
+    def _made(self, room: Room) -> Frontier:
+        found = self._frontiers.get(room)
+        if found is None or found.least != self._least:
+            found = self._frontiers[room] = Frontier(self._buffers, room, self._least)
+            self._at_once(found.place)
+        return found
+
+    def _larger(self, room: Room, told: Any) -> Room | None:
+        """What room the block needs that did not fit into `room`; None if it did."""
+        full = int(np.bitwise_or.reduce(told[:, :, COUNTS.index("full")], axis=None))
+        tokens, arcs = room
+        if full & 1 and tokens < self._most_tokens():
+            tokens *= 2
+        if full & 2:
+            arcs = max(2 * arcs, int(told[:, :, 1].max()))
+        larger = self._fitting(Room(tokens, arcs))
+        if full & 2 and larger.arcs <= room.arcs:
+            raise DeviceError(
+                f"A frame has more than the {MOST_PLACES} arcs of a device search; lower search.beam or "
+                "search.max_active, or choose search.device = cpu."
+            )
+        return larger if larger != room else None
+
+    def _most_tokens(self) -> int:
+        """As many as max_active and min_active let live, or as there are states."""
+        return min(max(self._most, self._least + 1), self._arcs.n_states)
+
+    def _fitting(self, room: Room) -> Room:
+        """Room in powers of two, so that few sizes occur, and never more than can be used."""
+        tokens = _power(max(room.tokens, self._least + 1, FIRST_ROOM.tokens))
+        tokens = min(tokens, self._most_tokens())
+        arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MOST_PLACES))
+        return Room(tokens, max(arcs, tokens))
+
+    def _check_memory(self) -> None:
+        free = self._work.device.free_bytes()
+        need = Buffers.bytes(self._arcs, self.graph.n_senones, self.batch)
+        if free is not None and need > free:
+            raise DeviceError(
+                f"search.device = {self._work.device.name} needs {need / 1e6:.0f} MB for this graph and "
+                f"{self.batch} utterances at once, and {free / 1e6:.0f} MB are free; take a smaller "
+                "graph.vocabulary or search.device = cpu."
+            )
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Full memory becomes one sentence."""
+        try:
+            yield
+        except RuntimeError as problem:
+            if not is_out_of_memory(problem):
+                raise
+            raise DeviceError(
+                f"The memory of {self._work.device.name} does not suffice for the search; lower "
+                "search.max_active or graph.vocabulary, or choose search.device = cpu."
+            ) from problem
+
+    def _at_once(self, work: Callable[[], None]) -> None:
+        """Do something on the compute stream, and wait for it: part of no block."""
+        device = self._work.device
+        device.run(COMPUTE, work)
+        device.wait(device.record(COMPUTE))
+
+
+def _power(value: int) -> int:
+    return 1 << max(value - 1, 0).bit_length()

@@ -1,0 +1,156 @@
+"""One utterance at a time on a device, with the interface of `viterbi.Viterbi`, so that the settings choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.device import DeviceWork
+from pipelines.search.adaptive_beam import Governor
+from pipelines.search.alternatives import Hypothesis
+from pipelines.search.device.history import UtteranceHistory
+from pipelines.search.device.search import STAGES, DeviceSearch
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.words import Word
+from profiler.spans import Cost, Lane, NullLane, Recorder
+
+
+class DeviceViterbi:
+    """Best path over `graph` for the scores given to `advance`, on the device of `work`.
+
+    Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. No lattice is kept:
+    `nbest` and `confidences` stay empty.
+    """
+
+    def __init__(self, graph: Graph, config: Any, work: DeviceWork) -> None:
+        self.graph = graph
+        self._work = work
+        self._search = DeviceSearch(graph, config, work)
+        self._ids: dict[str, int] = {}
+        self._config = config
+        self._governor = Governor() if config.governor else None
+        self.nbest: list[Hypothesis] = []
+        self.confidences: list[float] = []
+        self._first_frame = 0
+        self._latest = (0, 0)
+        self.stages(Recorder())
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        self._search.stages(recorder)
+        self._ids = {name: recorder.stage(name, "search", c) for name, c in STAGES.items()}
+
+    def configure(self, config: Any) -> None:
+        """Take over settings, from the next block on."""
+        self._config = config
+        if not config.governor:
+            self._governor = None
+        elif self._governor is None:
+            self._governor = Governor()
+        self._search.configure(config)
+        if self._governor is not None:
+            self._search.use_beam(min(float(config.beam), self._governor.beam))
+
+    def spent(self, frames: int, ns: int) -> None:
+        """Say how long the last block took in all; the governor, if any, sets the beam by it."""
+        if self._governor is not None:
+            config = self._config
+            self._search.use_beam(
+                self._governor.after(frames, ns, config.wished_rtf, float(config.beam))
+            )
+
+    @property
+    def beam(self) -> float:
+        """The beam in use: the settings', or what the governor has made of it."""
+        return self._search.beam
+
+    @property
+    def cutoff(self) -> float:
+        """Cost above the best (nat) of the costliest token that lives; +inf: there is none."""
+        costs = self._one.costs
+        alive = costs[costs < np.inf]
+        return float(alive.max()) if len(alive) else np.inf
+
+    def warm_up(self) -> None:
+        """Load and compile what the first utterance would otherwise pay for."""
+        with self._work.timer.silent():
+            self.start(0)
+            self.advance(np.zeros((2, self.graph.n_senones), np.float32), 0)
+            self.wanted()
+            self.finish()
+            self.start(0)
+
+    def start(self, first_frame: int) -> None:
+        """Begin an utterance whose first frame has the run-global number `first_frame`."""
+        self._first_frame = first_frame
+        self._latest = (first_frame, 0)
+        self._search.begin()
+
+    def advance(self, scores: Any, first_frame: int, lane: Lane | NullLane | None = None) -> None:
+        """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device."""
+        if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
+            raise ValueError(
+                f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
+                f"array of shape {tuple(scores.shape)}"
+            )
+        self._latest = (first_frame, len(scores))
+        if len(scores) and not self.lost:
+            self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
+
+    def wanted(self, lane: Lane | NullLane | None = None) -> NDArray[np.int64]:
+        """Senones that the next frame will look up, ascending."""
+        begin = self._work.now()
+        found, arcs = self._one.wanted()
+        if lane is not None:
+            frame = sum(self._latest)
+            end = self._work.now()
+            lane.put(self._ids["search.ask"], begin, end, frame, 1, arcs, len(found))
+        return found
+
+    def partial(self, lane: Lane | NullLane | None = None) -> list[Word]:
+        """Words of the best token so far: (word, first frame of the run, frames)."""
+        return self._backtrace(False, lane)
+
+    def finish(self, lane: Lane | NullLane | None = None) -> list[Word]:
+        """Words of the best path to a final state, or of the best token if none is reached."""
+        return self._backtrace(True, lane)
+
+    @property
+    def complete(self) -> bool:
+        """Whether `finish` found a path to a final state."""
+        return self._one.complete
+
+    @property
+    def best_cost(self) -> float:
+        """Cost (nat) of the path that `finish` found."""
+        return self._one.best_cost
+
+    @property
+    def lost(self) -> bool:
+        """Whether no token survived."""
+        return self._one.lost
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know, each sentence once."""
+        return self._search.take_notices()
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages."""
+        return self._search.costs()
+
+    @property
+    def _one(self) -> UtteranceHistory:
+        return self._search.utterances[0]
+
+    def _backtrace(self, final: bool, lane: Lane | NullLane | None) -> list[Word]:
+        begin = self._work.now()
+        found, entries = self._one.words(final)
+        first = self._first_frame
+        words = [(word, first + start, frames) for word, start, frames in found]
+        if lane is not None:
+            # Charged where it happens: frames already shown keep their cost.
+            end = self._work.now()
+            lane.put(self._ids["search.backtrace"], begin, end, *self._latest, entries)
+        return words

@@ -1,0 +1,209 @@
+"""Finds a search graph in the cache, or has a child process compile it.
+
+Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be
+interrupted; in a child process (`python -m pipelines.search.graph.compile`) it can be killed at any
+moment and its memory goes with it. The child reports its steps as JSON lines on stdout and ends
+when its stdin closes, so that it never outlives the parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models.sphinx import AcousticModel
+from pipelines.search.graph import cache as store
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import Recipe, from_mapping, recipe_of
+from pipelines.search.graph.wfst import Graph, GraphError, load, save
+from profiler.errors import Cancelled
+from profiler.files import cache
+from profiler.process import children
+
+Progress = Callable[[str, float | None], None]
+POLL_S = 0.05
+
+
+def load_or_build(
+    config: GraphConfig,
+    model: AcousticModel,
+    progress: Progress = lambda stage, fraction: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Graph:
+    """The graph for these settings, from the cache or compiled now.
+
+    BadInput in one sentence; Cancelled.
+    """
+    recipe = recipe_of(config, model)
+    path, graph = obtain(recipe, progress, cancelled)
+    if graph.n_senones != model.n_senones:
+        # Not the model's, whatever its name says: made anew like a damaged one.
+        path.unlink(missing_ok=True)
+        path, graph = obtain(recipe, progress, cancelled)
+    return graph
+
+
+def obtain(
+    recipe: Recipe,
+    progress: Progress = lambda stage, fraction: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[Path, Graph]:
+    """The graph of `recipe` and its place; it is compiled if need be, and kept where there is a cache."""
+    path = store.path_of(recipe)
+    if (graph := _cached(path, progress)) is not None:
+        return path, graph
+
+    waited = False
+
+    def wait() -> None:
+        nonlocal waited
+        if cancelled():
+            raise Cancelled
+        if not waited:
+            progress("waiting for another program that builds this graph", None)
+        waited = True
+        time.sleep(POLL_S)
+
+    with store.workplace(path, wait) as place:
+        # Another program may just have finished it.
+        graph = _cached(path, progress)
+        if graph is None:
+            made = place / path.name
+            _run_child(recipe, made, progress, cancelled)
+            try:
+                cache.clear(path)
+                made.replace(path)
+            except OSError:  # a cache that this user may only read
+                return made, load(made)
+            graph = load(path)
+    cache.evict(keep=path)
+    return path, graph
+
+
+def _cached(path: Path, progress: Progress) -> Graph | None:
+    if not os.path.lexists(path):
+        return None
+    try:
+        graph = load(path)
+    except GraphError:
+        progress("replacing a damaged graph in the cache", None)
+        return None
+    cache.used(path)
+    return graph
+
+
+def _run_child(
+    recipe: Recipe, target: Path, progress: Progress, cancelled: Callable[[], bool]
+) -> None:
+    child = subprocess.Popen(
+        children.python(
+            "-m", "pipelines.search.graph.compile", str(target), json.dumps(recipe.as_dict())
+        ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # Ctrl+C is the parent's to answer
+        # Its intermediate files go where the parent removes them, even when it has to be killed.
+        env=children.environment({"TMPDIR": str(target.parent)}),
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    errors: list[str] = []
+    readers = [
+        threading.Thread(target=_pump, args=(child.stdout, lines.put), daemon=True),
+        threading.Thread(target=_collect, args=(child.stderr, errors), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
+    failure = ""
+    try:
+        while True:
+            if cancelled():
+                raise Cancelled
+            try:
+                line = lines.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
+            if line is None:
+                break
+            event = json.loads(line)
+            failure = event.get("error", failure)
+            if "stage" in event:
+                progress(f"building graph: {event['stage']}", event["fraction"])
+        code = child.wait()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        for reader in readers:
+            reader.join()
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+    if code == 0 and target.exists():
+        return
+    if failure:
+        raise GraphError(failure)
+    if code == -signal.SIGKILL:
+        raise GraphError(
+            f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
+            "fewer words or n-grams need less."
+        )
+    raise GraphError(f"The graph compiler failed: {children.last_words(''.join(errors), code)}.")
+
+
+def _pump(stream: IO[str], put: Callable[[str | None], None]) -> None:
+    for line in stream:
+        put(line)
+    put(None)
+
+
+def _collect(stream: IO[str], lines: list[str]) -> None:
+    lines.extend(line for line in stream if line.strip())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The child: `compile TARGET RECIPE-AS-JSON`; not meant to be called by people."""
+    target, recipe = arguments if arguments is not None else sys.argv[1:]
+
+    def end_with_parent() -> None:
+        sys.stdin.read()
+        os._exit(3)
+
+    def say(**event: object) -> None:
+        sys.stdout.write(json.dumps(event) + "\n")
+        sys.stdout.flush()
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    try:
+        graph = compile_graph(
+            from_mapping(json.loads(recipe)),
+            lambda stage, fraction: say(stage=stage, fraction=fraction),
+        )
+        save(graph, Path(target))
+    except (ValueError, OSError) as error:
+        say(error=str(error))
+        return 2
+    except MemoryError:
+        say(error="The graph compiler ran out of memory; a smaller vocabulary needs less.")
+        return 2
+    sys.stdout.flush()
+    # Not through the interpreter's shutdown: a thread still waits on stdin.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

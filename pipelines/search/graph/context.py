@@ -1,0 +1,169 @@
+"""C and H: from position-dependent phones to senones.
+
+Composition with a context transducer gives every phone its left and right neighbour: an arc says
+the phone before it, now that the one after it is known. Phones in context are tied to sequences of
+senones at once, and left contexts that the tying does not tell apart are one, so that there are
+fewer states than with OpenFst's context transducer and tying after it. Each sequence is then
+spelled out as three arcs in series, which is composition with H for a left-to-right HMM without
+skips. Self-loops come later, as in Kaldi.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.models.sphinx.definition import POSITIONS, ModelDefinition
+from pipelines.search.graph import _context
+from pipelines.search.graph.lexicon import PhoneLabels
+from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.wfst import GraphError
+from profiler.arrays import check, check_indices
+
+
+def expand(
+    fst: Fst, definition: ModelDefinition, labels: PhoneLabels
+) -> tuple[Fst, NDArray[np.int32]]:
+    """Put phones into context and tie them.
+
+    Before the first phone and after the last silence is the context. Returns the transducer with
+    labels 1 … n for senone sequences, n + 1 for the symbol that begins every path (without it the
+    first arc would say nothing, and determinisation could fail) and n + 2 … for the disambiguation
+    symbols; and the sequences, int32 [n, 3] of senones by label - 1.
+    """
+    sequences, said, held, left = _tied(definition)
+    n, span = len(sequences), len(said)
+    n_labels = labels.backoff + labels.n_disambiguation
+    base, position = np.divmod(np.arange(n_labels) - 1, POSITIONS)
+    onward = held[base[:, None] % definition.n_ci, left[None, :], position[:, None]]
+    base[0] = -1
+    base[labels.backoff :] = -1
+    symbol = np.zeros(n_labels, dtype=np.int32)
+    symbol[labels.backoff :] = n + 2 + np.arange(labels.n_disambiguation)
+    base = base.astype(np.int32)
+    _check(fst, base, onward, said, symbol, definition.silence)
+
+    keys, table = _context.find_places(
+        fst.first, fst.ilabel, fst.target, fst.start, base, onward, span
+    )
+    is_final = np.isfinite(fst.final)
+    n_arcs = int((np.diff(fst.first) + is_final)[keys // span].sum())
+    first = np.empty(len(keys) + 2, dtype=np.int64)
+    ilabel, target = np.empty(n_arcs, dtype=np.int32), np.empty(n_arcs, dtype=np.int32)
+    origin = np.empty(n_arcs, dtype=np.int64)
+    _context.fill_arcs(
+        keys,
+        table,
+        fst.first,
+        fst.ilabel,
+        fst.target,
+        is_final,
+        base,
+        onward,
+        said,
+        definition.silence,
+        symbol,
+        first,
+        ilabel,
+        target,
+        origin,
+    )
+    final = np.full(len(keys) + 1, np.inf, dtype=np.float32)
+    final[-1] = 0.0
+    # An arc to the end comes from a final state and has its weight and no word.
+    weight = np.append(fst.weight, fst.final[::-1])[origin]
+    olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[origin]
+    return Fst(0, final, first, ilabel, olabel, weight, target), sequences
+
+
+def _check(
+    fst: Fst,
+    base: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    said: NDArray[np.int32],
+    symbol: NDArray[np.int32],
+    silence: int,
+) -> None:
+    """What the kernels follow without looking: ArrayError where it leads nowhere."""
+    span, phones = said.shape
+    if not fst.n_states:
+        raise GraphError(
+            "Nothing can be said: no path leads through the words and what may follow."
+        )
+    check("base", base, np.int32, (None,))
+    check("onward", onward, np.int32, (len(base), span))
+    check("said", said, np.int32, (span, phones))
+    check("symbol", symbol, np.int32, (len(base),))
+    check_indices("input labels", fst.ilabel, len(base))
+    check_indices("base", base + 1, phones + 1)
+    check_indices("onward", onward, span)
+    check_indices("silence", np.array([silence]), phones)
+
+
+def _tied(
+    definition: ModelDefinition,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Sequences of senones, and all that can be held: a base phone in a left context.
+
+    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left,
+    positions]: the number of a phone in a left context, the same for all that no right context
+    tells apart; `left` [held]: its base phone. The last one is held before the first phone: it
+    says the symbol that begins every path and is silence to the next phone.
+    """
+    # Two state sequences with the same senones are one: transitions follow from the senones.
+    sequences, number = np.unique(definition.sseq, axis=0, return_inverse=True)
+    filler = definition.filler[:, None, None, None]
+    own = definition.ci_ssids[:, None, None, None]
+    label = 1 + number.reshape(-1)[np.where(filler, own, definition.ssid)]
+    phones = definition.n_ci
+    rows = label.transpose(0, 1, 3, 2).reshape(-1, phones)
+    centre = np.repeat(np.arange(phones), phones * POSITIONS)
+    kinds, held = np.unique(np.column_stack([centre, rows]), axis=0, return_inverse=True)
+    said = np.vstack([kinds[:, 1:], np.full(phones, len(sequences) + 1)])
+    return (
+        sequences.astype(np.int32),
+        said.astype(np.int32),
+        held.reshape(phones, phones, POSITIONS).astype(np.int32),
+        np.append(kinds[:, 0], definition.silence).astype(np.int32),
+    )
+
+
+def spell(fst: Fst, sequences: NDArray[np.int32], first_symbol: int) -> Fst:
+    """Replace each sequence label by its three senones (labels senone + 1) in series.
+
+    Disambiguation labels become `first_symbol`, `first_symbol` + 1 … Arcs that end alike (same
+    target, same last senones) share their states, which spares determinisation most of the work.
+    """
+    is_phone = (fst.ilabel > 0) & (fst.ilabel <= len(sequences))
+    senones = sequences[fst.ilabel[is_phone] - 1].astype(np.int64) + 1
+    source, target = fst.source, fst.target[is_phone].astype(np.int64)
+    span = int(senones.max(initial=0)) + 1
+    last_keys, last = np.unique(target * span + senones[:, 2], return_inverse=True)
+    middle_keys, middle = np.unique(last * span + senones[:, 1], return_inverse=True)
+    n = fst.n_states
+    last_state = n + np.arange(len(last_keys))
+    middle_state = n + len(last_keys) + np.arange(len(middle_keys))
+    others = ~is_phone
+    other_label = np.where(
+        fst.ilabel[others] > len(sequences),
+        fst.ilabel[others] - len(sequences) - 1 + first_symbol,
+        0,
+    )
+    silent = np.zeros(len(middle_keys) + len(last_keys))
+    return from_arcs(
+        n + len(last_keys) + len(middle_keys),
+        fst.start,
+        np.concatenate([fst.final, np.full(len(silent), np.inf, dtype=np.float32)]),
+        np.concatenate([source[is_phone], middle_state, last_state, source[others]]),
+        np.concatenate([senones[:, 0], middle_keys % span, last_keys % span, other_label]),
+        np.concatenate([fst.olabel[is_phone], silent, fst.olabel[others]]),
+        np.concatenate([fst.weight[is_phone], silent, fst.weight[others]]),
+        np.concatenate(
+            [
+                middle_state[middle],
+                last_state[middle_keys // span],
+                last_keys // span,
+                fst.target[others],
+            ]
+        ),
+    )

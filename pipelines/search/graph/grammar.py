@@ -1,0 +1,158 @@
+"""G: a grammar that a person wrote as a weighted acceptor of words.
+
+Every rule is copied to where it is used (Thompson's construction), epsilons are removed and the
+whole is determinised. Of several ways to say a sentence the most probable counts, as everywhere in
+the search. Only what is regular can be built: a rule may use itself as the last thing it says
+(JSGF's right recursion), which becomes a loop, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+
+import numpy as np
+
+from pipelines.models.grammar.expression import (
+    MAX_DEPTH,
+    Alternatives,
+    Expression,
+    Grammar,
+    GrammarError,
+    Reference,
+    Repeat,
+    Sequence,
+    Word,
+)
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from profiler.plain import one_line
+
+MAX_STATES, MAX_ARCS = 200_000, 500_000
+"""Of the acceptor as it is laid down. Words of phrases are states, words of lists are arcs; more than these are
+beyond what a graph can be compiled of (`pipelines.search.graph.build`). Rules that are used in rules multiply."""
+GROWTH, SLACK = 4, 5000
+"""Determinisation may make this many states of one, and so many more; a word list makes fewer."""
+_HALF = -log(0.5)
+
+
+def acceptor(grammar: Grammar, label: Callable[[Word], int]) -> Fst:
+    """G of `grammar`; `label` gives a word its label above 0, equal for equal words.
+
+    GrammarError when nothing can be said, or the grammar is too large or not regular.
+    """
+    import kaldifst
+
+    built = _Automaton(grammar, label)
+    fst = to_kaldifst(built.fst())
+    # Determinisation removes epsilons too, but is wrong about cycles of them.
+    kaldifst.rmepsilon(fst)
+    if fst.num_states == 0:
+        raise GrammarError(
+            f"{one_line(str(grammar.path))}: its public rules can never be said to their end."
+        )
+    limit = SLACK + GROWTH * fst.num_states
+    try:
+        kaldifst.determinize_star(fst, max_states=limit)
+    except RuntimeError:
+        raise GrammarError(
+            f"{one_line(str(grammar.path))} cannot be made deterministic within {limit} states: the same words can "
+            "be said in too many ways, or with different weights in repetitions."
+        ) from None
+    kaldifst.minimize_encoded(fst)
+    result = from_kaldifst(fst)
+    if not result.n_arcs:
+        raise GrammarError(f"{one_line(str(grammar.path))}: its public rules say no word.")
+    result.olabel = result.ilabel
+    return result
+
+
+class _Automaton:
+    """States and arcs as they are added; state 0 is the start, 1 the end."""
+
+    def __init__(self, grammar: Grammar, label: Callable[[Word], int]) -> None:
+        self._grammar = grammar
+        self._name = one_line(str(grammar.path))
+        self._label = label
+        self._arcs: list[tuple[int, int, float, int]] = []
+        self._n_states = 2
+        self._depth = 0
+        # Of the rules that are being copied: the states between which the copy lies.
+        self._open: dict[str, tuple[int, int]] = {}
+        choices = tuple((1.0, Reference(name, 0)) for name in grammar.public)
+        self._add(Alternatives(choices), 0, 1)
+
+    def fst(self) -> Fst:
+        """What was built, without output labels."""
+        source, label, weight, target = (np.array(c) for c in zip(*self._arcs, strict=True))
+        final = np.full(self._n_states, np.inf, dtype=np.float32)
+        final[1] = 0.0
+        silent = np.zeros_like(label)
+        return from_arcs(self._n_states, 0, final, source, label, silent, weight, target)
+
+    def _state(self) -> int:
+        self._n_states += 1
+        if self._n_states > MAX_STATES:
+            raise GrammarError(
+                f"{self._name} needs more than {MAX_STATES:,} states: it has too many words, or rules that "
+                "are used in rules multiply them."
+            )
+        return self._n_states - 1
+
+    def _arc(self, source: int, target: int, weight: float = 0.0, label: int = 0) -> None:
+        if len(self._arcs) >= MAX_ARCS:
+            raise GrammarError(
+                f"{self._name} needs more than {MAX_ARCS:,} arcs: it has too many words, or rules that are "
+                "used in rules multiply them."
+            )
+        self._arcs.append((source, label, weight, target))
+
+    def _add(self, expression: Expression, source: int, target: int, weight: float = 0.0) -> None:
+        """Lay `expression` between two states; it costs `weight` more."""
+        match expression:
+            case Word():
+                self._arc(source, target, weight, self._label(expression))
+            case Sequence(items):
+                for item in items[:-1]:
+                    between = self._state()
+                    self._nest(item, source, between, weight)
+                    source, weight = between, 0.0
+                if items:
+                    self._nest(items[-1], source, target, weight)
+                else:
+                    self._arc(source, target, weight)
+            case Alternatives(choices):
+                total = sum(share for share, _ in choices)
+                for share, item in choices:
+                    self._nest(item, source, target, weight - log(share / total))
+            case Repeat(item):
+                begin, end = self._state(), self._state()
+                self._arc(source, begin, weight)
+                self._nest(item, begin, end)
+                self._arc(end, begin, _HALF)
+                self._arc(end, target, _HALF)
+            case Reference(rule):
+                self._refer(expression, rule, source, target, weight)
+
+    def _nest(self, item: Expression, source: int, target: int, weight: float = 0.0) -> None:
+        # Each group and each rule makes up to three levels of the tree.
+        if self._depth > 3 * MAX_DEPTH:
+            raise GrammarError(f"{self._name}: its rules lie too deep within each other.")
+        self._depth += 1
+        self._add(item, source, target, weight)
+        self._depth -= 1
+
+    def _refer(self, where: Reference, rule: str, source: int, target: int, weight: float) -> None:
+        if rule in self._open:
+            begin, end = self._open[rule]
+            if target != end:
+                raise GrammarError(
+                    f"{self._name}, line {where.line}: <{one_line(rule, 40)}> uses itself before its "
+                    "end; a rule may only say itself as the last thing."
+                )
+            self._arc(source, begin, weight)
+            return
+        begin = self._state()
+        self._arc(source, begin, weight)
+        self._open[rule] = (begin, target)
+        self._nest(self._grammar.rules[rule], begin, target)
+        del self._open[rule]

@@ -1,0 +1,116 @@
+"""L: the dictionary as a transducer from position-dependent phones to words, with fillers.
+
+As in Kaldi's make_lexicon_fst, silence (and here each filler word of the model's noise list) may
+stand before, between and after words with a fixed probability. Homophones, and pronunciations that
+are the beginning of others, end in a disambiguation symbol. The comparison is by *base* phone: the
+tying of triphones can erase a word's position, and two words that differ in it alone would make
+the graph nondeterminisable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from pipelines.models.dictionary import Dictionary
+from pipelines.models.sphinx.definition import (
+    BEGIN,
+    END,
+    INTERNAL,
+    POSITIONS,
+    SINGLE,
+    ModelDefinition,
+)
+from pipelines.search.graph.openfst import Fst, from_arcs
+
+
+@dataclass(frozen=True)
+class PhoneLabels:
+    """Input labels of L: `1 + phone * 4 + position` for phones, then `#0`, `#1` …"""
+
+    n_phones: int
+    n_disambiguation: int
+
+    @property
+    def backoff(self) -> int:
+        """Label of `#0`."""
+        return 1 + self.n_phones * POSITIONS
+
+    @property
+    def disambiguation(self) -> list[int]:
+        """All disambiguation labels, `#0` first."""
+        return list(range(self.backoff, self.backoff + self.n_disambiguation))
+
+    def phone(self, phone: int, position: int) -> int:
+        """Label of a phone at a position of its word."""
+        return 1 + phone * POSITIONS + position
+
+
+def positions(length: int) -> list[int]:
+    """Word position of each phone of a pronunciation of `length` phones."""
+    if length == 1:
+        return [SINGLE]
+    return [BEGIN, *[INTERNAL] * (length - 2), END]
+
+
+def disambiguate(prons: Sequence[tuple[int, ...]]) -> list[int]:
+    """For each pronunciation 0, or k for `#k`: what tells it from homophones and longer ones."""
+    homophones = Counter(prons)
+    # Sorted, what begins with a pronunciation follows it.
+    prefixes = {a for a, b in pairwise(sorted(homophones)) if b[: len(a)] == a}
+    used: Counter[tuple[int, ...]] = Counter()
+    result = []
+    for pron in prons:
+        if homophones[pron] > 1 or pron in prefixes:
+            used[pron] += 1
+        result.append(used[pron])
+    return result
+
+
+def transducer(
+    definition: ModelDefinition,
+    dictionary: Dictionary,
+    word_labels: Mapping[str, int],
+    backoff_word: int,
+    fillers: Mapping[str, float],
+) -> tuple[Fst, PhoneLabels]:
+    """L over all words of `dictionary`; `fillers`: filler phone -> probability at a word boundary.
+
+    States: 0 before or after a word where fillers may stand (start), 1 where a word may begin
+    (final, and home of the `#0` loop for back-off arcs of G).
+    """
+    entries = [
+        (word_labels[word], tuple(definition.phone(p) for p in pron))
+        for word in dictionary.words()
+        for pron in dictionary[word]
+    ]
+    marks = disambiguate([pron for _, pron in entries])
+    labels = PhoneLabels(definition.n_ci, 1 + max(marks, default=0))
+    between, begin, n_states = 0, 1, 2
+    arcs: list[tuple[int, int, int, float, int]] = [
+        (between, 0, 0, -float(np.log1p(-sum(fillers.values()))), begin),
+        (begin, labels.backoff, backoff_word, 0.0, begin),
+    ]
+    for name, probability in fillers.items():
+        if probability > 0.0:
+            label = labels.phone(definition.phone(name), SINGLE)
+            arcs.append((between, label, 0, -float(np.log(probability)), between))
+    for (word, pron), mark in zip(entries, marks, strict=True):
+        inputs = [labels.phone(p, at) for p, at in zip(pron, positions(len(pron)), strict=True)]
+        if mark:
+            inputs.append(labels.backoff + mark)
+        state = begin
+        for i, label in enumerate(inputs):
+            last = i == len(inputs) - 1
+            target = between if last else n_states
+            arcs.append((state, label, word if i == 0 else 0, 0.0, target))
+            n_states += not last
+            state = target
+    final = np.full(n_states, np.inf, dtype=np.float32)
+    final[begin] = 0.0
+    columns = [np.array(column) for column in zip(*arcs, strict=True)]
+    return from_arcs(n_states, between, final, *columns), labels

@@ -1,0 +1,194 @@
+"""Search graphs between numpy and OpenFst, through OpenFst's binary `vector` files.
+
+`kaldifst` has no bulk access to states and arcs, so they travel as files: a header, then per state
+its final weight, its number of arcs and the arcs (fst/vector-fst.h of OpenFst 1.6 and later).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search.graph import _arcs
+from profiler.arrays import ArrayError, check, check_indices, check_offsets
+
+if TYPE_CHECKING:
+    import kaldifst
+
+MAGIC = 2125659606
+_HEADER = struct.Struct("<iQqqq")  # flags, properties, start, states, arcs
+_LONGEST_HEADER = 128
+_VERSION = 2
+_MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
+
+LABELS = 1 << 31
+"""Labels, states and arcs are int32."""
+
+Words = NDArray[np.int32]
+
+
+@dataclass
+class Fst:
+    """A weighted transducer in the tropical semiring as arrays; the arcs of a state are contiguous.
+
+    `final` float32 [n] (inf: not final), `first` int64 [n + 1] offsets into the arcs,
+    `ilabel`, `olabel`, `target` int32 [arcs], `weight` float32 [arcs]. Label 0 is epsilon.
+    ArrayError where the arrays do not fit each other: the kernels below check no bounds.
+    """
+
+    start: int
+    final: NDArray[np.float32]
+    first: NDArray[np.int64]
+    ilabel: Words
+    olabel: Words
+    weight: NDArray[np.float32]
+    target: Words
+
+    def __post_init__(self) -> None:
+        n, m = len(self.final), len(self.target)
+        check("final", self.final, np.float32, (n,))
+        check("first", self.first, np.int64, (n + 1,))
+        check_offsets("first", self.first, m)
+        for name in ("ilabel", "olabel", "weight", "target"):
+            kind = np.float32 if name == "weight" else np.int32
+            check(name, getattr(self, name), kind, (m,))
+        check_indices("ilabel", self.ilabel, LABELS)
+        check_indices("target", self.target, n)
+        if n and not 0 <= self.start < n:
+            raise ArrayError(f"start is {self.start}, and only 0 to {n - 1} exist")
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.final)
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs."""
+        return len(self.target)
+
+    @property
+    def source(self) -> Words:
+        """State that each arc leaves, int32 [arcs]."""
+        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.first))
+
+
+def from_arcs(
+    n_states: int,
+    start: int,
+    final: NDArray[np.float32],
+    source: NDArray[Any],
+    ilabel: NDArray[Any],
+    olabel: NDArray[Any],
+    weight: NDArray[Any],
+    target: NDArray[Any],
+) -> Fst:
+    """An Fst from arcs in any order, which is kept within each state."""
+    sources = np.ascontiguousarray(source, dtype=np.int64)
+    check_indices("source", sources, n_states)
+    first = np.zeros(n_states + 1, dtype=np.int64)
+    order = np.empty(len(sources), dtype=np.int64)
+    _arcs.sort_by_source(sources, first, order)
+    return Fst(
+        start,
+        np.asarray(final, dtype=np.float32),
+        first,
+        np.asarray(ilabel, dtype=np.int32)[order],
+        np.asarray(olabel, dtype=np.int32)[order],
+        np.asarray(weight, dtype=np.float32)[order],
+        np.asarray(target, dtype=np.int32)[order],
+    )
+
+
+def reached(fst: Fst) -> NDArray[np.bool_]:
+    """Which states paths from the start come to, bool [states]."""
+    found = np.zeros(fst.n_states, dtype=bool)
+    if fst.n_states:
+        _arcs.reach(fst.first, fst.target, fst.start, found)
+    return found
+
+
+def write(fst: Fst, path: str | os.PathLike[str]) -> None:
+    """Writes `fst` as an OpenFst vector file."""
+    # A state is 3 words of 32 bits (final, arc count as 64 bits), an arc is 4.
+    body = np.empty(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
+    _arcs.pack(
+        fst.first,
+        fst.final.view(np.int32),
+        fst.ilabel,
+        fst.olabel,
+        fst.weight.view(np.int32),
+        fst.target,
+        body,
+    )
+    with Path(path).open("wb") as out:
+        out.write(struct.pack("<i", MAGIC))
+        out.writelines(struct.pack("<i", len(text)) + text for text in (b"vector", b"standard"))
+        out.write(struct.pack("<i", _VERSION))
+        out.write(_HEADER.pack(0, _MUTABLE_EXPANDED, fst.start, fst.n_states, fst.n_arcs))
+        out.write(body.data)
+
+
+def read(path: str | os.PathLike[str]) -> Fst:
+    """Reads an OpenFst vector file that this program or OpenFst just wrote; ValueError if not."""
+    with Path(path).open("rb") as handle:
+        data = handle.read(_LONGEST_HEADER).ljust(_LONGEST_HEADER, b"\0")
+    at = 4
+    if struct.unpack_from("<i", data)[0] != MAGIC:
+        raise ValueError(f"{path} is not an OpenFst file")
+    for wanted in (b"vector", b"standard"):
+        (length,) = struct.unpack_from("<i", data, at)
+        if data[at + 4 : at + 4 + length] != wanted:
+            raise ValueError(f"{path} is not a {wanted.decode()} FST")
+        at += 4 + length
+    flags, _, start, n_states, _ = _HEADER.unpack_from(data, at + 4)
+    if flags:
+        raise ValueError(f"{path} carries symbol tables or alignment; neither is expected here")
+    at += 4 + _HEADER.size
+    body = np.fromfile(path, dtype="<i4", offset=at)
+    if n_states < 0 or 3 * n_states > len(body):
+        raise ValueError(f"{path} is cut short")
+    first = np.zeros(n_states + 1, dtype=np.int64)
+    if _arcs.count(body, first) != len(body):
+        raise ValueError(f"{path} is cut short")
+    final = np.empty(n_states, dtype=np.int32)
+    ilabel, olabel, weight, target = (np.empty(int(first[-1]), dtype=np.int32) for _ in range(4))
+    _arcs.unpack(body, first, final, ilabel, olabel, weight, target)
+    return Fst(
+        int(start),
+        final.view(np.float32),
+        first,
+        ilabel,
+        olabel,
+        weight.view(np.float32),
+        target,
+    )
+
+
+def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:
+    """The same transducer as an OpenFst object."""
+    import kaldifst
+
+    with tempfile.TemporaryDirectory(prefix="asrscope-") as folder:
+        path = os.path.join(folder, "in.fst")
+        write(fst, path)
+        result = kaldifst.StdVectorFst.read(path)
+    if result is None:
+        raise ValueError("OpenFst refused a transducer that was written for it")
+    return result
+
+
+def from_kaldifst(fst: kaldifst.StdVectorFst) -> Fst:
+    """An OpenFst object as arrays."""
+    with tempfile.TemporaryDirectory(prefix="asrscope-") as folder:
+        path = os.path.join(folder, "out.fst")
+        if not fst.write(path):
+            raise OSError(f"OpenFst cannot write to {folder}; is the disk full?")
+        return read(path)

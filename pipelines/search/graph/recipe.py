@@ -1,0 +1,103 @@
+"""What decides which graph comes out: the settings, and the files that they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import assets
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import dictionary as dictionaries
+from pipelines.models.sphinx import AcousticModel
+from pipelines.search.graph.wfst import GraphError
+from profiler.files import inputs
+from profiler.plain import one_line
+
+SILENCE_PROBABILITY = 0.3
+FILLER_PROBABILITY = 0.001
+TRANSITION_SCALE = 0.3
+"""Weight of the HMM transition probabilities beside the language model and the scaled acoustics.
+
+These three were tuned together with acoustic scale and insertion penalty on the first 100
+sentences of the synthetic development corpus (tests/bench/corpus.py): 552 word errors in 1 433, where
+1.0 / 0.01 for transitions and fillers gave over 570 at their best. Kaldi's recipes scale self-loops
+by 0.1.
+"""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what graph comes out, as JSON values.
+
+    With a `grammar` there is no language model, and what says how it is cut is 0 or empty.
+    """
+
+    model: str
+    dictionary: str
+    language_model: str = ""
+    vocabulary: int = 0
+    order: int = 0
+    bigrams: int = 0
+    trigrams: int = 0
+    pruning: Literal["entropy", "count"] = "entropy"
+    grammar: str = ""
+    silence_probability: float = SILENCE_PROBABILITY
+    filler_probability: float = FILLER_PROBABILITY
+    transition_scale: float = TRANSITION_SCALE
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON values."""
+        return asdict(self)
+
+
+def from_mapping(values: Mapping[str, Any]) -> Recipe:
+    """A recipe from its JSON form."""
+    return Recipe(**values)
+
+
+def default_language_model() -> Path:
+    """The US-English trigram that the pocketsphinx package carries."""
+    return dictionaries.default_path().with_name("en-us.lm.bin")
+
+
+def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
+    """What the settings ask for; files that they do not name are those of the pocketsphinx package.
+
+    Settings that do not act beside the others are left out, so that they do not ask for another
+    graph. Of the model only senones, tying and transitions matter, which all models derived from
+    one directory share. GraphError for a grammar that there is not.
+    """
+    directory = str(model.directory)
+    dictionary = _file(config.dictionary) or str(dictionaries.default_path())
+    if config.grammar:
+        return Recipe(directory, dictionary, grammar=str(_grammar_file(config.grammar)))
+    return Recipe(
+        directory,
+        dictionary,
+        language_model=_file(config.language_model) or str(default_language_model()),
+        vocabulary=config.vocabulary,
+        order=config.order,
+        bigrams=config.bigrams if config.order > 1 else 0,
+        trigrams=config.trigrams if config.order > 2 else 0,
+        pruning=config.pruning if config.order > 1 else "entropy",
+    )
+
+
+def _file(name: str) -> str:
+    return os.path.expanduser(name)
+
+
+def _grammar_file(name: str) -> Path:
+    """The file called `name`, or the shipped grammar of that name."""
+    file = Path(os.path.expanduser(name))
+    shipped = {path.stem: path for path in sorted(assets.path("grammars").glob("*.gram"))}
+    if not os.path.exists(file) and name in shipped:
+        return shipped[name]
+    if not inputs.regular(file):
+        raise GraphError(
+            f"There is no grammar file {one_line(name)}; shipped with the program are {', '.join(shipped)}."
+        )
+    return file

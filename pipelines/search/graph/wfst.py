@@ -1,0 +1,283 @@
+"""The compiled search graph in memory and as one flat, memory-mapped file.
+
+The file is one of the cache (`profiler.files.cache`): arrays that processes share, the words and how the graph
+was made, under one digest. Everything that the kernels rely on (they do not check bounds) is checked before a graph
+is handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.kernels import graph_check
+from pipelines.search.kernels.layout import LARGEST
+from profiler import arrays
+from profiler.errors import BadInput
+from profiler.files import cache
+
+VERSION = 3
+"""Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
+
+STATE = np.dtype(
+    [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
+)
+"""A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
+ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
+
+
+class GraphError(BadInput):
+    """A search graph that cannot be built, read or used, in one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """HCLG ready for token passing. Labels: senone + 1 and word + 1; 0 is epsilon.
+
+    `states` STATE [n + 1] (the last one only closes the ranges), `arcs` ARC [m] without self-loops,
+    `final` float32 [n], states below `n_epsilon_states` are those with epsilon arcs. `words` by
+    word number. Pronunciations for word times: those of word w are `pron_first[w]` …
+    `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p] : phone_first[p + 1]]`.
+    `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones].
+
+    One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so
+    they are checked here, once, and nobody can write to the arrays afterwards.
+    """
+
+    start: int
+    n_epsilon_states: int
+    n_senones: int
+    states: NDArray[Any]
+    arcs: NDArray[Any]
+    final: NDArray[np.float32]
+    words: tuple[str, ...]
+    pron_first: NDArray[np.int32]
+    phone_first: NDArray[np.int32]
+    pron_phones: NDArray[np.uint8]
+    senone_phone: NDArray[np.uint8]
+    senone_state: NDArray[np.uint8]
+    filler: NDArray[np.bool_]
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, dtype in _ARRAYS:
+            given = getattr(self, name)
+            arrays.check(name, given, dtype, (None,))
+            # One type for mapped and for fresh arrays: kernels are compiled once.
+            array = given.view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if wrong := _fault(self):
+            raise GraphError(f"The graph is damaged: {wrong}.")
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.final)
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs, self-loops included."""
+        return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of states and arcs."""
+        return int(self.states.nbytes + self.arcs.nbytes + self.final.nbytes)
+
+    def to_fst(self) -> Fst:
+        """The same graph with its self-loops as arcs (for OpenFst and other decoders)."""
+        n = self.n_states
+        first = self.states["first"].astype(np.int64)
+        degree = first[1:] - first[:-1]
+        source = np.repeat(np.arange(n), degree)
+        loops = np.nonzero(self.states["loop_label"][:-1] > 0)[0]
+        return from_arcs(
+            n,
+            self.start,
+            self.final,
+            np.concatenate([source, loops]),
+            np.concatenate([self.arcs["ilabel"], self.states["loop_label"][loops]]),
+            np.concatenate([self.arcs["olabel"], np.zeros(len(loops), dtype=np.int32)]),
+            np.concatenate([self.arcs["weight"], self.states["loop_weight"][loops]]),
+            np.concatenate([self.arcs["target"], loops]),
+        )
+
+
+def from_fst(
+    fst: Fst,
+    loop_label: NDArray[np.int32],
+    loop_weight: NDArray[np.float32],
+    n_senones: int,
+    words: tuple[str, ...],
+    pronunciations: list[list[tuple[int, ...]]],
+    senone_phone: NDArray[Any],
+    senone_state: NDArray[Any],
+    filler: NDArray[Any],
+    made: Mapping[str, Any] | None = None,
+) -> Graph:
+    """Packs a transducer without self-loops whose states with epsilon arcs come first.
+
+    `pronunciations`: per word its pronunciations as phone numbers. GraphError when it is unsound.
+    """
+    # The records want a state's epsilon arcs last.
+    epsilon = fst.ilabel == 0
+    source = fst.source
+    order = np.argsort(2 * source.astype(np.int64) + epsilon, kind="stable")
+    arcs = np.empty(fst.n_arcs, dtype=ARC)
+    for name, column in (
+        ("target", fst.target),
+        ("ilabel", fst.ilabel),
+        ("olabel", fst.olabel),
+        ("weight", fst.weight),
+    ):
+        arcs[name] = column[order]
+    n_epsilon = np.bincount(source[epsilon], minlength=fst.n_states)
+    states = np.zeros(fst.n_states + 1, dtype=STATE)
+    states["first"] = fst.first
+    states["epsilon"][:-1] = fst.first[1:] - n_epsilon
+    states["epsilon"][-1] = fst.first[-1]
+    states["loop_label"][:-1] = loop_label
+    states["loop_weight"][:-1] = loop_weight
+    with_epsilon = np.nonzero(n_epsilon)[0]
+    prons = [p for word in pronunciations for p in word]
+    return Graph(
+        start=fst.start,
+        n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
+        n_senones=n_senones,
+        states=states,
+        arcs=arcs,
+        final=np.ascontiguousarray(fst.final, dtype=np.float32),
+        words=words,
+        pron_first=_offsets([len(word) for word in pronunciations]),
+        phone_first=_offsets([len(p) for p in prons]),
+        pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint8),
+        senone_phone=np.asarray(senone_phone, dtype=np.uint8),
+        senone_state=np.asarray(senone_state, dtype=np.uint8),
+        filler=np.asarray(filler, dtype=bool),
+        made=dict(made or {}),
+    )
+
+
+_ARRAYS = (
+    ("states", STATE),
+    ("arcs", ARC),
+    ("final", np.dtype("<f4")),
+    ("pron_first", np.dtype("<i4")),
+    ("phone_first", np.dtype("<i4")),
+    ("pron_phones", np.dtype("u1")),
+    ("senone_phone", np.dtype("u1")),
+    ("senone_state", np.dtype("u1")),
+    ("filler", np.dtype("?")),
+)
+
+
+def save(graph: Graph, path: Path) -> None:
+    """Writes the graph as `profiler.files.cache` writes files, so that no half file is ever found."""
+    columns = {name: getattr(graph, name) for name, _ in _ARRAYS}
+    plain = {n: a if a.dtype.names is None else a.view(np.uint8) for n, a in columns.items()}
+    facts = {
+        "version": VERSION,
+        "start": graph.start,
+        "n_epsilon_states": graph.n_epsilon_states,
+        "n_senones": graph.n_senones,
+        "words": list(graph.words),
+        "made": dict(graph.made),
+    }
+    cache.write(path, plain, facts)
+
+
+def load(path: Path) -> Graph:
+    """Maps a graph from its file; GraphError (one sentence) for anything but a sound graph."""
+    try:
+        kept = cache.read(path)
+    except cache.CacheError as error:
+        raise GraphError(str(error)) from error
+    about = kept.about
+    if about.get("version") != VERSION:
+        raise GraphError(f"{path} has graph version {about.get('version')}, wanted is {VERSION}.")
+    try:
+        # Records are kept as bytes; what has another type than it was written with does not view.
+        columns: dict[str, Any] = {
+            name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in _ARRAYS
+        }
+        return Graph(
+            start=int(about["start"]),
+            n_epsilon_states=int(about["n_epsilon_states"]),
+            n_senones=int(about["n_senones"]),
+            words=tuple(str(w) for w in about["words"]),
+            made=about["made"],
+            **columns,
+        )
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise GraphError(f"{path} is damaged: its arrays are not as announced ({error}).") from None
+
+
+def _fault(graph: Graph) -> str:
+    """What is wrong with a graph: "" when every index that the kernels follow stays inside its array."""
+    if not (
+        0 <= graph.start < graph.n_states
+        and 0 <= graph.n_epsilon_states <= graph.n_states
+        and len(graph.states) == graph.n_states + 1
+    ):
+        return "its states and its start state do not fit"
+    if len(graph.senone_phone) != graph.n_senones or len(graph.senone_state) != graph.n_senones:
+        return "its senones do not fit its other arrays"
+    wrong = graph_check.fault(
+        graph.states.view(np.int32).reshape(-1, 4),
+        graph.arcs.view(np.int32).reshape(-1, 4),
+        graph.n_senones,
+        len(graph.words),
+        graph.n_epsilon_states,
+    )
+    if wrong != graph_check.SOUND:
+        return _FAULTS[wrong]
+    sound = {
+        "its final weights": bool((graph.final >= -LARGEST).all()),
+        "its pronunciations": len(graph.pron_first) == len(graph.words) + 1
+        and _ascends(graph.pron_first, len(graph.phone_first) - 1)
+        and _ascends(graph.phone_first, len(graph.pron_phones))
+        and _within(graph.pron_phones, 0, len(graph.filler) - 1),
+        "its senones": _within(graph.senone_phone, 0, len(graph.filler) - 1),
+    }
+    return next(
+        (f"{what} do not fit its other arrays" for what, good in sound.items() if not good), ""
+    )
+
+
+_FAULTS = {
+    graph_check.RANGES: "its states' arcs do not follow each other",
+    graph_check.LOOPS: "a self-loop has a senone that there is not",
+    graph_check.TARGETS: "an arc leads to a state that there is not",
+    graph_check.WORDS: "an arc has a word that there is not",
+    graph_check.SENONES: "an arc has a senone that there is not",
+    graph_check.WEIGHTS: "a weight is no number that a path could add up",
+    graph_check.EPSILONS: "an epsilon arc lies where emitting ones should, or the reverse",
+    graph_check.ORDER: "states with epsilon arcs do not come first",
+}
+
+
+def _within(values: NDArray[Any], low: int, high: int) -> bool:
+    return not len(values) or bool(values.min() >= low and values.max() <= high)
+
+
+def _ascends(offsets: NDArray[Any], last: int) -> bool:
+    return bool(
+        # Compared, not subtracted: a difference of two int32 may not be one.
+        len(offsets)
+        and offsets[0] == 0
+        and offsets[-1] == last
+        and (offsets[1:] >= offsets[:-1]).all()
+    )
+
+
+def _offsets(counts: list[int]) -> NDArray[np.int32]:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)

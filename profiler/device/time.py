@@ -1,0 +1,357 @@
+"""Device time on the host's clock: what a device did while the host did something else, or waited.
+
+A device works through its streams on a clock of its own. Work is enclosed in pairs of events, which are
+read after the block, when they have happened; their times are mapped to the host's clock by pairs of
+readings taken while the device was idle. The host's waiting is then divided by what the device really ran
+meanwhile: a copy that waits for asynchronous arithmetic is charged for the time of the copy and the
+arithmetic for the rest (the classic mistake is to bill the copy for all of it). Device work that no wait
+was charged for ran beside the host's own work and is hidden.
+
+Nothing here knows a device: `profiler.device.clock.DeviceClock` is what an adapter provides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from profiler.device.clock import ClockMap, DeviceClock, measure_pair
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+DEVICE: Final = "device"
+"""Kind of the lanes that show a stream's own time; their spans are not part of any wall time."""
+
+TRANSFER_WORK: Final = ("bytes", "pinned bytes", "unwaited ns")
+"""Work counts of a transfer stage: size, size if page-locked, and how much of its time nobody waited for."""
+
+TRANSFER_COST: Final = Cost(transferred=Linear(per_work=(1.0, 0.0, 0.0)))
+
+WAIT: Final = ".wait"
+"""Ending of the stage on the host's lane that holds the waiting for a device stage."""
+
+LATENCY: Final = "device.latency"
+"""Waiting while no stream ran anything: launches, the driver, the way back."""
+
+PAIR_EVERY_NS: Final = 100_000_000
+"""Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time even were the rate not known."""
+
+WAITED: Final = Cost(
+    unmodelled="it waits for the device; what the device did meanwhile stands on the device's own lane"
+)
+"""The law of the stages that end in WAIT, but for those of scoring, which have the law of what ran."""
+
+IDLE: Final = Cost(
+    unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host"
+)
+"""The law of LATENCY."""
+
+_LARGEST: Final = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A stream ran `stage` from start to end (host's clock). `key` tells one piece of work from another."""
+
+    stream: int
+    stage: int
+    start_ns: int
+    end_ns: int
+    transfer: bool = False
+    key: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The host was blocked from start to end for `stream`, or for the whole device (None)."""
+
+    stream: int | None
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A part of a wait and what ran in it; None where no stream ran anything."""
+
+    busy: Busy | None
+    start_ns: int
+    end_ns: int
+
+
+def charge(waits: Iterable[Wait], busy: Sequence[Busy]) -> list[Charge]:
+    """Divide waits by what the device ran meanwhile; the charges of a wait tile it exactly.
+
+    At each moment the stream waited for decides; where it ran nothing itself (it waits for another
+    stream), what others ran counts, arithmetic before copies.
+    """
+    charges: list[Charge] = []
+    for wait in waits:
+        inside = [b for b in busy if b.start_ns < wait.end_ns and b.end_ns > wait.start_ns]
+        cuts = {wait.start_ns, wait.end_ns}
+        for piece in inside:
+            cuts |= {max(piece.start_ns, wait.start_ns), min(piece.end_ns, wait.end_ns)}
+        edges = sorted(cuts)
+        for start, end in itertools.pairwise(edges):
+            running = [b for b in inside if b.start_ns <= start and b.end_ns >= end]
+            chosen = min(running, key=lambda b: _rank(b, wait), default=None)
+            last = charges[-1] if charges else None
+            if last is not None and last.busy == chosen and last.end_ns == start:
+                charges[-1] = Charge(chosen, last.start_ns, end)
+            else:
+                charges.append(Charge(chosen, start, end))
+    return charges
+
+
+def _rank(busy: Busy, wait: Wait) -> tuple[bool, bool, int, int]:
+    return busy.stream != wait.stream, busy.transfer, busy.start_ns, busy.stream
+
+
+@dataclass(slots=True)
+class _Item:
+    """Work given to a stream, not yet known to be done."""
+
+    stream: int
+    stage: int
+    epoch: int
+    given_ns: int
+    began: Any
+    ended: Any
+    first_frame: int
+    frames: int
+    work: tuple[int, int, int]
+    transfer: bool
+    key: int
+
+
+class DeviceTimer:
+    """Records what a device does for a run: a lane per stream, and the host's waits on the host's lane.
+
+    On the host's lane a wait for stage S becomes spans of the stage "S.wait" (S's group), and waiting
+    while the device ran nothing "device.latency" (group overhead). Where S is scoring, its wait carries the
+    part of S's work that was done meanwhile, so that scoring time can be attributed. Giving work to the
+    device is the host's own work: whoever does it records it, and keeps its spans off the waits. With a
+    NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had to be
+    mended because they broke causality (work cannot begin before it was given, nor end after the host saw
+    it done); more than the clock pairs' uncertainty means that the clocks are not linear.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        device: DeviceClock,
+        host: Lane | NullLane,
+        streams: Sequence[str],
+    ) -> None:
+        self.clock_map = ClockMap()
+        self.worst_ns = 0
+        self._recorder, self._device, self._host = recorder, device, host
+        self._now = recorder.clock
+        self._recording = not isinstance(host, NullLane)
+        self._lanes = [
+            _lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams
+        ]
+        self._free = [0] * len(streams)
+        self._items: list[_Item] = []
+        self._waits: list[Wait] = []
+        self._keys = 0
+        self._wait_stages: dict[tuple[int | None, int], tuple[int, bool]] = {}
+        self._pair_due = 0
+        if self._recording and not device.host_time:
+            self._take_pair()
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Nothing that is given in the context is recorded (warming up)."""
+        before, self._recording = self._recording, False
+        try:
+            yield
+        finally:
+            self._recording = before
+
+    @contextmanager
+    def work(
+        self,
+        stage: int,
+        stream: int = 0,
+        first_frame: int = 0,
+        frames: int = 0,
+        work: tuple[int, int, int] = (0, 0, 0),
+        *,
+        transfer: bool = False,
+    ) -> Iterator[None]:
+        """What the context gives to `stream` is one span of `stage` there.
+
+        Waits of the stream for other streams belong before the context: between the two events they
+        would count as work.
+        """
+        if not self._recording:
+            yield
+            return
+        given, began = self._now(), self._device.record(stream)
+        yield
+        ended = self._device.record(stream)
+        self._keys += 1
+        item = _Item(
+            stream,
+            stage,
+            self._host.epoch,
+            given,
+            began,
+            ended,
+            first_frame,
+            frames,
+            work,
+            transfer,
+            self._keys,
+        )
+        self._items.append(item)
+
+    @contextmanager
+    def transfer(
+        self,
+        stage: int,
+        size: int,
+        pinned: bool,
+        stream: int = 0,
+        first_frame: int = 0,
+        frames: int = 0,
+        *,
+        blocking: bool = False,
+    ) -> Iterator[None]:
+        """The same for a copy of `size` bytes; `blocking`: the host waits for it.
+
+        The context gives the copy to the stream and does not wait: the event behind it would come too
+        late. A copy that cannot but block (device to pageable memory) is longer by the way back.
+        """
+        if not 0 <= size <= _LARGEST:
+            raise ValueError(f"a copy of {size} bytes does not fit a span; split it below 4 GiB")
+        start = self._now()
+        work = (size, size if pinned else 0, 0)
+        with self.work(stage, stream, first_frame, frames, work, transfer=True):
+            yield
+        if blocking:
+            event = self._items[-1].ended if self._recording else self._device.record(stream)
+            self._device.wait(event)
+            if self._recording:
+                self._waits.append(Wait(stream, start, self._now()))
+
+    @contextmanager
+    def waiting(self, stream: int | None = None) -> Iterator[None]:
+        """The host does nothing but wait in the context: for a stream, or for the whole device."""
+        start = self._now()
+        yield
+        if self._recording:
+            self._waits.append(Wait(stream, start, self._now()))
+
+    def resolve(self, first_frame: int = 0, frames: int = 0) -> None:
+        """Record what is done by now; at the end of the block of these frames, before its own span.
+
+        Work still under way is recorded after a later block. A wait is charged by what is known now;
+        whoever waited for work knows that it is done.
+        """
+        if not self._recording:
+            return
+        done, self._items = self._split()
+        idle = not self._items
+        if idle and not self._device.host_time and self._now() >= self._pair_due:
+            self._take_pair()
+        found = [self._mapped(item) for item in done]
+        charges = charge(self._waits, found)
+        self._waits = []
+        waited: dict[int, int] = {}
+        counts = {item.key: item.work for item in done}
+        for part in charges:
+            stage, counted = self._wait_stage(None if part.busy is None else part.busy.stage)
+            work = (0, 0, 0)
+            if part.busy is not None:
+                spent = part.end_ns - part.start_ns
+                waited[part.busy.key] = waited.get(part.busy.key, 0) + spent
+                if counted:
+                    share = spent / (part.busy.end_ns - part.busy.start_ns)
+                    work = _part(counts[part.busy.key], share)
+            self._host.put(stage, part.start_ns, part.end_ns, first_frame, frames, *work)
+        for item, busy in zip(done, found, strict=True):
+            work0, work1, work2 = item.work
+            if item.transfer:
+                unwaited = busy.end_ns - busy.start_ns - waited.get(item.key, 0)
+                work2 = min(max(unwaited, 0), _LARGEST)
+            lane = self._lanes[item.stream]
+            if lane.epoch != item.epoch:
+                lane.epoch = item.epoch
+            lane.put(
+                item.stage,
+                busy.start_ns,
+                busy.end_ns,
+                item.first_frame,
+                item.frames,
+                work0,
+                work1,
+                work2,
+            )
+
+    def _split(self) -> tuple[list[_Item], list[_Item]]:
+        """Return the work that is done and the rest; a stream's work ends in order."""
+        done, rest, open_streams = [], [], set()
+        for item in self._items:
+            if item.stream not in open_streams and self._device.done(item.ended):
+                done.append(item)
+            else:
+                open_streams.add(item.stream)
+                rest.append(item)
+        return done, rest
+
+    def _mapped(self, item: _Item) -> Busy:
+        start, end = self._host_ns(item.began), self._host_ns(item.ended)
+        earliest, latest = max(item.given_ns, self._free[item.stream]), self._now()
+        fitted_start = min(max(start, earliest), latest)
+        fitted_end = min(max(end, fitted_start), latest)
+        self.worst_ns = max(self.worst_ns, abs(fitted_start - start), abs(fitted_end - end))
+        self._free[item.stream] = fitted_end
+        return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
+
+    def _host_ns(self, event: Any) -> int:
+        device_ns = self._device.time_ns(event)
+        return device_ns if self._device.host_time else self.clock_map.to_host(device_ns)
+
+    def _wait_stage(self, stage: int | None) -> tuple[int, bool]:
+        """The stage for waits while `stage` ran, or nothing did, and whether it carries work.
+
+        Its law is known by its first span.
+        """
+        key = stage, self._host.epoch
+        if key not in self._wait_stages:
+            recorder, epoch = self._recorder, self._host.epoch
+            counted = False
+            if stage is None:
+                number, law = recorder.stage(LATENCY, "overhead"), IDLE
+            else:
+                known = recorder.stages[stage]
+                counted = known.group == "scoring"
+                names = [f"{name} meanwhile" for name in known.work] if counted else []
+                number = recorder.stage(known.name + WAIT, known.group, names)
+                law = (recorder.cost_of(stage, epoch) if counted else None) or WAITED
+            recorder.cost(number, epoch, law)
+            self._wait_stages[key] = number, counted
+        return self._wait_stages[key]
+
+    def _take_pair(self) -> None:
+        pair = measure_pair(self._device, self._now)
+        self.clock_map.add(pair)
+        # Work of this block began before the pair before this one at the earliest.
+        if len(self.clock_map.pairs) > 3:
+            self.clock_map.forget_before(self.clock_map.pairs[-2].device_ns)
+        self._pair_due = self._now() + PAIR_EVERY_NS
+
+
+def _part(work: tuple[int, int, int], share: float) -> tuple[int, int, int]:
+    first, second, third = (round(count * share) for count in work)
+    return first, second, third
+
+
+def _lane(recorder: Recorder, name: str) -> Lane:
+    """The lane of a stream; two recognisers that take turns on one device share it."""
+    known = (lane for lane in recorder.lanes if (lane.name, lane.kind) == (name, DEVICE))
+    return next(known, None) or recorder.lane(name, kind=DEVICE)

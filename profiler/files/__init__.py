@@ -1,0 +1,1 @@
+"""The ways to files that persons name, and to the cache; nothing else opens or writes them."""

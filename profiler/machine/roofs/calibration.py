@@ -1,0 +1,214 @@
+"""The roofs of this machine, kept from one session to the next.
+
+One file per machine and library build holds every roof with the time of its measurement. A run measures
+what of its quick plan is not there; `calibrate` measures everything, torch's and the device's in a process
+of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
+better of the two stays. The file is replaced as a whole when all is done: nothing half is ever kept.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from profiler.files import cache
+from profiler.machine.describe import describe, usable_cores
+from profiler.machine.roofs import cpu, torch_child
+from profiler.machine.roofs.cpu import Step
+from profiler.machine.roofs.peaks import Cancelled, Peaks, Progress, Roof
+from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
+from profiler.machine.roofs.torch_child import Missing
+
+METHOD: Final = 8
+"""Counted up when a figure is measured differently, so that cached ones are taken again."""
+
+BUSY_SECONDS: Final = 600.0
+
+EACH_UP_TO: Final = 4
+"""Every thread count is measured up to this one; from there the powers of two, and all cores."""
+
+BUILD: Final = ("numpy", "numba", "torch")
+"""Libraries whose version decides what the roofs are."""
+
+
+@dataclass
+class Calibration:
+    """Every roof that is known of this machine, when each was measured, and what has none and why."""
+
+    roofs: dict[Key, Roof] = field(default_factory=dict)
+    measured: dict[Key, float] = field(default_factory=dict)
+    part: dict[Key, str] = field(default_factory=dict)
+    unavailable: dict[str, list[Missing]] = field(default_factory=dict)
+
+    @property
+    def peaks(self) -> Peaks:
+        """The table that attribution divides by."""
+        return Peaks(tuple(roof for roof in self.roofs.values() if roof.sound))
+
+    @property
+    def measured_at(self) -> float | None:
+        """When the newest roof was measured, seconds since 1970."""
+        return max(self.measured.values(), default=None)
+
+    @property
+    def missing(self) -> list[Missing]:
+        """What has no roof here, and why; each name once."""
+        found = {m.name: m for part in reversed(self.unavailable.values()) for m in part}
+        return list(found.values())
+
+    def fit(self, key: Key, now: float) -> bool:
+        """Whether the roof is there and need not be measured again."""
+        roof = self.roofs.get(key)
+        return roof is not None and (
+            is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS
+        )
+
+    def fit_part(self, part: str, now: float) -> bool:
+        """Whether that part of the calibration was taken and need not be taken again."""
+        failed = any(missing.name == part for missing in self.unavailable.get(part, []))
+        return (
+            part in self.unavailable
+            and not (failed and part != torch_child.DEVICE)
+            and all(self.fit(key, now) for key, of in self.part.items() if of == part)
+        )
+
+    def add(self, roofs: Iterable[Roof], part: str, now: float, *, replace: bool = False) -> None:
+        """Put in newly measured roofs; unless they are to `replace` what is known, the better one stays."""
+        for roof in roofs:
+            key = key_of(roof)
+            known = None if replace else self.roofs.get(key)
+            self.roofs[key] = roof if known is None else better(known, roof)
+            self.measured[key], self.part[key] = now, part
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        rows = Peaks(tuple(self.roofs.values())).rows()
+        for row, (key, roof) in zip(rows, self.roofs.items(), strict=True):
+            del row["phase"]
+            row["spread"], row["steady"] = roof.spread, is_steady(roof)
+            row["disturbed"] = roof.disturbed
+            row["measured_at"], row["part"] = self.measured[key], self.part[key]
+        parts = {
+            part: [missing._asdict() for missing in found]
+            for part, found in self.unavailable.items()
+        }
+        return {"method": METHOD, "roofs": rows, "unavailable": parts}
+
+    @classmethod
+    def from_dict(cls, tree: dict[str, Any]) -> "Calibration":
+        """Read what `as_dict` gave; ValueError, TypeError or KeyError when it is something else."""
+        made = cls()
+        for row in tree["roofs"]:
+            values = {name: row[name] for name in Roof.__slots__}
+            for roof in Peaks.from_rows([values]).roofs:
+                made.add([roof], str(row["part"]), float(row["measured_at"]))
+        for part, found in tree["unavailable"].items():
+            made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
+        return made
+
+
+def load_or_measure(
+    threads: int = 1,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    fresh: bool = False,
+    kernels: Mapping[str, Work] | None = None,
+) -> Peaks:
+    """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
+    known = load(file())
+    steps = _lacking(known, cpu.plan(threads, kernels, whole=False), fresh)
+    if steps:
+        roofs = cpu.take(steps, progress, cancelled)
+        known.add(roofs, "run", time.time(), replace=fresh)
+        _keep(known)
+    return known.peaks
+
+
+def calibrate(
+    threads: int | None = None,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    fresh: bool = False,
+    kernels: Mapping[str, Work] | None = None,
+) -> Calibration:
+    """Measure every roof that is not known, up to `threads` threads (all usable cores), and keep them.
+
+    `fresh` measures all again. profiler.errors.Cancelled as soon as `cancelled()`; nothing is kept then.
+    """
+    known = load(file())
+    counts = thread_counts(threads or usable_cores() or 1)
+    now = time.time()
+    # Several plans share what does not depend on threads; by its key each roof is taken once.
+    planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=True)}
+    steps = _lacking(known, list(planned.values()), fresh)
+    parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
+    parts = [part for part in parts if fresh or not known.fit_part(part, now)]
+    # The shares of the bar are those of the time: a core's roofs some 20 s, torch's start alone 3 s.
+    share = 0.75 if parts else 1.0
+    if steps:
+        found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=True)
+        known.add(found, "run", time.time(), replace=fresh)
+    if parts:
+        answer = torch_child.measure(parts, _scaled(progress, share, 1.0), cancelled)
+        for part in parts:
+            known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
+            known.unavailable[part] = answer.missing.get(part, [])
+    if steps or parts:
+        _keep(known)
+    return known
+
+
+def thread_counts(most: int) -> list[int]:
+    """Return the thread counts that are measured on so many cores: 1 2 3 4 8 16 … and all of them."""
+    counts = {n for n in range(1, most + 1) if n <= EACH_UP_TO or n & (n - 1) == 0}
+    return sorted(counts | {most})
+
+
+def file() -> Path:
+    """Return where this machine's roofs are kept, for these versions of the libraries."""
+    return cache.path_of(cache.PEAKS, _name())
+
+
+def _name() -> str:
+    machine = describe()
+    same: list[Any] = [METHOD]
+    same += [
+        machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
+    ]
+    same += [machine["versions"].get(name) for name in BUILD]
+    digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
+    return digest[:20]
+
+
+def stored() -> Peaks:
+    """Return what is known of this machine without measuring anything; empty where nothing is kept."""
+    return load(file()).peaks
+
+
+def load(path: Path) -> Calibration:
+    """Return what the file holds; nothing where it is absent or damaged."""
+    with suppress(cache.CacheError, ValueError, TypeError, KeyError, AttributeError):
+        return Calibration.from_dict(dict(cache.read(path).about))
+    return Calibration()
+
+
+def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
+    now = time.time()
+    return [step for step in steps if fresh or not known.fit(step.key, now)]
+
+
+def _scaled(progress: Progress | None, first: float, last: float) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda what, fraction: progress(what, first + (last - first) * fraction)
+
+
+def _keep(known: Calibration) -> None:
+    # Two programs may calibrate at once; each puts a whole file in place.
+    cache.keep(cache.PEAKS, _name(), {}, known.as_dict())

@@ -1,0 +1,167 @@
+"""A device's roofs: GEMM per dtype, its memory, copies in both directions, what a launch costs.
+
+Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; torch is handed in by the
+process that has it. Everything is timed on the host's clock from the first launch to the end of a
+synchronisation, over enough repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda",
+"read@cuda", "to_device.pinned@cuda", "launch@cuda" (host time of one launch, not waiting), "roundtrip@cuda"
+(one launch and the wait for it). What a device cannot do is missing, with the library's own words.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
+
+DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
+GEMM_SIZES: Final = (2048, 4096)
+"""17 and 137 GFLOP a product: enough to fill today's devices; the faster of the two counts."""
+
+LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))
+"""64 KiB … 1 GiB: from one multiprocessor's memory to beyond any device's last cache."""
+
+COPY_BYTES: Final = tuple(1 << power for power in range(12, 29, 2))
+"""4 KiB … 256 MiB: from one frame's features to the whole of a model."""
+
+FREE_SHARE: Final = 0.25
+"""Part of a device's free memory that the ladder's arrays may take."""
+
+Missing = tuple[str, str]
+Take = Callable[[Effort], Roof]
+
+
+class Device(NamedTuple):
+    """Where to measure: what torch calls it, its kind, how to wait for it, and its free bytes if known."""
+
+    where: Any
+    kind: str
+    wait: Callable[[], object]
+    free: int | None = None
+
+
+def accelerator(torch: Any, missing: list[Missing]) -> Device | None:
+    """Return the accelerator that torch finds; None, with the reason put into `missing`."""
+    found = getattr(torch, "accelerator", None)
+    if found is None:
+        missing.append(("device", f"torch {torch.__version__} is too old to name an accelerator"))
+        return None
+    if not found.is_available():
+        missing.append(("device", f"torch {torch.__version__} finds no accelerator"))
+        return None
+    where = found.current_accelerator()
+    free = None
+    memory_of = getattr(getattr(torch, where.type, None), "mem_get_info", None)
+    if memory_of is not None:
+        free = int(memory_of()[0])
+    return Device(where, where.type, found.synchronize, free)
+
+
+def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator[tuple[Key, Take]]:
+    """Give the device's roofs; none without a device."""
+    if device is None:
+        return
+    for dtype in DTYPES:
+        if dtype == "tf32" and device.kind != "cuda":
+            missing.append((f"gemm tf32@{device.kind}", "only CUDA has this format"))
+            continue
+        key = Key(RATE, f"gemm.torch@{device.kind}", dtype)
+        yield key, lambda effort, key=key: _gemm(torch, device, key, effort)  # type: ignore[misc]
+    for name in ("read", "write", "triad"):
+        for size in LADDER_BYTES:
+            if device.free is None or size <= FREE_SHARE * device.free:
+                key = Key(BANDWIDTH, f"{name}@{device.kind}", bytes=size)
+                yield key, lambda effort, key=key: _memory(torch, device, key, effort)  # type: ignore[misc]
+    for memory in ("pinned", "pageable"):
+        if memory == "pinned":
+            try:
+                torch.empty(1, pin_memory=True)
+            except (RuntimeError, NotImplementedError) as problem:
+                reason = (str(problem).splitlines() or ["not supported"])[0]
+                missing.append((f"pinned copies@{device.kind}", reason))
+                continue
+        for direction in ("to", "from"):
+            for size in COPY_BYTES:
+                key = Key(BANDWIDTH, f"{direction}_device.{memory}@{device.kind}", bytes=size)
+                yield key, lambda effort, key=key: _copy(torch, device, key, effort)  # type: ignore[misc]
+    for name in ("launch", "roundtrip"):
+        key = Key(OVERHEAD, f"{name}@{device.kind}", "")
+        yield key, lambda effort, key=key: _launch(torch, device, key, effort)  # type: ignore[misc]
+
+
+def _until_done(device: Device, work: Callable[[], object]) -> Task:
+    """Repeat `work` and wait once, at the end, for all of it."""
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            work()
+        device.wait()
+
+    return task
+
+
+def _gemm(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    backend = getattr(torch.backends, "cuda", None)
+    before = backend.matmul.allow_tf32 if backend is not None else False
+    dtype = "float32" if key.dtype == "tf32" else key.dtype
+    product = torch._int_mm if dtype == "int8" else torch.mm
+    found = []
+    try:
+        if backend is not None:
+            backend.matmul.allow_tf32 = key.dtype == "tf32"
+        for n in GEMM_SIZES:
+            a, b = (
+                torch.randint(-8, 8, (n, n)).to(getattr(torch, dtype)).to(device.where)
+                for _ in range(2)
+            )
+            # A second factor stored by columns is what int8 kernels want, and no other minds.
+            b = b.t().contiguous().t()
+            task = _until_done(device, partial(product, a, b))
+            found.append(roof_of(key, 2.0 * n**3, task, effort))
+    finally:
+        if backend is not None:
+            backend.matmul.allow_tf32 = before
+    return max(found, key=lambda roof: roof.median)
+
+
+def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    name = key.name.partition("@")[0]
+    if name == "triad":
+        n = key.bytes // 12
+        a, b, c = (torch.ones(n, device=device.where) for _ in range(3))
+
+        def work() -> object:
+            return torch.add(b, c, alpha=2.0, out=a)
+
+        moved = 12.0 * n
+    else:
+        values = torch.ones(key.bytes // 4, device=device.where)
+        out = torch.empty((), device=device.where)
+
+        def work() -> object:
+            return torch.sum(values, dim=0, out=out) if name == "read" else values.fill_(1.0)
+
+        moved = float(key.bytes)
+    return roof_of(key, moved, _until_done(device, work), effort)
+
+
+def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    way, _, memory = key.name.partition("@")[0].partition(".")
+    host = torch.zeros(key.bytes, dtype=torch.uint8, pin_memory=memory == "pinned")
+    there = torch.zeros(key.bytes, dtype=torch.uint8, device=device.where)
+    target, source = (there, host) if way == "to_device" else (host, there)
+    # From pageable memory the library copies in its own time; asking it not to wait changes nothing.
+    task = _until_done(device, lambda: target.copy_(source, non_blocking=memory == "pinned"))
+    return roof_of(key, float(key.bytes), task, effort)
+
+
+def _launch(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    tiny = torch.zeros(1, device=device.where)
+    if key.name.startswith("roundtrip"):
+
+        def together() -> None:
+            tiny.add_(1.0)
+            device.wait()
+
+        return roof_of(key, 1.0, _until_done(device, together), effort)
+    return roof_of(key, 1.0, _until_done(device, lambda: tiny.add_(1.0)), effort)

@@ -1,0 +1,273 @@
+"""The machine's roofs: what it can compute and move at best, as measured with the workload's libraries.
+
+`Peaks` is the table of measured roofs that attribution divides by; it is stored in every session, so
+that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
+`load_or_measure` keeps them per machine and library build. Plateaus of the bandwidth ladder are labelled
+by size, not by cache name: names are right only where topology is known.
+
+Names: operations are spelled `class[.library][:dtype][@device]`, for example "exp", "exp.numpy",
+"gemm:bfloat16", "gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    pass
+
+RATE: Final = "rate"
+BANDWIDTH: Final = "bandwidth"
+OVERHEAD: Final = "overhead"
+
+NOMINAL_DTYPE: Final = "float32"
+
+DRIFT_TOLD: Final = 0.05
+"""Roofs that moved by more than this part since they were measured are worth a warning."""
+
+LEAST: Final = 1e-3
+MOST: Final = 1e24
+"""Bounds of a sensible figure, in operations/s, bytes/s or ns; far beyond any machine's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One measured figure: median of repeats, with the lowest and highest of them.
+
+    rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call.
+    """
+
+    kind: str
+    name: str
+    dtype: str
+    threads: int
+    bytes: int
+    median: float
+    low: float
+    high: float
+    unit: str
+    disturbed: bool = False
+    """Whether other programs had part of the processors all the while; not kept in sessions."""
+
+    @property
+    def spread(self) -> float:
+        """How far the best repeat lay above the median, as a fraction of the median."""
+        return max(self.high / self.median - 1.0, 0.0) if self.median > 0 else 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether this can be a figure at all: a roof of zero would explain anything."""
+        sized = self.kind != BANDWIDTH or self.bytes > 0
+        figures = (self.median, self.low, self.high)
+        return sized and self.threads > 0 and all(LEAST < v < MOST for v in figures)
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
+
+    roofs: tuple[Roof, ...] = ()
+    _cache: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.roofs)
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """Thread counts that were measured."""
+        return tuple(sorted({roof.threads for roof in self.roofs if roof.kind != OVERHEAD}))
+
+    def rate(self, operation: str, threads: int = 1, dtype: str = NOMINAL_DTYPE) -> Roof | None:
+        """Return the roof of an operation class (operations/s), or None when it was not measured.
+
+        `operation` may spell a library, a dtype (which then counts instead of `dtype`) and a device.
+        Of the measured thread counts the largest not above `threads` is taken; of several libraries
+        the fastest, unless one is spelled and was measured. No other dtype ever stands in.
+        """
+        key = (operation, threads, dtype)
+        if key not in self._cache:
+            head, _, device = operation.partition("@")
+            head, _, spelled = head.partition(":")
+            by_name: dict[str, list[Roof]] = {}
+            for r in self.roofs:
+                if r.kind == RATE and r.dtype == (spelled or dtype):
+                    by_name.setdefault(r.name, []).append(r)
+            exact = by_name.get(_on(head, device)) if "." in head else None
+            family = head.partition(".")[0]
+            chosen = [exact] if exact else [r for n, r in by_name.items() if _is(n, family, device)]
+            found = [r for r in (_at_threads(roofs, threads) for roofs in chosen) if r]
+            self._cache[key] = max(found, key=lambda r: r.median, default=None)
+        best: Roof | None = self._cache[key]
+        return best
+
+    def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
+        """Return the bandwidth roofs (bytes/s) by growing working set.
+
+        `name` is read, write or triad; on a device also a copy as `transfer` names it.
+        """
+        wanted = (BANDWIDTH, _on(name, device), NOMINAL_DTYPE)
+        steps = [r for r in self.roofs if (r.kind, r.name, r.dtype) == wanted]
+        one = _at_threads(steps, threads)
+        return sorted((r for r in steps if one and r.threads == one.threads), key=lambda r: r.bytes)
+
+    def bandwidth(
+        self, working_set_bytes: float, threads: int = 1, name: str = "read", device: str = ""
+    ) -> Roof | None:
+        """Return the bandwidth for a working set of that size, or None when none was measured.
+
+        Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
+        set still lies in the faster level. Beyond the ladder's ends the end counts.
+        """
+        key = ("ladder", threads, name, device)
+        if key not in self._cache:
+            rungs = self.ladder(name, threads, device)
+            self._cache[key] = ([rung.bytes for rung in rungs], rungs)
+        sizes, rungs = self._cache[key]
+        if not rungs:
+            return None
+        above = bisect_left(sizes, working_set_bytes)
+        if above == 0 or above == len(rungs):
+            found: Roof = rungs[min(above, len(rungs) - 1)]
+            return found
+        low, high = rungs[above - 1], rungs[above]
+        part = math.log(working_set_bytes / low.bytes) / math.log(high.bytes / low.bytes)
+
+        def between(a: float, b: float) -> float:
+            return 1.0 / ((1.0 - part) / a + part / b)
+
+        return replace(
+            high,
+            bytes=int(working_set_bytes),
+            median=between(low.median, high.median),
+            low=between(low.low, high.low),
+            high=between(low.high, high.high),
+        )
+
+    def transfer(
+        self, size_bytes: float, *, to_device: bool, pinned: bool, device: str
+    ) -> Roof | None:
+        """Return the bandwidth of one copy of that size between host and `device`, or None."""
+        name = f"{'to' if to_device else 'from'}_device.{'pinned' if pinned else 'pageable'}"
+        return self.bandwidth(size_bytes, 1, name, device)
+
+    def overhead_ns(self, name: str = "numpy") -> float | None:
+        """Return the measured cost of one call in ns, or None.
+
+        `name` is numpy, numba, python or torch; on a device "launch@cuda" or "roundtrip@cuda".
+        """
+        return next(
+            (r.median for r in self.roofs if (r.kind, r.name) == (OVERHEAD, name)),
+            None,
+        )
+
+    def rows(self, phase: str = "start") -> list[dict[str, Any]]:
+        """Return the roofs as rows for `SessionWriter.calibration`."""
+        return [
+            {
+                "phase": phase,
+                "kind": roof.kind,
+                "name": roof.name,
+                "dtype": roof.dtype,
+                "threads": roof.threads,
+                "bytes": roof.bytes,
+                "median": roof.median,
+                "low": roof.low,
+                "high": roof.high,
+                "unit": roof.unit,
+            }
+            for roof in self.roofs
+        ]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "Peaks":
+        """Read what `rows` wrote; a later row replaces an earlier one of the same roof.
+
+        Rows that are no sensible figure are left out.
+        """
+        roofs: dict[tuple[Any, ...], Roof] = {}
+        for row in rows:
+            values = {key: value for key, value in row.items() if key != "phase"}
+            roof = Roof(**values)
+            if roof.sound:
+                roofs[roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes] = roof
+        return cls(tuple(roofs.values()))
+
+    def merged(self, other: "Peaks") -> "Peaks":
+        """Return these roofs with those of `other` added or put in their place."""
+        return Peaks.from_rows(self.rows() + other.rows())
+
+
+def _on(name: str, device: str) -> str:
+    return f"{name}@{device}" if device else name
+
+
+def _is(name: str, family: str, device: str) -> bool:
+    """Whether a roof's name is of that class, through any library, on that device."""
+    head, _, where = name.partition("@")
+    return head.partition(".")[0] == family and where == device
+
+
+def _at_threads(roofs: list[Roof], threads: int) -> Roof | None:
+    below = [roof for roof in roofs if roof.threads <= threads]
+    if below:
+        return max(below, key=lambda roof: roof.threads)
+    return min(roofs, key=lambda roof: roof.threads, default=None)
+
+
+Progress = Callable[[str, float], None]
+Cancelled = Callable[[], bool]
+
+
+def drift(before: Peaks, after: Peaks) -> dict[str, float]:
+    """Return by how much each roof measured again has changed: gemm → -0.05 means 5 % slower."""
+    old = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in before.roofs}
+    changes = {}
+    for roof in after.roofs:
+        known = old.get((roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes))
+        if known is not None:
+            label = f"{roof.name} {roof.bytes}" if roof.kind == BANDWIDTH else roof.name
+            changes[label] = roof.median / known.median - 1.0
+    return changes
+
+
+def sound_drift(stored: Any) -> dict[str, float]:
+    """Return the changes that a session's meta holds under "drift", without what is no number."""
+    if not isinstance(stored, dict):
+        return {}
+    return {
+        str(label): float(change)
+        for label, change in stored.items()
+        if isinstance(change, int | float) and math.isfinite(change)
+    }
+
+
+def drift_text(changes: Mapping[str, float]) -> str:
+    """Return drift as people read it: "gemm −2 %, read 128 MiB +1 %"."""
+    parts = []
+    for label, change in changes.items():
+        name, _, size = label.partition(" ")
+        shown = f"{name} {size_text(int(size))}" if size.isdecimal() else label
+        parts.append(f"{shown} {'−' if change < 0 else '+'}{abs(change):.1%}")
+    return ", ".join(parts)
+
+
+def drift_warning(changes: Mapping[str, float]) -> str | None:
+    """Return a sentence when the machine has changed too much for its roofs to be trusted, else None."""
+    moved = {label: v for label, v in changes.items() if abs(v) > DRIFT_TOLD}
+    if not moved:
+        return None
+    return (
+        f"The machine's peaks moved by more than {DRIFT_TOLD:.0%} since they were measured "
+        f"({drift_text(moved)}), so compute and memory may be off by as much; "
+        "`asrscope calibrate --fresh` measures them again."
+    )
+
+
+def size_text(size: int) -> str:
+    """Return a size as people read it: 16 KiB, 1.5 MiB, 2 GiB."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.3g} {unit}"
+    return f"{size} B"

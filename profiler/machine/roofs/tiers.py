@@ -1,0 +1,93 @@
+"""Which kinds of roofs this machine has, and why it lacks the others: for `asrscope doctor`.
+
+What the last calibration found counts; where there was none, each tier says how to get it. Nothing is
+measured here and torch is not started.
+"""
+
+from importlib import metadata
+from typing import NamedTuple
+
+from profiler.machine.roofs import calibration
+from profiler.machine.roofs.calibration import Calibration
+from profiler.machine.roofs.peaks import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof, size_text
+from profiler.machine.roofs.timing import is_steady
+
+NOT_YET = "not measured yet: run `asrscope calibrate`"
+
+
+class Tier(NamedTuple):
+    """One kind of roof: whether there is one, and the figure or the reason why not."""
+
+    name: str
+    available: bool
+    detail: str
+
+
+def peak_tiers(known: Calibration | None = None) -> list[Tier]:
+    """Return the tiers of the machine's peaks as kept for this machine (or as in `known`)."""
+    known = calibration.load(calibration.file()) if known is None else known
+    roofs = list(known.roofs.values())
+    tiers = [
+        _tier("peaks: GEMM float32", _named(roofs, RATE, "gemm"), NOT_YET),
+        *(_torch(known, roofs, dtype) for dtype in ("bfloat16", "float16", "int8")),
+        _tier("peaks: exp and log", _named(roofs, RATE, "exp"), NOT_YET),
+        _ladder(roofs),
+        _tier("peaks: calls", _named(roofs, OVERHEAD, "numpy"), NOT_YET),
+        _device(known, roofs),
+    ]
+    shaky = [roof for roof in roofs if roof.kind != OVERHEAD and not is_steady(roof)]
+    if roofs:
+        detail = f"{len(shaky)} of {len(roofs)} roofs disturbed by other programs"
+        tiers.append(Tier("peaks: steadiness", not shaky, detail))
+    return tiers
+
+
+def _named(roofs: list[Roof], kind: str, family: str, dtype: str = NOMINAL_DTYPE) -> list[Roof]:
+    return [
+        r
+        for r in roofs
+        if r.kind == kind
+        and "@" not in r.name
+        and r.name.partition(".")[0] == family
+        and r.dtype in (dtype, "")
+    ]
+
+
+def _tier(name: str, roofs: list[Roof], reason: str) -> Tier:
+    if not roofs:
+        return Tier(name, False, reason)
+    if roofs[0].kind == OVERHEAD:
+        return Tier(name, True, f"{min(r.median for r in roofs):.0f} ns through {roofs[0].name}")
+    best = max(roofs, key=lambda r: r.median)
+    count = f"{best.threads} thread{'s' if best.threads > 1 else ''}"
+    return Tier(name, True, f"{best.median / 1e9:.4g} G{best.unit} with {count}")
+
+
+def _torch(known: Calibration, roofs: list[Roof], dtype: str) -> Tier:
+    reason = NOT_YET
+    try:
+        metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        reason = "torch is not installed"
+    for missing in known.missing:
+        if missing.name == f"gemm.torch {dtype}" or missing.name.startswith("torch on"):
+            reason = missing.reason
+            break
+    return _tier(f"peaks: GEMM {dtype}", _named(roofs, RATE, "gemm", dtype), reason)
+
+
+def _ladder(roofs: list[Roof]) -> Tier:
+    rungs = [r for r in roofs if (r.kind, r.name) == (BANDWIDTH, "read")]
+    if not rungs:
+        return Tier("peaks: bandwidth", False, NOT_YET)
+    first, last = min(r.bytes for r in rungs), max(r.bytes for r in rungs)
+    return Tier("peaks: bandwidth", True, f"ladder from {size_text(first)} to {size_text(last)}")
+
+
+def _device(known: Calibration, roofs: list[Roof]) -> Tier:
+    there = [roof for roof in roofs if "@" in roof.name]
+    if there:
+        kind = there[0].name.partition("@")[2]
+        return Tier("peaks: device", True, f"{len(there)} roofs of {kind}")
+    reasons = [missing.reason for missing in known.missing if missing.name == "device"]
+    return Tier("peaks: device", False, reasons[0] if reasons else NOT_YET)

@@ -1,0 +1,171 @@
+"""How long a piece of repeated work takes at best, on a machine that other programs use as well.
+
+A round repeats the work for milliseconds, so that the call does not count. Where rounds differ much,
+more are taken and the fastest are kept: what the machine sustains is the roof, and what another program
+took away is not the machine's. Pure Python, because the process that has torch uses it too.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from profiler.machine.roofs.peaks import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof
+
+clock: Callable[[], float] = time.perf_counter
+cpu_clock: Callable[[], float] = time.process_time
+thread_clock: Callable[[], float] = time.thread_time
+"""Seconds of wall time, of processor time of all threads, of this thread; tests put their own here."""
+
+REPEAT_SECONDS: Final = 0.004
+ROUNDS: Final = 9
+
+STEADY_SPREAD: Final = 0.1
+"""Rounds of an undisturbed machine differ by 1…5 % (of caches, up to 10 %)."""
+
+OWN_SHARE: Final = 0.95
+"""A round in which the work had less of its processors than this was disturbed by another program."""
+
+DISTURBED_ROUNDS: Final = 3
+"""How many of the fastest rounds are kept where nearly all were disturbed: those that were so the least."""
+
+QUICK_SECONDS: Final = 0.15
+PATIENT_SECONDS: Final = 0.6
+"""How long rounds are taken for one roof while another program disturbs them."""
+
+UNITS: Final = {RATE: "op/s", BANDWIDTH: "B/s", OVERHEAD: "ns"}
+
+Task = Callable[[int], object]
+"""Work that repeats itself the given number of times."""
+
+
+class Effort(NamedTuple):
+    """How many rounds to take; on a busy machine, how long more for one roof, and until when (`clock`) at all."""
+
+    rounds: int = ROUNDS
+    seconds: float = PATIENT_SECONDS
+    until: float = math.inf
+
+
+class Work(NamedTuple):
+    """What one thread does: operations per repeat, and what makes the task with arrays of its own."""
+
+    operations: float
+    make: Callable[[], Task]
+
+
+class Key(NamedTuple):
+    """What tells one roof from another."""
+
+    kind: str
+    name: str
+    dtype: str = NOMINAL_DTYPE
+    threads: int = 1
+    bytes: int = 0
+
+
+def key_of(roof: Roof) -> Key:
+    """Return what tells `roof` from others."""
+    return Key(roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes)
+
+
+class Rounds(NamedTuple):
+    """Repeats within a round, seconds of the fastest rounds in rising order, and whether they were disturbed."""
+
+    repeats: int
+    seconds: list[float]
+    disturbed: bool
+
+
+def rounds(
+    task: Task,
+    effort: Effort,
+    threads: int | None = None,
+    cpu: Callable[[], float] | None = None,
+) -> Rounds:
+    """Time `task` in rounds and keep the `effort.rounds` fastest.
+
+    With `threads`, the number of threads that the work keeps busy, a round that had less processor time
+    than wall time × threads counts as disturbed, and others are taken in its place as long as there is time.
+    `cpu` tells the processor time spent so far; without it that of the whole process counts.
+    """
+    spent_so_far = cpu or cpu_clock
+    task(1)
+    repeats = 1
+    while True:
+        elapsed = _shortest(task, repeats, 1)
+        # One long call may be another program's doing; too few repeats would time the call alone.
+        if elapsed >= REPEAT_SECONDS / 2:
+            elapsed = _shortest(task, repeats, 2, elapsed)
+        if elapsed >= REPEAT_SECONDS / 2:
+            break
+        repeats *= max(2, min(1000, int(REPEAT_SECONDS / max(elapsed, 1e-6))))
+    began = clock()
+    seconds: list[float] = []
+    quiet: list[float] = []
+    while True:
+        for _ in range(effort.rounds):
+            before, start = spent_so_far(), clock()
+            task(repeats)
+            spent = clock() - start
+            seconds.append(spent)
+            if threads is None or spent_so_far() - before >= OWN_SHARE * threads * spent:
+                quiet.append(spent)
+        kept = sorted(quiet)[: effort.rounds]
+        full = len(kept) == effort.rounds
+        even = full and kept[len(kept) // 2] <= kept[0] * (1 + STEADY_SPREAD)
+        if even or clock() > min(began + effort.seconds, effort.until):
+            if len(kept) > effort.rounds // 2:
+                return Rounds(repeats, kept, False)
+            return Rounds(repeats, sorted(seconds)[:DISTURBED_ROUNDS], True)
+
+
+def _shortest(task: Task, repeats: int, times: int, known: float = math.inf) -> float:
+    for _ in range(times):
+        start = clock()
+        task(repeats)
+        known = min(known, clock() - start)
+    return known
+
+
+def roof_of(
+    key: Key,
+    amount: float,
+    task: Task,
+    effort: Effort,
+    threads: int | None = None,
+    cpu: Callable[[], float] | None = None,
+) -> Roof:
+    """Time `task`, whose one repeat does `amount` operations, moves that many bytes, or is that many calls.
+
+    `threads` and `cpu` as for `rounds`.
+    """
+    repeats, seconds, disturbed = rounds(task, effort, threads, cpu)
+    total = amount * repeats
+    if key.kind == OVERHEAD:
+        low, median, high = (
+            s / total * 1e9 for s in (seconds[0], seconds[len(seconds) // 2], seconds[-1])
+        )
+    else:
+        low, median, high = (
+            total / s for s in (seconds[-1], seconds[len(seconds) // 2], seconds[0])
+        )
+    return Roof(*key, median, low, high, UNITS[key.kind], disturbed)
+
+
+def is_steady(roof: Roof) -> bool:
+    """Whether the machine was undisturbed enough for this roof to be kept for good."""
+    best = roof.median / roof.low if roof.kind == OVERHEAD else roof.high / roof.median
+    return not roof.disturbed and best <= 1 + STEADY_SPREAD
+
+
+def better(one: Roof, other: Roof) -> Roof:
+    """Return which of two measurements of the same roof the machine sustained better.
+
+    One that no other program disturbed goes before one that was, whatever their figures.
+    """
+    if one.disturbed != other.disturbed:
+        return other if one.disturbed else one
+    if one.kind == OVERHEAD:
+        return min(one, other, key=lambda roof: roof.median)
+    return max(one, other, key=lambda roof: roof.median)

@@ -1,0 +1,1 @@
+"""How processes of the program are started, ended and told what numba may read."""

@@ -1,0 +1,89 @@
+"""The one way to start another Python of this program: nothing in the current folder is ever imported.
+
+`python -m` puts the folder that one stands in first on the module path, so a file `json.py` lying there would
+run. `-P` (Python 3.11) leaves it out, and the environment says so to the grandchildren too. The child finds
+this very copy of the program, installed or a checkout, wherever it is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import site
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from profiler.plain import one_line
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder that holds `app`, `pipelines` and `profiler`."""
+
+OURS: Final = {
+    "PYTHONSAFEPATH": "1",
+    # What children say is read by us, whatever the person's terminal can show.
+    "PYTHONIOENCODING": "utf-8:backslashreplace",
+    # The same as PYTHONSAFEPATH for programs, where the system looks in the current folder first (Windows).
+    "NoDefaultCurrentDirectoryInExePath": "1",
+}
+
+_CRASH: Final = re.compile(
+    r"^(?:Fatal Python error|Windows fatal exception): (?P<what>.+)$", re.MULTILINE
+)
+# Its second line may say that garbage was being collected. A thread of a library's own is never the current one.
+_CURRENT: Final = re.compile(
+    r"^Current thread .*\n(?:  Garbage-collecting\n)?"
+    r"  File \"(?P<file>.+)\", line (?P<line>\d+) in (?P<function>.+)$",
+    re.MULTILINE,
+)
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the command of a child that runs `arguments` (`"-m", module, …` or `"-c", code`).
+
+    To be started with `environment()`. A crash in compiled code leaves its stack on standard error.
+    """
+    return [sys.executable, "-P", "-X", "faulthandler", *arguments]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment for a child, with `extra` on top.
+
+    Relative and empty entries of PYTHONPATH mean the current folder, and are dropped.
+    """
+    path = [
+        entry
+        for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        if os.path.isabs(entry)
+    ]
+    if not _installed():
+        path = [str(ROOT), *(entry for entry in path if entry != str(ROOT))]
+    made = {**os.environ, **OURS}
+    made.pop("PYTHONPATH", None)
+    if path:
+        made["PYTHONPATH"] = os.pathsep.join(path)
+    return {**made, **(extra or {})}
+
+
+def last_words(complaints: str, status: int) -> str:
+    """Return in half a sentence why a child ended, from its standard error and exit status (-N: signal N)."""
+    crash, place = _CRASH.search(complaints), _CURRENT.search(complaints)
+    if crash:
+        what = f"it crashed ({one_line(crash['what']).lower()})"
+        if not place:
+            return f"{what} outside Python code"
+        file = Path(place["file"]).name
+        return f"{what} in {one_line(place['function'])}, {one_line(file)} line {place['line']}"
+    if status < 0:
+        name = signal.Signals(-status).name if -status in {*signal.Signals} else str(-status)
+        return f"it was ended by signal {name}"
+    said = [line for line in complaints.splitlines() if line.strip()]
+    return one_line(said[-1].strip()) if said else f"exit status {status}"
+
+
+def _installed() -> bool:
+    """Whether this copy lies where Python looks by itself; first on the path it could hide modules."""
+    places = [*site.getsitepackages(), site.getusersitepackages()]
+    return str(ROOT) in {str(Path(place).resolve()) for place in places}
