@@ -29,8 +29,6 @@ from numba.extending import intrinsic
 
 from profiler.lanes import AT, DROPPED, LEFT
 
-MADE_WITH = "862cd8267cc8"  # see tests/kernel_sources.py
-
 HAS_CLOCK: Final = sys.platform == "linux"
 """Whether kernels can read the clock of `profiler.clock` here; elsewhere `now_ns` is 0."""
 

@@ -18,8 +18,6 @@ from pipelines.scoring.simd.vector import LANES, address, exp_shifted, log_shift
 from profiler.arrays import ArrayError
 from profiler.machine.roofs.timing import Task, Work
 
-MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
-
 SIZE = 2048
 """Floats a pass: two arrays of 8 KiB."""
 ROWS, DEPTH, PANELS = 64, 48, 3

@@ -20,8 +20,6 @@ from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE, STA
 from profiler.arrays import check, check_indices, check_offsets
 from profiler.errors import BadInput
 
-MADE_WITH = "c07a9cb1fef3"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 SILENT = -1  # number of the word to which a frame of silence belongs

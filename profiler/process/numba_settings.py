@@ -1,5 +1,7 @@
 """Where numba's settings may come from: the environment, looked at before, and not the current folder.
 
+Where it keeps compiled kernels is set here too (`kernel_cache`): as it is imported, and not before.
+
 numba takes settings from a file `.numba_config.yaml` of the folder that one stands in, one of them the folder
 from which it loads compiled code. That folder may be a stranger's. numba has no switch for it, but reads the file
 only where YAML can be imported, so that it cannot be while numba's settings are.
@@ -56,6 +58,16 @@ class _Loader(importlib.abc.Loader):
             del sys.modules["yaml"]
             if before is not None:
                 sys.modules["yaml"] = before
+        _keep_kernels(module)
+
+
+def _keep_kernels(settings: ModuleType) -> None:
+    """Have numba keep compiled kernels in the folder that belongs to their present sources."""
+    from profiler.process import kernel_cache
+
+    place = kernel_cache.folder(settings.CACHE_DIR)
+    if place is not None:
+        settings.CACHE_DIR = str(place)  # type: ignore[attr-defined]
 
 
 def check_environment() -> None:

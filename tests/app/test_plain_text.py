@@ -21,7 +21,7 @@ from app.widgets import Elided
 from profiler.process import children
 
 PACKAGE = Path(app.__file__).parent
-THE_ONE = PACKAGE / "plain_text.py"
+THE_ONE = PACKAGE / "style" / "plain_text.py"
 
 NAMES = {
     # Guess HTML, or take it for granted.
@@ -36,7 +36,7 @@ CALLS = {
     "setAccessibleName", "setAccessibleDescription", "setWindowTitle", "drawText", "drawStaticText",
     "setLabel", "setLabels", "setTitle", "QAction", "QMenu", "addLegend", "mightBeRichText",
 }  # fmt: skip
-OF_FILES = {("setTitle", "pictures.py")}
+OF_FILES = {("setTitle", "writers.py")}
 """Titles inside of SVG and PDF files, which their writers escape (see test_pictures)."""
 
 HOSTILE = (

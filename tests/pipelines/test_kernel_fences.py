@@ -82,7 +82,7 @@ def test_with_indices_checked_by_numba(outcomes: dict[str, Any], tmp_path: Path)
 
 def test_addresses_are_taken_of_checked_arrays_alone() -> None:
     """`.ctypes.data` takes any array; `vector.address` compiles for the right one. Python's doors name theirs."""
-    doors = {"vector.py", "onnx.py", "simd.py", "blocks.py", "eight_bits.py"}
+    doors = {"vector.py", "onnx.py", "simd.py", "blocks.py", "int8.py"}
     for file in SCORING.rglob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]:

@@ -51,7 +51,7 @@ def test_two_processes_build_one_graph_once(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     code = textwrap.dedent("""
         import json, sys
-        from pipelines.search import compile as graphs
+        from pipelines.search.graph import compile as graphs
         from pipelines.search.graph.recipe import from_mapping
         steps = []
         path, graph = graphs.obtain(from_mapping(json.loads(sys.argv[1])), lambda s, f: steps.append(s))

@@ -71,9 +71,11 @@ def test_numbas_settings_are_not_taken_from_the_folder(
     )
     monkeypatch.setenv("PYTHONPATH", str(reader))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    code = "import profiler\nfrom numba.core import config\nimport yaml\nprint(config.DISABLE_JIT, config.CACHE_DIR)"
+    code = "import profiler\nfrom numba.core import config\nimport yaml\nprint(config.DISABLE_JIT, config.CACHE_DIR, sep='\\n')"
     done = started("-c", code, cwd=tmp_path / "folder")
-    assert done.stdout.split() == ["0"]
+    jit, kernels = done.stdout.splitlines()
+    assert jit == "0"
+    assert Path(kernels).parent == Path(os.environ["NUMBA_CACHE_DIR"])
     assert done.stderr == ""
 
 

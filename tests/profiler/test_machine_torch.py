@@ -78,7 +78,7 @@ def test_cancelling_ends_the_child(tmp_path: Path) -> None:
 
 def test_torch_stays_out_of_the_process_that_calibrates() -> None:
     code = (
-        "import sys; from profiler.machine import calibration, measuring, tiers, torch_child\n"
+        "import sys; from profiler.machine.roofs import calibration, cpu, tiers, torch_child\n"
         "from pipelines.scoring import roofs\n"
         "print('torch' in sys.modules)"
     )
@@ -166,7 +166,7 @@ def test_no_accelerator_is_a_reason() -> None:
 
 DEVICE_ON_THE_PROCESSOR = """
 import json, torch
-from profiler.machine import device_roofs, timing
+from profiler.machine.roofs import device as device_roofs, timing
 from profiler.machine.roofs.timing import Effort, key_of
 device_roofs.GEMM_SIZES = (32, 64)
 device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)

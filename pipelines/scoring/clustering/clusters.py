@@ -25,8 +25,6 @@ from pipelines.scoring.strategy import Progress
 from profiler.arrays import ArrayError, check, check_indices
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "7e4da9a2ea2c"  # see tests/kernel_sources.py
-
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
 

@@ -22,8 +22,6 @@ from profiler.arrays import ArrayError, check, check_indices
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "6bfe152a57a2"  # see tests/kernel_sources.py
-
 ROUNDS = 12
 """Of k-means; the mean distance falls by less than 1 % in those after."""
 MOST_POINTS = 32_768

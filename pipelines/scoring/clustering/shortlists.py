@@ -30,8 +30,6 @@ from pipelines.scoring.strategy import Progress
 from profiler.arrays import ArrayError, check, check_indices
 from profiler.errors import BadInput, Cancelled
 
-MADE_WITH = "6f07b928f805"  # see tests/kernel_sources.py
-
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
 MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8

@@ -22,8 +22,6 @@ from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_flo
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "3b3d33846ae2"  # see tests/kernel_sources.py
-
 MOST = 128
 """The most components a model may have, and so the most that can be kept."""
 

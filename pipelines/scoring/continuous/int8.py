@@ -14,8 +14,6 @@ from pipelines.scoring.simd.vector import LANES, address, lowest_bit
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "4092cad92bcf"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 

@@ -28,8 +28,6 @@ from pipelines.scoring.simd.vector import (
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 

@@ -28,8 +28,6 @@ from pipelines.scoring.simd.vector import (
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 
-MADE_WITH = "a6c70e8bc7a2"  # see tests/kernel_sources.py
-
 EVERY = np.uint16((1 << LANES) - 1)
 """All lanes."""
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)

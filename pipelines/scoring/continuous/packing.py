@@ -31,8 +31,6 @@ from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import ArrayError, check
 
-MADE_WITH = "00b89d45f984"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 

@@ -24,8 +24,6 @@ from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "e8e6402d3ae5"  # see tests/kernel_sources.py
-
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 WANTED_STAGE = "score.wanted outputs"

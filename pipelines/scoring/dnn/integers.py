@@ -34,8 +34,6 @@ from pipelines.scoring.simd.vector import (
 )
 from profiler.arrays import ArrayError
 
-MADE_WITH = "e463289cf30a"  # see tests/kernel_sources.py
-
 GROUP = 4
 """Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
 VECTORS = 4

@@ -29,8 +29,6 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "56fac53cdb7e"  # see tests/kernel_sources.py
-
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"

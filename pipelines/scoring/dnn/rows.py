@@ -35,8 +35,6 @@ from pipelines.scoring.tied.lazy_kernels import _lanes, _prefetch
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "baf99cc341ef"  # see tests/kernel_sources.py
-
 FLOAT = 4
 ROWS = 4
 """Rows at once: with as many frames, half of 32 registers are sums."""

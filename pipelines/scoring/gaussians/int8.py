@@ -19,8 +19,6 @@ from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from profiler.arrays import ArrayError, check
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "4092cad92bcf"  # see tests/kernel_sources.py
-
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
 LEVELS = 255

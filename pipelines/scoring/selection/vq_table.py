@@ -29,8 +29,6 @@ from profiler.arrays import ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "0df5b0913e66"  # see tests/kernel_sources.py
-
 LOOKUP = "score.lookup"
 
 Array = np.ndarray[Any, Any]

@@ -24,8 +24,6 @@ from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
 from profiler.arrays import ArrayError, check
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "0092563e30b5"  # see tests/kernel_sources.py
-
 MOST_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
 

@@ -39,8 +39,6 @@ from pipelines.scoring.simd.vector import (
 )
 from profiler.arrays import ArrayError
 
-MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py
-
 STREAMS = 3
 DIM = 13
 EXPANDED = 2 * DIM + 1

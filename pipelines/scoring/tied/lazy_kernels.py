@@ -32,8 +32,6 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import ArrayError
 
-MADE_WITH = "5a223a0c4e92"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 AT_ONCE = 4

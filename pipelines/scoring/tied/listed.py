@@ -27,8 +27,6 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.tied.kernels import STREAMS, columns_fit
 from profiler.arrays import ArrayError
 
-MADE_WITH = "22887e3268c1"  # see tests/kernel_sources.py
-
 _panel = make_panel(1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 

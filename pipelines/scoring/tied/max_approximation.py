@@ -18,8 +18,6 @@ from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "9851c22062f5"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 FLOAT = 4
 

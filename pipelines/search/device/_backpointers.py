@@ -14,8 +14,6 @@ import numpy as np
 
 from pipelines.search.device.frontier import NOBODY
 
-MADE_WITH = "6ce58c745f18"  # see tests/kernel_sources.py
-
 BROKEN = -(1 << 62)
 
 

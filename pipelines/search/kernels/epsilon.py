@@ -25,8 +25,6 @@ from pipelines.search.kernels.layout import (
 )
 from pipelines.search.kernels.prefetch import prefetch
 
-MADE_WITH = "97061c212192"  # see tests/kernel_sources.py
-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def entry_of(

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from pipelines.search.kernels.layout import LARGEST
 
-MADE_WITH = "b22145c58637"  # see tests/kernel_sources.py
-
 SOUND, RANGES, LOOPS, TARGETS, WORDS, SENONES, WEIGHTS, EPSILONS, ORDER = range(9)
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 _LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are ordered as they are

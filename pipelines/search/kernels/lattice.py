@@ -35,8 +35,6 @@ from pipelines.search.kernels.layout import (
     N,
 )
 
-MADE_WITH = "b22145c58637"  # see tests/kernel_sources.py
-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _decide(

@@ -34,7 +34,6 @@ from pipelines.search.kernels.layout import (
 )
 from pipelines.search.kernels.prefetch import prefetch
 
-MADE_WITH = "342f22c33a9f"  # see tests/kernel_sources.py
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
 DEAD_SHARE = 4

@@ -51,7 +51,6 @@ from pipelines.search.kernels.prefetch import prefetch
 from pipelines.search.kernels.pruning import REDUCING, below, prune
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 
-MADE_WITH = "ee76631c9ca1"  # see tests/kernel_sources.py
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""
 

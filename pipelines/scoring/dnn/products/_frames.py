@@ -10,8 +10,6 @@ from numba import njit
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 
-MADE_WITH = "f58cbc1ad5cf"  # see tests/kernel_sources.py
-
 Array = np.ndarray[Any, Any]
 
 

@@ -52,8 +52,6 @@ from pipelines.scoring.simd.vector import (
 from profiler.arrays import ArrayError, check_indices, check_offsets
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "cfd59997c278"  # see tests/kernel_sources.py
-
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
 SUMS = 4

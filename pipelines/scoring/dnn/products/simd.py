@@ -40,8 +40,6 @@ from pipelines.scoring.tied.lazy_kernels import _prefetch
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
-MADE_WITH = "baf99cc341ef"  # see tests/kernel_sources.py
-
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
 by 8 frames are as quick in themselves and leave more of a panel empty: 9 % slower at 256 outputs, 1 % at 512."""

@@ -1,0 +1,100 @@
+"""Where numba keeps compiled kernels: one folder for one state of all their sources.
+
+numba keeps a kernel under its own file's time and size, whatever becomes of the files that it calls into or takes
+constants from. So the folder is called by a digest of all of them: when one changes, everything is compiled anew.
+
+numba loads what it finds there as code. A folder that others can write to is not used; numba then keeps kernels
+beside their sources, as it does by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from profiler.files.paths import cache_path
+from profiler.process.children import ROOT
+
+FOLDER: Final = "kernels"
+PACKAGES: Final = ("pipelines", "profiler")
+"""Where kernels stand."""
+
+KEPT: Final = 3
+"""Folders of other states that are kept: branches that one goes to and fro between."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{24}")
+_IMPORT: Final = re.compile(rb"^from ((?:pipelines|profiler)[\w.]*) import ([^\n#]*)", re.MULTILINE)
+
+
+def sources(root: Path = ROOT) -> dict[str, bytes]:
+    """The files under `root` that decide what kernels are, by relative path.
+
+    Those that use numba, and those that they import from: kernels may hold constants of them.
+    """
+    texts = {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for package in PACKAGES
+        for file in sorted((root / package).rglob("*.py"))
+    }
+    kernels = {path for path, text in texts.items() if b"numba" in text or b"llvmlite" in text}
+    wanted = set(kernels)
+    for path in kernels:
+        for module, names in _IMPORT.findall(texts[path]):
+            base = module.decode().replace(".", "/")
+            wanted.add(f"{base}.py")
+            wanted.add(f"{base}/__init__.py")
+            wanted |= {f"{base}/{name}.py" for name in re.findall(r"\w+", names.decode())}
+    return {path: text for path, text in texts.items() if path in wanted}
+
+
+def digest(root: Path = ROOT) -> str:
+    """The name of the folder for the sources under `root`."""
+    made = hashlib.sha256()
+    for path, text in sorted(sources(root).items()):
+        made.update(f"{path}\0{len(text)}\0".encode())
+        made.update(text)
+    return made.hexdigest()[:24]
+
+
+def folder(given: str = "") -> Path | None:
+    """The folder for this copy of the program, made; None where it cannot be, or others could write to it.
+
+    `given`: the folder that the environment names (NUMBA_CACHE_DIR) instead of the cache.
+    """
+    place = Path(given).absolute() if given else cache_path(FOLDER)
+    made = place / digest()
+    try:
+        made.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (_ours(place) and _ours(made)):
+            return None
+        os.utime(made)
+        _forget(place, made)
+    except OSError:
+        return None
+    return made
+
+
+def _ours(place: Path) -> bool:
+    if os.name != "posix":
+        return True
+    found = place.lstat()
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _forget(place: Path, used: Path) -> None:
+    others = sorted(_others(place, used), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in others[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _others(place: Path, used: Path) -> Iterator[Path]:
+    for path in place.iterdir():
+        if _DIGEST.fullmatch(path.name) and path != used and not path.is_symlink():
+            yield path

@@ -1,0 +1,110 @@
+"""Compiled kernels are kept in a folder that belongs to the sources of all of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profiler.process import children, kernel_cache
+
+CALLEE = """
+from numba import njit
+
+STEP = {step}
+
+@njit(cache=True)
+def stepped(x):
+    return x + STEP
+"""
+CALLER = """
+from numba import njit
+
+from pipelines.callee import stepped
+
+@njit(cache=True)
+def twice(x):
+    return stepped(stepped(x))
+
+if __name__ == "__main__":
+    print(twice(1), sum(twice.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the program's profiler, with two kernels of which one calls the other."""
+    root = tmp_path / "copy"
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(children.ROOT / "profiler", root / "profiler", ignore=unwanted)
+    (root / "pipelines").mkdir()
+    (root / "pipelines" / "__init__.py").write_text("import profiler\n")
+    (root / "pipelines" / "callee.py").write_text(CALLEE.format(step=1))
+    (root / "pipelines" / "caller.py").write_text(CALLER)
+    return root
+
+
+def called(root: Path, cache: Path) -> list[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment |= {"PYTHONPATH": str(root), "ASRSCOPE_CACHE": str(cache)}
+    code = "import runpy; runpy.run_module('pipelines.caller', run_name='__main__')"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_change_in_a_called_file_has_its_caller_compiled_anew(copy: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert called(copy, cache) == ["3", "0"]
+    assert called(copy, cache) == ["3", "1"]
+    (copy / "pipelines" / "callee.py").write_text(CALLEE.format(step=5))
+    assert called(copy, cache) == ["11", "0"]
+    # Back again: the kernels of that state are still there, though numba looks at the file's time.
+    assert len(list((cache / kernel_cache.FOLDER).iterdir())) == 2
+
+
+def test_constants_that_kernels_hold_count_as_sources() -> None:
+    found = kernel_cache.sources()
+    assert "pipelines/search/kernels/token_passing.py" in found
+    assert "pipelines/search/kernels/layout.py" in found
+    assert "profiler/lanes.py" in found
+    assert "pipelines/config/tree.py" not in found
+    assert "pipelines/run/decode.py" not in found
+
+
+def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    place = tmp_path / kernel_cache.FOLDER
+    (place / "mine").mkdir(parents=True)
+    names = [f"{number:024x}" for number in range(6)]
+    for age, name in enumerate(names):
+        (place / name).mkdir()
+        os.utime(place / name, (1e9 - age, 1e9 - age))
+    made = kernel_cache.folder()
+    assert made is not None
+    kept = {path.name for path in place.iterdir()}
+    assert kept == {"mine", made.name, *names[: kernel_cache.KEPT]}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_a_folder_that_others_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    place = tmp_path / kernel_cache.FOLDER
+    place.mkdir()
+    place.chmod(0o777)
+    assert kernel_cache.folder() is None
+    place.chmod(0o755)
+    assert kernel_cache.folder() is not None
+    shutil.rmtree(place)
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere")
+    assert kernel_cache.folder() is None
