@@ -1,5 +1,7 @@
 """Models derived from another: untied, of a single stream; their cache; which one a configuration opens."""
 
+import os
+
 import numpy as np
 import pytest
 import sphinx_writer as writer
@@ -81,6 +83,18 @@ def test_parameters_that_were_altered_in_the_cache_are_never_used(base, cache):
         for name in derived.ARRAYS:
             np.testing.assert_array_equal(getattr(again, name), whole[name])
         assert file.read_bytes() == kept
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_one_user_derived_another_may_read(base, cache):
+    """Of a cache that two share: nothing in it is for its maker alone, unless the mask says so."""
+    mask = os.umask(0o022)
+    try:
+        continuous.untied(base, 6)
+    finally:
+        os.umask(mask)
+    for path in cache.parent.rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
 
 
 def test_without_a_cache_a_model_is_made_all_the_same(base, tmp_path, monkeypatch):
