@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -82,11 +81,10 @@ def test_settings_that_name_a_file_use_it(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
     path = write(tmp_path, MADE)
-    before, start = psutil.Process().children(), time.monotonic()
+    before = psutil.Process().children()
     calls = iter([False, True])
     with pytest.raises(Cancelled):
         foreign.load(path, SENONES, 39, lambda: next(calls))
-    assert time.monotonic() - start < 30
     assert psutil.Process().children() == before
 
 
