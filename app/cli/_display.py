@@ -1,24 +1,115 @@
-"""Whether there is a display to open a window on."""
+"""Whether there is a display to open a window on, and what is said where Qt finds none: it would abort the process."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
+from app.cli import _output
 from profiler.errors import BadInput
+from profiler.plain import printable
+
+INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes pictures."
+
+ANSWER_SECONDS: Final = 3.0
+"""How long a display on another machine is waited for."""
+
+X_PORT: Final = 6000
+"""Of display 0 (X(7), "Display names"); the local sockets are in X_SOCKETS, on Linux also without a file."""
+
+X_SOCKETS: Final = "/tmp/.X11-unix/X"
+
+_X_NAME: Final = re.compile(r"(?:\w+/)?(?P<host>.*):(?P<number>\d{1,4})(?:\.\d+)?")
 
 
 def has_display() -> bool:
-    """True where a window can be shown (or Qt was told which platform to use)."""
+    """True where a display answers (or Qt was told which platform to use)."""
     if os.environ.get("QT_QPA_PLATFORM") or sys.platform in ("win32", "darwin"):
         return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return _wayland_answers() or _x_answers(os.environ.get("DISPLAY", ""))
 
 
 def require_display() -> None:
-    """BadInput where no window can be shown: Qt itself would abort the process."""
-    if not has_display():
-        raise BadInput(
-            "There is no display to open a window on; `asrscope run` works without one, "
-            "and `asrscope export` makes pictures."
-        )
+    """BadInput where no window can be shown."""
+    if has_display():
+        return
+    named = [v for v in ("DISPLAY", "WAYLAND_DISPLAY") if os.environ.get(v)]
+    if named:
+        names = " and ".join(f"{v}={os.environ[v]}" for v in named)
+        raise BadInput(f"No display answers under {names} to open a window on; {INSTEAD}")
+    raise BadInput(f"There is no display to open a window on; {INSTEAD}")
+
+
+def show_window(session: str | None, demo: bool) -> int:
+    """Show the window until it is closed."""
+    from app import gui
+    from profiler.process import signals
+
+    with _answering_for_qt():
+        gui.application()
+    with signals.usual():
+        return gui.open_window(session, demo)
+
+
+def _wayland_answers() -> bool:
+    if os.environ.get("WAYLAND_SOCKET"):  # a connection that somebody opened for us
+        return True
+    name = os.environ.get("WAYLAND_DISPLAY", "")
+    place = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)
+    return bool(name) and os.path.isabs(place) and _answers(socket.AF_UNIX, place)
+
+
+def _x_answers(name: str) -> bool:
+    if name.startswith("/"):
+        return _answers(socket.AF_UNIX, name)
+    found = _X_NAME.fullmatch(name)
+    if found is None:
+        return False
+    if found["host"] in ("", "unix"):
+        place = f"{X_SOCKETS}{found['number']}"
+        return _answers(socket.AF_UNIX, place) or _answers(socket.AF_UNIX, f"\0{place}")
+    with contextlib.suppress(OSError, UnicodeError):
+        address = (found["host"].strip("[]"), X_PORT + int(found["number"]))
+        socket.create_connection(address, ANSWER_SECONDS).close()
+        return True
+    return False
+
+
+def _answers(family: int, address: str) -> bool:
+    with socket.socket(family) as asked, contextlib.suppress(OSError, ValueError):
+        asked.settimeout(ANSWER_SECONDS)
+        asked.connect(address)
+        return True
+    return False
+
+
+@contextmanager
+def _answering_for_qt() -> Iterator[None]:
+    """Where Qt cannot start (a library is missing, say) it aborts: end with a sentence before it does."""
+    from PySide6.QtCore import QtMsgType, qInstallMessageHandler
+
+    from app.cli.main import USAGE_ERROR
+
+    heard: list[str] = []
+
+    def tell(kind: QtMsgType, context: Any, text: str) -> None:
+        if kind == QtMsgType.QtFatalMsg:
+            reason = " ".join(heard or [text]).rstrip(".")
+            _output.complain(f"Qt cannot open a window here: {reason}; {INSTEAD}")
+            sys.stderr.flush()
+            os._exit(USAGE_ERROR)
+        heard.append(" ".join(text.split()))
+
+    before = qInstallMessageHandler(tell)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)
+        for text in heard:
+            print(printable(text), file=sys.stderr)

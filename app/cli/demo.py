@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.cli._display import has_display
+from app.cli._display import has_display, show_window
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,17 +25,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the demo."""
     if has_display():
-        from app.gui import open_window
-        from profiler.process import signals
-
-        with signals.usual():
-            return open_window(None, demo=True)
+        return show_window(None, demo=True)
     from app.cli.main import main
 
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
     session, picture = folder / "demo.asrs", folder / "demo.png"
-    print("There is no display, so the demo runs without a window.")
+    print("No display answers, so the demo runs without a window.")
     status = main(["run", "--preset", "gmm", "--out", str(session)])
     if status == 0:
         status = main(["export", str(session), "--png", str(picture)])

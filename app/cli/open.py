@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from app.cli._display import require_display, show_window
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
@@ -16,11 +18,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the window until it is closed."""
-    from app.cli._display import require_display
-
     require_display()
-    from app.gui import open_window
-    from profiler.process import signals
-
-    with signals.usual():
-        return open_window(arguments.session, demo=False)
+    return show_window(arguments.session, demo=False)

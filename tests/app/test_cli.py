@@ -6,11 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from command_line import asrscope, refused
+
+from tests.waiting import wait_for_frames
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 QUICK = ["--preset", "gmm-quick"]
@@ -200,7 +201,7 @@ def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> 
     for line in process.stderr:
         if "decoding" in line:
             break
-    time.sleep(0.5)
+    wait_for_frames(out)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

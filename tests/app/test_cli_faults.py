@@ -245,6 +245,51 @@ def test_run_records_over_nothing_but_a_session(
     assert victim.read_bytes() == session.read_bytes()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
+@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--png"])
+def test_exports_take_the_place_of_plain_files_only(
+    option: str, session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suffix = ".png" if option == "--png" else ""
+    source, victim = tmp_path / f"s.asrs{suffix}", tmp_path / "victim"
+    source.write_bytes(session.read_bytes())
+    victim.write_text("precious")
+    (tmp_path / f"hard{suffix}").hardlink_to(source)
+    (tmp_path / f"link{suffix}").symlink_to(victim)
+    (tmp_path / f"dangling{suffix}").symlink_to("nowhere")
+    (tmp_path / f"device{suffix}").symlink_to("/dev/null")
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    before = {path.name: path.lstat() for path in tmp_path.iterdir()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("profiler.files.outputs.READER_SECONDS", 0.1)
+        for path in sorted(tmp_path.iterdir()):
+            if path != victim:
+                words = ["export", str(source), option, str(path), "--view", "cost"]
+                assert main.main(words) == main.USAGE_ERROR, path
+                assert len(capsys.readouterr().err.splitlines()) == 1
+    for name, was in before.items():
+        now = (tmp_path / name).lstat()
+        assert (now.st_ino, now.st_mode, now.st_size) == (was.st_ino, was.st_mode, was.st_size)
+    assert victim.read_text() == "precious"
+    assert source.read_bytes() == session.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
+@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--png"])
+def test_a_draft_that_was_foreseen_is_not_written_through(
+    option: str, session: Path, tmp_path: Path
+) -> None:
+    """By the names of the drafts that earlier versions made."""
+    victim, out = tmp_path / "victim", tmp_path / "a.png"
+    victim.write_text("precious")
+    for name in (f".a.png.{os.getpid()}", f"a.png.{os.getpid()}.tmp", ".a.png", "a.png.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    assert main.main(["export", str(session), option, str(out), "--view", "cost"]) == 0
+    assert victim.read_text() == "precious"
+    assert out.is_file()
+    assert not out.is_symlink()
+
+
 def test_pictures_need_no_display_whatever_the_environment_names(
     session: Path, tmp_path: Path
 ) -> None:

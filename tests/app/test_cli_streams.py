@@ -6,9 +6,11 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from sample_session import write_sample
 
 from app.cli import _output, _streams, main
 from profiler.session.reader import Session
+from tests.bench.campaign import sessions
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
 ODD = "a\x1b]0;title\x07\x9b2J\u202egnp.exe\udcff"
@@ -52,6 +55,14 @@ def told(shell: str, *words: str | Path, **environment: str) -> subprocess.Compl
     )
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session with all that a run leaves in one."""
+    path = tmp_path_factory.mktemp("streams") / "whole.asrs"
+    path.write_bytes(sessions.full())
+    return path
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16", "koi8-r"])
 def test_reports_are_printed_in_any_encoding(encoding: str, session: Path) -> None:
     for words in (["show", session], ["compare", session, session], ["options"], ["presets"]):
@@ -59,6 +70,28 @@ def test_reports_are_printed_in_any_encoding(encoding: str, session: Path) -> No
         assert done.returncode == 0, done.stderr
         assert done.stdout.decode(encoding).count("\n") > 5
         assert done.stderr == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_predictions_and_runs_are_printed_in_any_encoding(
+    encoding: str,
+    whole: Path,
+    bundled_speech: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this process: what they import takes longer than what they do."""
+    short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"
+    for words, said in (
+        (["whatif", whole, "--scale", "search=0.5"], "Amdahl"),
+        (["run", "--preset", "gmm-quick", "--audio", short, "--out", out], "yes of course"),
+    ):
+        printed = io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding))
+            assert main.main([str(word) for word in words]) == 0
+            sys.stdout.flush()
+            assert said in printed.getvalue().decode(encoding)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
@@ -146,6 +179,26 @@ def test_nothing_printed_steers_a_terminal(
     for text in (done.stdout.decode("utf-8"), done.stderr.decode("utf-8")):
         assert not any(chr(code) in text for code in CONTROLS)
     assert len(done.stderr.splitlines()) == (1 if done.returncode else 0)
+
+
+def test_stages_and_settings_of_strangers_do_not_steer_it(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange, odd = tmp_path / "strange.asrs", ODD.removesuffix("\udcff")
+    shutil.copyfile(whole, strange)
+    with closing(sqlite3.connect(strange, isolation_level=None)) as connection:
+        connection.execute("UPDATE stage SET name = name || ?", (odd,))
+        connection.execute("UPDATE config SET tree = json_set(tree, '$.dnn.net', ?)", (odd,))
+    for words in (
+        ["show", strange],
+        ["compare", strange, strange],
+        ["compare", whole, strange],
+        ["whatif", strange, "--scale", "search=0.5"],
+    ):
+        assert main.main([str(word) for word in words]) == 0
+        said = "".join(capsys.readouterr())
+        assert "\\u202egnp.exe" in said
+        assert not any(chr(code) in said for code in CONTROLS), words
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such file names")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from pipelines import config as settings
 from pipelines.config import presets
 from profiler.process import children
 from profiler.session.reader import Session
+from tests.waiting import wait_for_frames, wait_until
 
 LONG = 120_000
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
@@ -151,18 +151,12 @@ def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signa
 
 
 def _recorded(folder: Path, process: subprocess.Popen[str]) -> Path:
-    """Wait until a session has frames."""
-    until = time.monotonic() + LONG / 1000
-    while time.monotonic() < until and process.poll() is None:
-        for path in folder.glob("*.asrs"):
-            try:
-                with Session.open(path) as session:
-                    if len(session.spans):
-                        return path
-            except OSError:
-                pass  # it is just being made
-        time.sleep(0.1)
-    raise AssertionError(process.stderr.read() if process.poll() is not None else "no frames came")
+    """The session that the process records, once it has frames."""
+    wait_until(lambda: process.poll() is not None or any(folder.glob("*.asrs")))
+    assert process.poll() is None, process.stderr.read()
+    (path,) = folder.glob("*.asrs")
+    wait_for_frames(path)
+    return path
 
 
 def drop(window: MainWindow, *paths: Path | str) -> None:

@@ -8,6 +8,7 @@ import re
 import sys
 import zlib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from profiler.errors import BadInput
 from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
+from tests.bench.campaign import window
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +163,31 @@ def test_pdf_has_one_page_of_its_size_and_the_origin(path: Path, tmp_path: Path)
     plain = b"".join(_inflated(stream) for stream in streams)
     with Session.open(path) as session:
         assert session.meta["session_id"].encode() in plain
+
+
+STRANGE = "<script>&\"'</script>]]> \x1b[2J\x00\x0b\uffff"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
+@pytest.mark.parametrize("view", ["breakdown", "words"])
+def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path: Path, view: str) -> None:
+    """Of the file, the preset, the utterances, the stages, the machine: drawn, in the title and in the description."""
+    window.spoil([window.renamed(STRANGE)], tmp_path)
+    session = (tmp_path / window.SESSION).rename(tmp_path / "<script>&\"'.asrs")
+    desk_picture(session, tmp_path / "a.svg", view=view, size=(1200, 800))
+    tree = ElementTree.parse(tmp_path / "a.svg")
+    tags = {element.tag.rpartition("}")[2] for element in tree.iter()}
+    assert not tags & {"script", "b", "img"}
+    drawn = [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("<script>" in text for text in drawn)
+    said = "".join(tree.getroot().itertext())
+    assert "<script>&\"'.asrs" in said
+    assert "preset <script>&\"'</script>]]>" in said
+    desk_picture(session, tmp_path / "a.pdf", view=view, size=(1200, 800))
+    data = (tmp_path / "a.pdf").read_bytes()
+    (about,) = re.findall(rb"<\?xpacket begin[^>]*>(.*?)<\?xpacket end", data, re.DOTALL)
+    assert "<script>&" in "".join(ElementTree.fromstring(about).itertext())
+    assert data.count(b"/Type /Page\n") == 1
 
 
 def _inflated(stream: bytes) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -82,11 +81,10 @@ def test_settings_that_name_a_file_use_it(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
     path = write(tmp_path, MADE)
-    before, start = psutil.Process().children(), time.monotonic()
+    before = psutil.Process().children()
     calls = iter([False, True])
     with pytest.raises(Cancelled):
         foreign.load(path, SENONES, 39, lambda: next(calls))
-    assert time.monotonic() - start < 30
     assert psutil.Process().children() == before
 
 
@@ -185,15 +183,21 @@ def test_a_graph_that_asks_for_too_much_is_one_sentence(
     refused(path)
 
 
-def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Path) -> None:
-    """11 MB of masks took 6.4 GB."""
-    wide = card(Layer(60_000), Layer(1_500), senones=SENONES)
+@pytest.mark.parametrize(
+    ("second", "bits"), [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)]
+)
+def test_weights_that_are_all_zero_are_counted_before_they_are_made(
+    tmp_path: Path, second: int, bits: int
+) -> None:
+    """11 MB of masks, a bit for sixteen weights, took 6.4 GB."""
+    wide = card(Layer(60_000), Layer(second), senones=SENONES)
     path = tmp_path / "made.safetensors"
     path.with_suffix(".json").write_bytes(msgspec.json.encode(wide))
     tensors: dict[str, Any] = {}
     for name, shape in wide.shapes.items():
         if len(shape) == 2:
-            tensors[name + nets.MASK] = np.zeros((shape[0], -(-shape[1] // 8)), np.uint8)
+            mask = -(-shape[0] // bits), -(-shape[1] // 8)
+            tensors[name + nets.MASK] = np.zeros(mask, np.uint8)
             tensors[name + nets.KEPT] = np.zeros(0, np.float16)
         else:
             tensors[name] = np.zeros(shape, np.float16)

@@ -303,7 +303,7 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     assert double.change == "block 16 → 32"
     assert double.by_verdict["compute-bound"] == pytest.approx(1.0, rel=1e-6)
     assert double.by_verdict["overhead-bound"] == pytest.approx(0.5, abs=0.1)
-    assert 0.2 < double.measured.ratio < 2.0
+    assert 0 < double.measured.low <= double.measured.ratio <= double.measured.high
     shrunk = made["model shrunk"]
     assert shrunk.per == "components"
     assert shrunk.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,7 @@ def test_without_a_compiler_one_sentence_says_so(monkeypatch: Any, tmp_path: Pat
     assert availability.obstacles("dnn.product") == {"compiled": reason}
     with pytest.raises(CompileError, match="cannot be used: " + re.escape(reason)):
         CompiledNet(net(card(Layer(4))), 1, 8)
-    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("CXX", sys.executable)  # there, whatever it is
     monkeypatch.setattr(availability.sysconfig, "get_path", lambda _: str(tmp_path))
     assert f"no Python.h in {tmp_path}" in str(availability.compiler_obstacle())
 

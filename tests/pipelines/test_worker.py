@@ -16,6 +16,7 @@ from pipelines.config import assign, presets, to_dict
 from profiler.analysis.breakdown import breakdown
 from profiler.process import children
 from profiler.session.reader import Session
+from tests.waiting import wait_for_frames
 
 
 class Window:
@@ -76,12 +77,6 @@ def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
         do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out)
     )
     assert window.hear("running")["session"] == str(out)
-
-
-def wait_for_frames(path: Path, frames: int) -> None:
-    with closing(Session.open(path)) as session:
-        while not session.utterances or breakdown(session).last_frame < frames:
-            session.refresh()
 
 
 def test_a_run_takes_changes_and_marks_and_refuses_the_rest(

@@ -71,7 +71,8 @@ def test_numbas_settings_are_not_taken_from_the_folder(
     )
     monkeypatch.setenv("PYTHONPATH", str(reader))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    code = "import profiler\nfrom numba.core import config\nimport yaml\nprint(config.DISABLE_JIT, config.CACHE_DIR, sep='\\n')"
+    code = "import profiler\nfrom numba.core import config\nimport yaml\n"
+    code += "print(config.DISABLE_JIT, config.CACHE_DIR, sep='\\n')"
     done = started("-c", code, cwd=tmp_path / "folder")
     jit, kernels = done.stdout.splitlines()
     assert jit == "0"

@@ -21,6 +21,7 @@ from profiler.session.files import journal_of, side_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
 
@@ -240,7 +241,7 @@ def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
     for i in range(200_000):
         lane.put(0, i, i)
         if i % 20_000 == 0:
-            time.sleep(0.06)
+            wait_until(lambda: not lane.waiting)
     assert lane.dropped == 0
     writer.marker("note", "said to nobody", 0)
     writer.close()

@@ -169,7 +169,7 @@ def check(connection: sqlite3.Connection, version: int) -> None:
         if row not in wanted:
             kind, name = (plain(str(value)) for value in row[:2])
             raise Damaged(
-                f"it holds a {kind:.10} {name:.40} that no session has; it may have been tampered with"
+                f"no session has the {kind:.10} {name:.40} that it holds; it may have been tampered with"
             )
     missing = [row for row in wanted if row not in found]
     if missing:

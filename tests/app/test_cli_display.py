@@ -1,0 +1,126 @@
+"""The window where there is no display, or one that does not answer: a sentence, and no abort by Qt."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import asrscope
+
+from app.cli import _display, main
+
+pytestmark = pytest.mark.skipif(
+    sys.platform in ("win32", "darwin"), reason="there Qt needs no display of a name"
+)
+VARIABLES = ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XDG_RUNTIME_DIR")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """An environment that names no display, and a folder without sockets."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(_display, "X_SOCKETS", str(tmp_path / "X"))
+    monkeypatch.chdir(tmp_path)
+    return monkeypatch
+
+
+@contextmanager
+def listening(address: str) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        yield
+
+
+@pytest.mark.parametrize("words", [[], ["open"], ["open", "run.asrs"]])
+@pytest.mark.parametrize("named", ["DISPLAY=:77", "WAYLAND_DISPLAY=wayland-77"])
+def test_a_display_that_does_not_answer_is_a_sentence(words: list[str], named: str) -> None:
+    name, _, value = named.partition("=")
+    done = asrscope(*words, without=VARIABLES, **{name: value})
+    assert done.returncode == main.USAGE_ERROR
+    (line,) = done.stderr.splitlines()
+    assert named in line
+    assert "asrscope run" in line
+
+
+def test_what_qt_cannot_start_on_is_a_sentence() -> None:
+    done = asrscope("open", without=VARIABLES, QT_QPA_PLATFORM="nonsense")
+    assert done.returncode == main.USAGE_ERROR
+    (line,) = done.stderr.splitlines()
+    assert "Qt cannot open a window here" in line
+    assert "nonsense" in line
+
+
+def test_the_demo_runs_without_a_window_then(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare.setenv("DISPLAY", ":77")
+    asked: list[list[str]] = []
+    real = main.main
+
+    def noted(words: list[str]) -> int:
+        asked.append(words)
+        return 0
+
+    bare.setattr(main, "main", noted)
+    assert real(["demo", "--folder", str(tmp_path / "demo")]) == 0
+    assert [words[0] for words in asked] == ["run", "export"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ":", "x", ":77", ":77.0", "unix:77", "localhost:9999", ":99999", "a b:1", "[::1]:9999",
+     "nowhere.invalid:0", "/no/such/socket", "\udcff:0", "é" * 300 + ":0", "x" * 5000, ":" + "9" * 5000],
+)  # fmt: skip
+def test_names_under_which_nothing_answers(bare: pytest.MonkeyPatch, name: str) -> None:
+    bare.setattr(socket, "create_connection", _nobody)
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
+        bare.setenv(variable, name)
+    bare.setenv("XDG_RUNTIME_DIR", "/no/such/folder")
+    assert not _display.has_display()
+
+
+def _nobody(address: tuple[str, int], seconds: float) -> socket.socket:
+    host, port = address
+    host.encode("idna")
+    assert port < 65536
+    raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize("name", [":3", ":3.0", "unix:3"])
+def test_a_local_display_answers(bare: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    bare.setenv("DISPLAY", name)
+    assert not _display.has_display()
+    with listening("X3"):
+        bare.setattr(_display, "X_SOCKETS", "X")
+        assert _display.has_display()
+    if sys.platform == "linux":
+        place = f"asrscope-test-{os.getpid()}-X"
+        bare.setattr(_display, "X_SOCKETS", place)
+        with listening(f"\0{place}3"):
+            assert _display.has_display()
+
+
+def test_a_display_of_another_machine_answers(bare: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        bare.setattr(_display, "X_PORT", port - 10)
+        bare.setenv("DISPLAY", "127.0.0.1:10.0")
+        assert _display.has_display()
+
+
+def test_a_wayland_display_answers_in_its_own_folder_only(
+    bare: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bare.setenv("WAYLAND_DISPLAY", "w")
+    with listening("w"):
+        assert not _display.has_display()
+        bare.setattr(
+            os.path, "isabs", lambda path: True
+        )  # sockets have short names: ./w stands for one
+        bare.setenv("XDG_RUNTIME_DIR", ".")
+        assert _display.has_display()

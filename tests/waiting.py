@@ -1,0 +1,34 @@
+"""Waiting for what another process does, however busy the machine is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+
+PATIENCE_S = 120.0
+
+
+def wait_until(done: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
+    """Ask `done` again and again until it is; AssertionError after `seconds`."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def wait_for_frames(path: Path, frames: int = 1) -> None:
+    """Until the session that is being recorded at `path` has so many frames."""
+    # A file that is just being made is no session yet.
+    wait_until(lambda: path.exists() and path.stat().st_size > 0)
+    with closing(Session.open(path)) as session:
+
+        def recorded() -> bool:
+            session.refresh()
+            return len(session.spans) > 0 and breakdown(session).last_frame >= frames
+
+        wait_until(recorded)
