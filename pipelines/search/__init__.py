@@ -1,5 +1,5 @@
 """The search: compiling the graph (HCLG) once, then token passing over it.
 
-`compile` drives `grammar`, `lexicon`, `context` and `topology` through OpenFst into a `wfst.Graph`;
-`viterbi` decodes over it with the kernels of `_kernels`. No acoustics here: scores come in.
+`graph` compiles dictionary and language model or grammar into a `wfst.Graph`; `viterbi` decodes over it with the
+compiled loops of `kernels`, and `device` does so in torch. No acoustics here: scores come in.
 """

@@ -1,6 +1,6 @@
 """The decoder: token passing over a compiled graph, block by block, with partial results.
 
-The class keeps the books; the arrays are in `workspace`, the rules in `_kernels`. Costs are negative log
+The class keeps the books; the arrays are in `workspace`, the rules in `kernels`. Costs are negative log
 likelihoods (nat), acoustics scaled; the best token's cost is taken off every frame, so that float32
 stays accurate over hours.
 """

@@ -2,7 +2,7 @@
 
 Kernels check no bounds. Here each array is made as long as the graph can ever need and checked once against what
 the kernels take it for; the graph is sound or does not exist (`wfst.Graph`); and what is given per call (scores,
-settings, a token's place) is checked per call. `token_passing` says what the arrays are, `_layout` what the registers.
+settings, a token's place) is checked per call. `token_passing` says what the arrays are, `layout` what the registers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hierarchical evaluation: cluster Gaussians first, the Gaussians of the best clusters then.
 
-All Gaussians are clustered (`scoring.clusters`), the cluster Gaussians are evaluated, and only the `expand` best
+All Gaussians are clustered (`scoring.clustering`), the cluster Gaussians are evaluated, and only the `expand` best
 clusters have their own Gaussians evaluated; every other Gaussian gets its weight and its cluster's density.
 """
 

@@ -1,6 +1,6 @@
 """Vector steps over panels of sixteen Gaussians, for the kernels that do not compute all of them.
 
-Written like those of `scoring.vector`, whose conventions hold here: addresses are bytes, vectors are 16 floats.
+Written like those of `vector`, whose conventions hold here: addresses are bytes, vectors are 16 floats.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def panel_of_bytes(
 
     `x` int16 [2 · pairs]; `source` [pairs, 2, 32]: int8 means and uint8 inverse deviations, two dimensions side
     by side for each of 16 Gaussians; then f32 [2, 16]: constant, scale. z = ((x − 16 · mean) · 128 · inverse)
-    / 65536. The panel at address `later` is asked for meanwhile. See `scoring.eight_bits`.
+    / 65536. The panel at address `later` is asked for meanwhile. See `scoring.gaussians.int8`.
     """
     signature = types.void(*[types.intp] * 5)
 

@@ -1,7 +1,7 @@
 """From a device's back-pointers to the history that words are traced in; compiled.
 
 Back-pointers are int32 [frames, tokens] each: the token of the frame before, and the direct arc (`device_graph`)
-that was followed. History is as in `_history`: only tokens that the block's last ones stem from get entries, so
+that was followed. History is as in `kernels.history`: only tokens that the block's last ones stem from get entries, so
 that it grows as slowly as on the processor.
 """
 

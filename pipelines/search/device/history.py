@@ -1,6 +1,6 @@
 """What the host keeps of an utterance that a device decodes: its history, its latest tokens, and their words.
 
-Back-pointers that have come down are taken into a history like that of the processor's decoder (`_history`), of
+Back-pointers that have come down are taken into a history like that of the processor's decoder (`kernels.history`), of
 the original graph's arcs; it grows with what is still possible, not with the tokens of every frame.
 """
 

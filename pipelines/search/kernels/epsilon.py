@@ -1,4 +1,4 @@
-"""Epsilon closure of a frame's tokens, compiled; `_kernels` says what the arrays are."""
+"""Epsilon closure of a frame's tokens, compiled; `token_passing` says what the arrays are."""
 
 from __future__ import annotations
 

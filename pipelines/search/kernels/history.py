@@ -1,7 +1,7 @@
 """The tokens' history: dropping entries that no token leads to, and following one back; compiled.
 
 History is int32 [capacity, 3]: previous entry (-1: none), arc (-1: none), frame. Entries point backwards
-only. Alternatives (`_lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry),
+only. Alternatives (`lattice`) hang on entries: int32 [capacity, 2] (entry, the losing way's entry),
 ascending by entry, with f32 costs.
 """
 

@@ -7,7 +7,7 @@ from the same entry differ in neither words nor alternatives and need none. An e
 for its best way and `delta` for the others, so that a path's cost above the best is the sum of the
 deltas along it. This is the raw state-level lattice of Kaldi's lattice-faster decoder, stored by what
 was lost at each recombination; alternatives that no path within the beam can use are dropped whenever
-the history is collected (`_history.collect`).
+the history is collected (`history.collect`).
 
 Word posteriors: F. Wessel, R. Schlueter, K. Macherey, H. Ney, "Confidence measures for large vocabulary
 continuous speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 2001.

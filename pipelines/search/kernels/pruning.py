@@ -3,7 +3,7 @@
 The cutoff is Kaldi's (FasterDecoder::GetCutoff): the beam, tightened to the `max_active`-th token,
 widened to the `min_active`-th. A token over it keeps its place with cost +inf, so that nothing moves
 and a path that comes back finds its arcs still listed; once a quarter of the places is dead, all lists
-are closed up. `_kernels` says what the arrays are.
+are closed up. `token_passing` says what the arrays are.
 """
 
 from __future__ import annotations

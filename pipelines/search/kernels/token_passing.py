@@ -1,7 +1,7 @@
 """Token passing, compiled: the emit step over a packed graph, and the loop over frames.
 
-The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`_pruning`),
-emitting arcs against a cutoff for the next frame, then a worklist over epsilon arcs (`_epsilon`). What
+The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`pruning`),
+emitting arcs against a cutoff for the next frame, then a worklist over epsilon arcs (`epsilon`). What
 differs is the layout. A token keeps its place as long as it lives, and the arcs that leave it are copied once,
 when it is made, into lists without gaps: so a frame first computes all arcs' costs in one pass, knows
 the exact cutoff for the next frame before it makes a token, and then touches only arcs that pass.

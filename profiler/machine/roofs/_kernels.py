@@ -1,6 +1,6 @@
 """The loops that find the roofs, compiled by numba and kept on disk.
 
-Imported by `measuring` alone, when it measures: numba takes half a second to import. Every kernel repeats
+Imported by `cpu` alone, when it measures: numba takes half a second to import. Every kernel repeats
 its work inside so that the call itself does not count, and releases the GIL so that threads can share it.
 """
 
