@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
-from profiler.files.paths import cache_path
+from profiler.files.paths import KERNELS, cache_path
 
 GRAPHS: Final = "graphs"
 MODELS: Final = "models"
@@ -38,13 +38,17 @@ SELECTION: Final = "selection"
 PEAKS: Final = "peaks"
 SUFFIX: Final = ".kept"
 
-OLDER: Final[Mapping[str, tuple[str, ...]]] = {
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     GRAPHS: ("*.graph",),
     MODELS: ("untied-*", "single-stream-*-resampled-*"),
     SELECTION: ("*.npz",),
     PEAKS: ("*.json",),
+    KERNELS: ("[0-9a-f]" * 24,),
 }
-"""Kinds, and under what names earlier versions kept them; nothing else in these folders is touched."""
+"""Kinds, and the names of what is not kept by `keep`: earlier versions' files, folders of compiled kernels.
+
+Nothing else in these folders is touched.
+"""
 
 LIMIT_BYTES: Final = 2 << 30
 """What all kinds together may take: some fifty graphs of the default size, or half a dozen of the largest."""
@@ -78,7 +82,7 @@ class Kept:
 
 
 class Entry(NamedTuple):
-    """A file (or, of an earlier version, a folder) in the cache."""
+    """A file in the cache, or a folder: compiled kernels, or what an earlier version kept."""
 
     path: Path
     bytes: int
@@ -188,14 +192,14 @@ def clear(path: Path) -> None:
 def entries() -> list[Entry]:
     """Return all that is kept, the most recently used first."""
     found = []
-    for kind, older in OLDER.items():
+    for kind, older in OTHERS.items():
         folder = cache_path(kind)
         for path in {p for pattern in (f"*{SUFFIX}", *older) for p in folder.glob(pattern)}:
             with contextlib.suppress(OSError):
                 about = path.lstat()
                 size = about.st_size
                 if stat.S_ISDIR(about.st_mode):
-                    size = sum(file.lstat().st_size for file in path.iterdir())
+                    size = sum(f.lstat().st_size for f in path.rglob("*") if not f.is_dir())
                 found.append(Entry(path, size, about.st_mtime))
     return sorted(found, key=lambda entry: -entry.used)
 
@@ -220,7 +224,7 @@ def empty() -> int:
 
 
 def _sweep() -> None:
-    for kind in OLDER:
+    for kind in OTHERS:
         folder = cache_path(kind)
         for left in [p for pattern in UNFINISHED for p in folder.glob(pattern)]:
             with contextlib.suppress(OSError):

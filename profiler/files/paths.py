@@ -12,6 +12,9 @@ from pathlib import Path
 CACHE_VARIABLE = "ASRSCOPE_CACHE"
 """Environment variable that puts the cache elsewhere (tests, shared machines)."""
 
+KERNELS = "kernels"
+"""Folder of compiled kernels in the cache: one folder in it for each state of their sources."""
+
 
 def cache_path(*parts: str) -> Path:
     """Return a place in the cache folder, whether it is there or not."""

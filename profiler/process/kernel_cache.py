@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from profiler.files.paths import cache_path
+from profiler.files.paths import KERNELS, cache_path
 from profiler.process.children import ROOT
 
-FOLDER: Final = "kernels"
 PACKAGES: Final = ("pipelines", "profiler")
 """Where kernels stand."""
 
@@ -67,7 +66,7 @@ def folder(given: str = "") -> Path | None:
 
     `given`: the folder that the environment names (NUMBA_CACHE_DIR) instead of the cache.
     """
-    place = Path(given).absolute() if given else cache_path(FOLDER)
+    place = Path(given).absolute() if given else cache_path(KERNELS)
     made = place / digest()
     try:
         made.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.files import cache, paths
 from profiler.process import children, kernel_cache
 
 CALLEE = """
@@ -65,7 +66,7 @@ def test_a_change_in_a_called_file_has_its_caller_compiled_anew(copy: Path, tmp_
     (copy / "pipelines" / "callee.py").write_text(CALLEE.format(step=5))
     assert called(copy, cache) == ["11", "0"]
     # Back again: the kernels of that state are still there, though numba looks at the file's time.
-    assert len(list((cache / kernel_cache.FOLDER).iterdir())) == 2
+    assert len(list((cache / paths.KERNELS).iterdir())) == 2
 
 
 def test_constants_that_kernels_hold_count_as_sources() -> None:
@@ -81,7 +82,7 @@ def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    place = tmp_path / kernel_cache.FOLDER
+    place = tmp_path / paths.KERNELS
     (place / "mine").mkdir(parents=True)
     names = [f"{number:024x}" for number in range(6)]
     for age, name in enumerate(names):
@@ -91,6 +92,12 @@ def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
     assert made is not None
     kept = {path.name for path in place.iterdir()}
     assert kept == {"mine", made.name, *names[: kernel_cache.KEPT]}
+    (made / "room").mkdir()
+    (made / "room" / "kernel.nbc").write_bytes(b"x" * 1000)
+    # They count, and go, with all else in the cache.
+    assert {e.path.name for e in cache.entries()} == kept - {"mine"}
+    assert cache.empty() == 1000
+    assert [path.name for path in place.iterdir()] == ["mine"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
@@ -98,7 +105,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    place = tmp_path / kernel_cache.FOLDER
+    place = tmp_path / paths.KERNELS
     place.mkdir()
     place.chmod(0o777)
     assert kernel_cache.folder() is None

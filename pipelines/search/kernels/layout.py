@@ -1,9 +1,4 @@
-"""Numbers that the search's kernels and their callers agree on: registers, counts, return codes.
-
-Kernels are compiled once and kept by numba under a hash of the file of the outermost one, whatever became
-of the files it calls into. So each such file holds in `MADE_WITH` a digest of those, and a test says
-what it should be when one of them has changed.
-"""
+"""Numbers that the search's kernels and their callers agree on: registers, counts, return codes."""
 
 from __future__ import annotations
 
