@@ -208,9 +208,9 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 
 SEARCH = {
-    "_kernels": ("_loop", "_price", "mark", "emit", "senones_asked", "advance"),
-    "_epsilon": ("entry_of", "close", "begin"),
-    "_pruning": (
+    "token_passing": ("_loop", "_price", "mark", "emit", "senones_asked", "advance"),
+    "epsilon": ("entry_of", "close", "begin"),
+    "pruning": (
         "select",
         "below",
         "cutoff",
@@ -220,8 +220,8 @@ SEARCH = {
         "prune",
         "reprice",
     ),
-    "_history": ("collect", "trace"),
-    "_check": ("fault",),
+    "history": ("collect", "trace"),
+    "graph_check": ("fault",),
 }
 
 
@@ -235,18 +235,18 @@ def _search(walls: Walls, **changes: Any) -> None:
 
 for _room, _kernels_of_room in SEARCH.items():
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
     def search(walls: Walls) -> None:
         """Decoding with nothing pruned: as many tokens as there are states, as many arcs as there are."""
         _search(walls)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
     def search_pruned(walls: Walls) -> None:
         """Decoding with the histogram's cutoff, dead tokens, and lists that are closed up."""
         _search(walls, max_active=2, beam=3.0)
         _search(walls, max_active=0, beam=0.5, min_active=3)
 
-    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
     def search_of_what_are_no_numbers(walls: Walls) -> None:
         """Scores and beams from a damaged model."""
         rng = np.random.default_rng(5)

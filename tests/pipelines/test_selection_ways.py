@@ -15,8 +15,7 @@ from selection_reference import (
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, assign
-from pipelines.scoring import cache as kept
-from pipelines.scoring import selection
+from pipelines.scoring import cache, selection
 from pipelines.scoring.clustering import shortlists
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import quietly
@@ -97,14 +96,14 @@ def test_what_takes_long_is_kept_and_remade_when_damaged(tmp_path, monkeypatch):
         calls.append(1)
         return {"a": np.arange(3)}
 
-    assert kept.kept("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
-    assert kept.kept("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
+    assert cache.prepared("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
+    assert cache.prepared("thing", (1, "x"), make)["a"].tolist() == [0, 1, 2]
     assert len(calls) == 1
-    kept.kept("thing", (2, "x"), make)
+    cache.prepared("thing", (2, "x"), make)
     assert len(calls) == 2
     for file in (tmp_path / "selection").iterdir():
         file.write_bytes(file.read_bytes()[:-1])
-    found = kept.kept("thing", (1, "x"), make)["a"]
+    found = cache.prepared("thing", (1, "x"), make)["a"]
     assert found.tolist() == [0, 1, 2]
     assert found.flags.writeable
     assert len(calls) == 3
