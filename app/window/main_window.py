@@ -29,7 +29,7 @@ from app.model.playhead import SPEEDS, Playhead, Snapshot
 from app.model.recent import Memory
 from app.model.run_control import WORKER
 from app.model.runs import Runs
-from app.model.time_axis import FRAME_S, TimeAxis
+from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
 from app.window.actions import commands
@@ -43,6 +43,7 @@ from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from selection_reference import KINDS, configured
 
+from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
 from pipelines.scoring.gaussians.int8 import eight_bits
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.thread_pool import Team
 from pipelines.scoring.tied.evaluation import Bounded, Bytes, rests_of
-from pipelines.scoring.tied.kernels import DIM, STREAMS
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
 
@@ -138,7 +138,7 @@ def test_every_thread_has_a_range_of_its_own(threads) -> None:
 def test_features_for_more_frames_than_there_is_room_are_refused(families) -> None:
     for kind in ("tied", "untied"):
         with pytest.raises(ArrayError, match="expand"):
-            families[kind].expand(np.zeros((65, STREAMS * DIM), np.float32))
+            families[kind].expand(np.zeros((65, STREAMS * STREAM_DIM), np.float32))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.nets import Net
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
     SPLICE_STAGE,
@@ -21,7 +22,6 @@ from pipelines.scoring.dnn.dense import (
     TorchSplicer,
     layer_stage,
 )
-from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 

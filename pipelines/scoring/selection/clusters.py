@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed
@@ -22,7 +23,7 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
-from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
@@ -21,7 +22,6 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
-from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import check
 from profiler.spans import Cost, Linear
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
@@ -28,7 +29,7 @@ from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
