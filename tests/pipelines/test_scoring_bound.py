@@ -17,7 +17,7 @@ from pipelines.scoring import selection
 from pipelines.scoring.gaussians.int8 import eight_bits
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.thread_pool import Team
+from pipelines.scoring.thread_pool import BlockPool
 from pipelines.scoring.tied.evaluation import Bounded, Bytes, rests_of
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
@@ -128,11 +128,11 @@ def test_parents_are_senones() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 64])
 def test_every_thread_has_a_range_of_its_own(threads) -> None:
     for work in ([1], [1000, 1, 1], [1, 1, 1000], [1] * 5, [0, 5, 0, 5]):
-        team = Team(threads, np.array(work))
-        assert [a for a, _ in team.ranges] == [0, *(b for _, b in team.ranges[:-1])]
-        assert team.ranges[-1][1] == len(work)
-        assert all(a < b for a, b in team.ranges)
-        assert team.threads == len(team.ranges)
+        pool = BlockPool(threads, np.array(work))
+        assert [a for a, _ in pool.ranges] == [0, *(b for _, b in pool.ranges[:-1])]
+        assert pool.ranges[-1][1] == len(work)
+        assert all(a < b for a, b in pool.ranges)
+        assert pool.threads == len(pool.ranges)
 
 
 def test_features_for_more_frames_than_there_is_room_are_refused(families) -> None:

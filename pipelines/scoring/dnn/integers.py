@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 
 VECTORS = 4

@@ -112,7 +112,7 @@ class Continuous(_Clustered, Chosen):
             )  # fmt: skip
             self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -153,7 +153,7 @@ class Tied(_Clustered):
             meter.done("score.mixture", components)
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""

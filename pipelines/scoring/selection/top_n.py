@@ -106,7 +106,7 @@ class Tied:
             meter.done("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -223,7 +223,7 @@ class Continuous(Chosen):
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
             self.done(gaussians, summed, n * p.n_senones, lse_ns, meter)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames.

@@ -173,7 +173,7 @@ class Continuous(_Quantised, Chosen):
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if self._best else gaussians, senones)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -255,7 +255,7 @@ class Tied(_Quantised):
             meter.done("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames.

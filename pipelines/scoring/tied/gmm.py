@@ -19,7 +19,7 @@ from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
-from pipelines.scoring.thread_pool import WAIT_STAGE, Team
+from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
@@ -48,7 +48,7 @@ class Gmm:
         p = self.parameters = parameters
         self.n_senones = p.n_senones
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
-        self.team = Team(threads, p.senones_per_codebook + EXPANDED)
+        self.pool = BlockPool(threads, p.senones_per_codebook + EXPANDED)
         self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
         self._g = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities), np.float32)
         self._products = np.empty((MAX_FRAMES, p.columns), np.float32)

@@ -60,7 +60,7 @@ class LazyMixtures:
             meter.done("score.exp", n * gmm.gaussians_per_frame)
             self._g = g
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
         self._shift = shift
 
     def score(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:

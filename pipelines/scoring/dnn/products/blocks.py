@@ -27,12 +27,12 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._columns import numbers
-from pipelines.scoring.dnn.products._frames import by_sixteen
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.dnn.products._columns import compressed
+from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.simd.sparse import make_block_tile
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
-from profiler.arrays import ArrayError, check_indices, check_offsets
+from pipelines.scoring.thread_pool import shared
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 FEW = 8
@@ -139,15 +139,12 @@ class Weights(Product):
         padded[:outputs] = weight
         panels = padded.reshape(count, LANES, inputs).transpose(0, 2, 1)
         owners, columns = np.nonzero(panels.any(2))
-        self._columns = numbers(columns, inputs, "blocks")
+        self._starts, self._columns = compressed(owners, columns, count, inputs, "blocks")
         self._blocks = aligned((len(columns), LANES))
         self._blocks[:] = panels[owners, columns]
-        self._starts = np.searchsorted(owners, np.arange(count + 1))
-        check_indices("columns", self._columns, inputs)
-        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._blocks.nbytes + self._starts.nbytes
         self._threads, self._panels = min(threads, count), count
-        self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
+        self._frames = room(max_frames, inputs)
         self._sums = aligned((self._threads, LANES, LANES))
 
     def _product(self, x: Array, out: Array) -> None:

@@ -27,12 +27,12 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._columns import numbers
-from pipelines.scoring.dnn.products._frames import by_sixteen
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.dnn.products._columns import compressed
+from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
-from profiler.arrays import ArrayError, check_indices, check_offsets
+from pipelines.scoring.thread_pool import shared
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 VECTORS = 2
@@ -120,14 +120,11 @@ class Weights(Product):
         super().__init__(weight, threads, max_frames)
         outputs, inputs = self.shape
         rows, columns = np.nonzero(weight)
-        self._columns = numbers(columns, inputs, "csr")
+        self._starts, self._columns = compressed(rows, columns, outputs, inputs, "csr")
         self._values = weight[rows, columns]
-        self._starts = np.searchsorted(rows, np.arange(outputs + 1))
-        check_indices("columns", self._columns, inputs)
-        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._values.nbytes + self._starts.nbytes
         self._threads = min(threads, outputs)
-        self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
+        self._frames = room(max_frames, inputs)
         self._rest = aligned((self._threads, VECTORS * LANES))
 
     def _product(self, x: Array, out: Array) -> None:

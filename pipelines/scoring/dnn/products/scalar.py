@@ -13,7 +13,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 

@@ -16,7 +16,6 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._sharing import shared
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -26,6 +25,7 @@ from pipelines.scoring.simd.vector import (
     aligned,
     copy_floats,
 )
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
