@@ -23,7 +23,7 @@ __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 ARITHMETICS = {
     "fp32": ("dense", "DenseNet"),
     "int8": ("quantised", "QuantisedNet"),
-    "bf16": ("half", "HalfNet"),
+    "bf16": ("bf16", "Bf16Net"),
     "compiled": ("compiled", "CompiledNet"),
     "onnx": ("onnx", "OnnxNet"),
 }

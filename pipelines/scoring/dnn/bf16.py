@@ -75,7 +75,7 @@ class _Product:
         return self._torch.nn.functional.linear(x, self.weight[chosen], self.bias[chosen])
 
 
-class HalfNet(TorchSplicer):
+class Bf16Net(TorchSplicer):
     """Weights and workspace of one net in bfloat16, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
