@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from profiler.clock import now_ns
-from profiler.lanes import AT, RING_RECORDS, Lane, Lent, NullLane
+from profiler.lanes import RING_RECORDS, Lane, NullLane
 from profiler.machine.counters import Group, read_cost_ns
 from profiler.session.model import CounterTotal
+from profiler.span_layout import AT, Lent
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session

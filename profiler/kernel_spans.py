@@ -13,9 +13,6 @@ A span costs some 25 ns and 20 ns for each clock reading, against 200 from Pytho
 through an external symbol: unlike ctypes that does not prevent caching of the compiled kernel. Spans
 become visible when the kernel has returned and `settle` was called; `profiler.lanes` says why that needs
 neither locks nor atomics.
-
-numba's cache looks at the date of the file of the outermost kernel only: whoever changes a number here or in
-`profiler.lanes` touches the kernels that call `put` too.
 """
 
 import sys
@@ -27,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from profiler.lanes import AT, DROPPED, LEFT
+from profiler.span_layout import AT, DROPPED, LEFT
 
 HAS_CLOCK: Final = sys.platform == "linux"
 """Whether kernels can read the clock of `profiler.clock` here; elsewhere `now_ns` is 0."""

@@ -22,57 +22,23 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from profiler.clock import now_ns
-
-LAYOUT: Final = "<qqHHHIIIII"
-"""One span of a session as `struct` sees it; little-endian and packed, 42 bytes."""
-
-SPAN: Final = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("duration_ns", "<i8"),
-        ("stage", "<u2"),
-        ("lane", "<u2"),
-        ("epoch", "<u2"),
-        ("frames", "<u4"),
-        ("first_frame", "<u4"),
-        ("work0", "<u4"),
-        ("work1", "<u4"),
-        ("work2", "<u4"),
-    ]
+from profiler.span_layout import (
+    AT,
+    DROPPED,
+    LEFT,
+    N_LENT,
+    SLOT,
+    SLOT_BYTES,
+    SLOT_COUNTS,
+    SPAN,
+    SPAN_COUNTS,
+    Lent,
 )
-"""The same as numpy sees it. `first_frame` is run-global; a frame is a 10 ms hop."""
-
-RECORD_BYTES: Final = SPAN.itemsize
-
-SLOT: Final = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("frames", "<u4"),
-        ("first_frame", "<u4"),
-        ("work0", "<u4"),
-        ("work1", "<u4"),
-        ("work2", "<u4"),
-        ("stage", "<u2"),
-        ("unused", "<u2"),
-    ]
-)
-"""A span while it waits in the ring: every field at a multiple of its size, 40 bytes."""
-
-SLOT_BYTES: Final = 40
-_COUNTS: Final = np.dtype((np.void, 20))
-_SPAN_COUNTS: Final = np.dtype(
-    {"names": ["c"], "formats": [_COUNTS], "offsets": [22], "itemsize": 42}
-)
-_SLOT_COUNTS: Final = np.dtype(
-    {"names": ["c"], "formats": [_COUNTS], "offsets": [16], "itemsize": 40}
-)
-"""The five counts from `frames` to `work2` as one piece: one copy instead of five."""
 
 RING_RECORDS: Final = 1 << 16
 """Spans a lane holds before it drops: over a second at 50 000 spans/s, emptied every 50 ms."""
@@ -80,17 +46,11 @@ RING_RECORDS: Final = 1 << 16
 LEAST_OUTGOING: Final = 256
 """Spans that the consumer has room for at first: what a decode records in 50 ms."""
 
-AT, LEFT, DROPPED, N_LENT = range(4)
-"""Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one."""
-
 _LIMIT_16: Final = 1 << 16
 # `struct` converts C longs 10 to 15 ns faster apiece than long longs (CPython 3.11); on Windows they are short.
 _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into
-
-Lent = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
-"""Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them."""
 
 
 class Lane:
@@ -322,8 +282,8 @@ class _Outgoing:
         self.epoch = self.spans["epoch"]
         self.epoch[:] = epoch
         self._start, self._duration = self.spans["start_ns"], self.spans["duration_ns"]
-        self._stage, self._counts = self.spans["stage"], self.spans.view(_SPAN_COUNTS)["c"]
-        self._from = ring["start_ns"], ring["end_ns"], ring["stage"], ring.view(_SLOT_COUNTS)["c"]
+        self._stage, self._counts = self.spans["stage"], self.spans.view(SPAN_COUNTS)["c"]
+        self._from = ring["start_ns"], ring["end_ns"], ring["stage"], ring.view(SLOT_COUNTS)["c"]
 
     def copy(self, first: int, count: int, to: int) -> int:
         """Make spans `to` … of `count` slots from `first` on, which do not go round; return `count`."""

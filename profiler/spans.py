@@ -15,15 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.clock import now_ns
-from profiler.lanes import (
-    LAYOUT,
-    RECORD_BYTES,
-    RING_RECORDS,
-    SPAN,
-    Lane,
-    NullLane,
-    measure_ns_per_span,
-)
+from profiler.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
+from profiler.span_layout import LAYOUT, RECORD_BYTES, SPAN
 
 __all__ = [
     "GROUPS",

@@ -37,8 +37,8 @@ from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
 from pipelines.training import align
 from profiler import kernel_spans
-from profiler.lanes import AT, DROPPED, LEFT, N_LENT, SLOT
 from profiler.machine.roofs import _kernels as machine
+from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, SLOT
 from tests.fences import PATTERN, Fenced, Side
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.model.time_axis import FRAME_S
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -17,13 +17,12 @@ from pipelines import config as settings
 from pipelines.config import Config
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.session.model import ConfigEpoch, setting
+from profiler.session.model import FRAME_S, ConfigEpoch, setting
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-FRAME_S: Final = 0.01
 BLOCK_KEY: Final = "block"
 """The setting beside which it is shown."""
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.model.time_axis import FRAME_S, TimeAxis
+from app.model.time_axis import TimeAxis
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -15,10 +15,10 @@ from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.recent import Memory
 from app.model.run_control import WORKER, RunControl, RunRequest
-from app.model.time_axis import FRAME_S
 from pipelines import config as settings
 from pipelines.config import Config, Value
 from profiler.files.paths import new_session_path
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

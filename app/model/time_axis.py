@@ -11,8 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-FRAME_S = 0.01
-"""Seconds of audio per frame (10 ms hop)."""
+from profiler.session.model import FRAME_S
 
 MINIMUM_SPAN_S = 0.05
 """Narrowest visible range: five frames; below that a chart of frames has nothing to say."""

@@ -20,12 +20,12 @@ from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bars import Bars
 from app.views.breakdown_model import BreakdownModel, StageLine, breakdown_model, stage_lines
-from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
 from app.views.roofline import Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.view import Table, View
+from profiler.session.model import FRAME_S
 
 ROOM_FOR_ROOFLINE = 640
 """Pixels of height from which on the roofline stands below the stages."""

@@ -14,7 +14,6 @@ from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
 from app.views.cost_model import CostModel, cost_model, rtf_at
-from app.views.events import FRAME_S
 from app.views.frames import CATEGORIES
 from app.views.legend import Legend
 from app.views.overlay import FLAG_ROW
@@ -22,6 +21,7 @@ from app.views.readout import Line
 from app.views.scale import clock, milliseconds, percent, tick_labels, ticks
 from app.views.stack import StackItem
 from app.views.view import Table
+from profiler.session.model import FRAME_S
 
 FLAG_ROWS = 3
 """Most rows of marker labels above the area."""

@@ -10,16 +10,17 @@ import numpy as np
 
 from app.views.breakdown_model import rtf_of
 from app.views.columns import Floats, column_edges
-from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
+from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import robust_top
 from profiler.analysis.utterances import audio_seconds
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-REALTIME_MS = 10.0
+REALTIME_MS = 1e3 * FRAME_S
 """Processing time per 10 ms frame at which RTF = 1."""
 
 REALTIME_IN_SCALE = 0.4

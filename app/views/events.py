@@ -10,9 +10,6 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
-FRAME_S = 0.01
-"""Seconds of audio per frame (10 ms hop)."""
-
 
 MOST_MARKS = 1000
 """The latest so many are shown: a person who changes a setting every second for a quarter of an hour makes as many."""

@@ -14,9 +14,10 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
-from app.views.events import FRAME_S, Boundary, Mark
+from app.views.events import Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
 from app.views.readout import Line, Readout
+from profiler.session.model import FRAME_S
 
 FLAG_ROW = 21
 """Height of one row of marker flags in pixels."""

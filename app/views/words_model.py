@@ -12,11 +12,12 @@ import numpy as np
 
 from app.views.bounded import at_most_under_way, bounded
 from app.views.columns import Extremes, Floats, column_edges
-from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
+from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import SAME, Aligned
 from profiler.analysis.track import MAX_FRAMES
 from profiler.analysis.utterances import ErrorCount, errors_of
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -19,7 +19,6 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
-from app.views.events import FRAME_S
 from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
 from app.views.readout import Line
@@ -33,6 +32,7 @@ from app.views.work_model import (
     WorkModel,
     work_model,
 )
+from profiler.session.model import FRAME_S
 
 HEADING = 16
 """Pixels above each lane's curve for its name and figures."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.views.columns import Floats, column_edges
-from app.views.events import FRAME_S, Boundary, Mark, boundaries, marks
+from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import robust_top
 from profiler.analysis.track import SCORING_BYTES
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +29,13 @@ from app.model.playhead import SPEEDS, Playhead, Snapshot
 from app.model.recent import Memory
 from app.model.run_control import WORKER
 from app.model.runs import Runs
-from app.model.time_axis import FRAME_S, TimeAxis
-from app.style.plain_text import add_entry, new_menu, set_title
+from app.model.time_axis import TimeAxis
+from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
 from app.window.actions import commands
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.files import Files
+from app.window.bars.menus import Menus
 from app.window.bars.statusline import StatusLine
 from app.window.bars.topbar import TopBar
 from app.window.desk import Desk
@@ -43,6 +43,7 @@ from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -114,10 +115,8 @@ class MainWindow(QMainWindow):
         column.addWidget(self.pages, 1)
         column.addWidget(self.status)
         self.setCentralWidget(page)
-        self.export_menu = new_menu(self.tr("Export"), self)
-        self._recent_menu = new_menu(self.tr("Recent sessions"), self)
-        self._recent_menu.aboutToShow.connect(self._fill_recent)
-        self._fill_menus()
+        self.menus = Menus(self, self.actions_, self.memory)
+        self.menus.fill()
         self._late_figures = QTimer(self)
         self._late_figures.setSingleShot(True)
         self._late_figures.setInterval(FIGURES_MS)
@@ -132,55 +131,12 @@ class MainWindow(QMainWindow):
             desk.form.choose_audio.connect(self._ask_audio)
             desk.form.looked_at.connect(self.devices.ask)
             self.pages.addWidget(desk)
-            self._fill_menus()
+            self.menus.fill()
             self._show_latency()
             saved = {key: self.memory.state(key) for key in desk.layout_keys()}
             desk.restore_layout({k: state for k, state in saved.items() if state is not None})
             self.refresh()
         return self._desk
-
-    def _fill_menus(self) -> None:
-        for old in self.menuBar().actions():
-            old.menu().deleteLater()
-        self.menuBar().clear()
-        self.export_menu.clear()
-        groups = self.actions_.groups()
-        last = self.tr("Help")
-        for group in sorted(groups, key=lambda name: name == last):
-            members = groups[group]
-            menu = new_menu(group, self)
-            self.menuBar().addMenu(menu)
-            menu.setToolTipsVisible(any(action.obstacle for action in members))
-            menu.aboutToShow.connect(self.actions_.refresh)
-            for action in members:
-                made = self.actions_[action.id]
-                if action.id.startswith("export."):
-                    self.export_menu.addAction(made)
-                    continue
-                if action.id == "file.quit":
-                    menu.addSeparator()
-                if action.id == "file.export":
-                    menu.addMenu(self.export_menu)
-                else:
-                    menu.addAction(made)
-                if action.id == "file.open":
-                    menu.addMenu(self._recent_menu)
-
-    def _fill_recent(self) -> None:
-        menu = self._recent_menu
-        menu.clear()
-        sessions = self.memory.sessions()
-        for path in sessions:
-            add_entry(menu, path.name, partial(self.open_session, path))
-        if sessions:
-            menu.addSeparator()
-            add_entry(menu, self.tr("Forget these"), self._forget_recent)
-        else:
-            add_entry(menu, self.tr("none yet"))
-
-    def _forget_recent(self) -> None:
-        self.memory.forget_sessions()
-        self.welcome.show_recent([])
 
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
@@ -199,6 +155,8 @@ class MainWindow(QMainWindow):
         self.files.audio_chosen.connect(self._take_audio)
         self.welcome.run_preset.connect(self.runs.demo)
         self.welcome.open_session.connect(self.open_session)
+        self.menus.open_session.connect(self.open_session)
+        self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 
     def _restore(self) -> None:
         geometry = self.memory.state("geometry")
@@ -294,12 +252,7 @@ class MainWindow(QMainWindow):
     def open_export(self) -> None:
         """Show what can be exported, at the button for it."""
         self.actions_.refresh()
-        button = self.desk.transport.export
-        size = self.export_menu.sizeHint()
-        corner = button.mapToGlobal(button.rect().topRight())
-        corner.setX(corner.x() - size.width())
-        corner.setY(corner.y() - size.height() - 4)
-        self.export_menu.popup(corner)
+        self.menus.open_export(self.desk.transport.export)
 
     def hold(self) -> None:
         """Hold the view of a run under way, or follow it again."""

@@ -24,6 +24,7 @@ from pipelines.audio import containers
 from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line
+from profiler.session.model import FRAME_S
 from profiler.spans import Cost
 
 STAGE = "frontend.audio"
@@ -33,7 +34,7 @@ COST = Cost(
 """Reading has no cost law: libsndfile and soxr do the work."""
 
 SAMPLE_RATE = 16_000
-HOP_SAMPLES = SAMPLE_RATE // 100
+HOP_SAMPLES = round(SAMPLE_RATE * FRAME_S)
 SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"})
 """Files that folders and patterns pick up; a file named outright may have any suffix."""
 

@@ -28,8 +28,6 @@ MEMORY_BYTES: Final = 1_500 << 20
 CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
-MAX_FRAMES: Final = 64
-"""The most frames that are scored at once."""
 POLL_S: Final = 0.02
 
 SINGLE: Final = {
@@ -42,19 +40,25 @@ SINGLE: Final = {
 
 
 def load(
-    path: Path, senones: int, dimension: int, cancelled: Callable[[], bool] = lambda: False
+    path: Path,
+    senones: int,
+    dimension: int,
+    max_frames: int,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Any:
     """The `nets.Net` of a .safetensors file or the `onnx.OnnxModel` of an .onnx file, checked.
 
-    For an acoustic model of so many senones and a front end of so many features. ModelError (one sentence) when
-    it cannot be used or takes too much; Cancelled.
+    For an acoustic model of so many senones, a front end of so many features and at most so many frames at once.
+    ModelError (one sentence) when it cannot be used or takes too much; Cancelled.
     """
     from profiler.files import cache
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         target = Path(folder) / "net"
         _run_child(
-            path, [str(path.absolute()), str(senones), str(dimension), str(target)], cancelled
+            path,
+            [str(path.absolute()), str(senones), str(dimension), str(max_frames), str(target)],
+            cancelled,
         )
         try:
             kept = cache.read(target)
@@ -136,12 +140,12 @@ def _problem(path: Path, status: int, said: bytes) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The child: `foreign FILE SENONES DIMENSION TARGET`; not meant to be called by people."""
-    path, senones, dimension, target = sys.argv[1:] if arguments is None else arguments
+    """The child: `foreign FILE SENONES DIMENSION FRAMES TARGET`; not meant to be called by people."""
+    path, senones, dimension, max_frames, target = sys.argv[1:] if arguments is None else arguments
     _limit()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        _open(Path(path), int(senones), int(dimension), Path(target))
+        _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target))
     except ModelError as error:
         problem = str(error)
     except MemoryError:
@@ -152,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _open(path: Path, senones: int, dimension: int, target: Path) -> None:
+def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Path) -> None:
     import msgspec
     import numpy as np
 
@@ -168,7 +172,7 @@ def _open(path: Path, senones: int, dimension: int, target: Path) -> None:
 
     model = onnx.load(path, senones, dimension)
     # Sizes grow with the frames, unless they are computed from their number.
-    counts = range(1, MAX_FRAMES + 1) if onnx.counts_frames(model) else (1, MAX_FRAMES)
+    counts = range(1, max_frames + 1) if onnx.counts_frames(model) else (1, max_frames)
     onnx_runtime.probe(onnx_runtime.session(model, 1), model, counts)
     facts = {
         "card": msgspec.to_builtins(model.card),

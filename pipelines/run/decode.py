@@ -29,10 +29,10 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
+from profiler.session.model import FRAME_S
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
-FRAME_S = 0.01  # hop of the front end
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 TALLIED_FROM = 4
 """Frames from which adding spans up costs less than recording them one by one."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
-from pipelines.scoring.thread_pool import Team
+from pipelines.scoring.thread_pool import BlockPool
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +29,7 @@ class Family(Protocol):
     """Floats of a frame of features, all streams together."""
     stages: Mapping[str, tuple[str, ...]]
     """The stages that its strategies and `score_some` share, and their work counts."""
-    team: Team
+    pool: BlockPool
 
     def small(self) -> Family:
         """The same of one group of senones or one codebook, for compiling."""

@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.gaussians.product import multiply
-from pipelines.scoring.simd.vector import LANES, address, exp_shifted, log_shifted
+from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
+from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import ArrayError
 from profiler.machine.roofs.timing import Task, Work
 

@@ -94,7 +94,7 @@ class _Source:
         some: Any = strategy if hasattr(strategy, "score_some") else family
         self.score = strategy.score
         self.begin_some, self.score_some = some.begin_some, some.score_some
-        self._strategy, self._some, self._threads = strategy, some, family.team.threads
+        self._strategy, self._some, self._threads = strategy, some, family.pool.threads
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `score`, which all threads share."""

@@ -1,4 +1,4 @@
-"""Threads that share one block of scoring: each does a range of codebooks from features to scores.
+"""Threads that share one piece of work: a block's codebooks, or the rows of a product.
 
 Codebooks are independent down to the last logarithm, so a block needs one hand-over to the other
 threads and one wait for them, not one per stage. Threads of the BLAS library gain nothing here:
@@ -7,7 +7,9 @@ the products are too small for it, and the kernels do not call it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -17,6 +19,49 @@ from pipelines.scoring.meter import Meter
 
 WAIT_STAGE = "score.wait"
 
+Range = tuple[int, int]
+"""First, and one beyond the last."""
+
+
+class ThreadPool:
+    """So many threads, of which the caller's is one."""
+
+    def __init__(self, threads: int) -> None:
+        self._others: ThreadPoolExecutor | None = None
+        if threads > 1:
+            self._others = ThreadPoolExecutor(threads - 1, thread_name_prefix="scoring")
+
+    def share(self, part: Callable[[int, int, int], None], ranges: Sequence[Range]) -> None:
+        """Call part(i, first, last) for range number i; returns when all are done.
+
+        No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
+        """
+        if self._others is None:
+            part(0, *ranges[0])
+            return
+        others = [self._others.submit(part, i, *ranges[i]) for i in range(1, len(ranges))]
+        try:
+            part(0, *ranges[0])
+        finally:
+            wait(others)  # they write into the caller's arrays
+        for other in others:
+            other.result()
+
+
+def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> None:
+    """Call part(thread, first, last) for even ranges of 0 … count − 1, one per thread; see `ThreadPool.share`."""
+    if threads <= 1:
+        part(0, 0, count)
+        return
+    edges = [count * i // threads for i in range(threads + 1)]
+    _pool(threads).share(part, list(pairwise(edges)))
+
+
+@cache
+def _pool(threads: int) -> ThreadPool:
+    """One for all layers of nets, which take turns."""
+    return ThreadPool(threads)
+
 
 class Part(Protocol):
     """All stages of a block for the codebooks first … last − 1."""
@@ -25,7 +70,7 @@ class Part(Protocol):
         """Run the stages, closing one span of `meter` after each."""
 
 
-class Team:
+class BlockPool:
     """Runs the parts of a block; with one thread, in the caller's.
 
     Spans come from the calling thread and carry the work of all; the shares are balanced, and what
@@ -43,20 +88,14 @@ class Team:
         # every range has something in it, and a workspace is known by where its range begins.
         self.ranges = [(a, b) for a, b in pairwise(edges) if a < b]
         self.threads = len(self.ranges)
-        self._pool: ThreadPoolExecutor | None = None
-        if self.threads > 1:
-            self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="scoring")
+        self._pool = ThreadPool(self.threads)
 
     def run(self, part: Part, meter: Meter) -> None:
         """Run `part` for every range; returns when all are done."""
-        if self._pool is None:
+        if self.threads == 1:
             part(*self.ranges[0], meter)
             return
-        others = [self._pool.submit(part, *share, Meter()) for share in self.ranges[1:]]
-        try:
-            part(*self.ranges[0], meter)
-        finally:
-            wait(others)  # they write into the caller's arrays
-        for other in others:
-            other.result()
+        self._pool.share(
+            lambda i, first, last: part(first, last, Meter() if i else meter), self.ranges
+        )
         meter.done(WAIT_STAGE)

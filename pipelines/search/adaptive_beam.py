@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from profiler.session.model import FRAME_S
+
 LEAST_BEAM = 4.0
 """Narrower than this hardly anything but the best path is left, and words are lost without a gain."""
 WINDOW = 100
@@ -23,7 +25,7 @@ SHARE = 0.5
 class Governor:
     """Beam to use from now on, given how long each block took."""
 
-    def __init__(self, frame_s: float = 0.01) -> None:
+    def __init__(self, frame_s: float = FRAME_S) -> None:
         self.beam = math.inf
         self._frame_s = frame_s
         self._blocks: deque[tuple[int, int]] = deque()

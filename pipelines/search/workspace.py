@@ -17,7 +17,7 @@ from pipelines.search import alternatives, history
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import epsilon, layout, pruning, token_passing
 from profiler.arrays import ArrayError, check
-from profiler.lanes import Lent
+from profiler.span_layout import Lent
 
 FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
-from profiler.session.model import Utterance
-
-FRAME_SECONDS: Final = 0.01
-"""Hop of the front end; what a frame stands for that belongs to no utterance."""
+from profiler.session.model import FRAME_S, Utterance
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:
@@ -28,7 +25,8 @@ def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> flo
         if inside > 0:
             seconds += utterance.audio_s * (inside / utterance.n_frames)
             named += inside
-    return seconds + max(last - first - named, 0) * FRAME_SECONDS
+    # A frame of no utterance stands for the hop.
+    return seconds + max(last - first - named, 0) * FRAME_S
 
 
 def real_time_factor(wall_ns: float, audio_s: float) -> float | None:

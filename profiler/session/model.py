@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from profiler.spans import Stage
 
 StageInfo = Stage
+
+FRAME_S: Final = 0.01
+"""Seconds from one frame to the next: the hop of the front end, by which a session numbers its frames."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +19,11 @@ import numpy as np
 from profiler.machine.roofs.peaks import Peaks
 from profiler.session import facts, rows
 from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.files import connect_read_only, side_files, size_of
+from profiler.session.files import connect_read_only, side_files
 from profiler.session.format.grow import Growing
-from profiler.session.format.schema import MAX_BLOCK_RECORDS
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.session.owner import alive
+from profiler.session.queries import Queries
 from profiler.session.recover import Located, locate, settle
 from profiler.spans import RECORD_BYTES, SPAN, Cost
 
@@ -39,9 +39,6 @@ SAMPLE: Final = np.dtype([("t_ns", "<i8"), ("value", "<f8")])
 UNHEARD_FRAMES: Final = 1 << 18
 """Frames (44 minutes) that may be decoded beyond those whose wave form is in the file: what is kept per frame
 weighs more than a span that claims to have decoded thousands, and files may lie."""
-
-SLACK_BYTES: Final = 1 << 16
-"""What a value may weigh in memory beyond its bytes in the file, for all rows of one reading together."""
 
 
 class Session:
@@ -76,7 +73,6 @@ class Session:
         self._utterances: dict[int, Utterance] = {}
         self._samples: dict[str, Growing] = {}
         self._samples_seen: dict[int, int] = {}
-        self._size = self._room = 0
         self._decoded = 0
         self._heard = 0
         self._named = 0
@@ -202,7 +198,7 @@ class Session:
                 connect_read_only(self._located.read_from, immutable=self._located.immutable)
             ) as connection:
                 connection.execute("BEGIN")
-                return self._read_all(connection)
+                return self._read_all(Queries(connection, self._located.read_from))
         except sqlite3.OperationalError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and self._meta_text:
@@ -231,9 +227,7 @@ class Session:
     def _damaged(self, error: BaseException) -> SessionError:
         return SessionError(f"{self.path}: the session cannot be read: {reason(error)}")
 
-    def _read_all(self, db: sqlite3.Connection) -> bool:
-        self._size = size_of(self._located.read_from)
-        self._room = self._size + SLACK_BYTES
+    def _read_all(self, db: Queries) -> bool:
         news = self._read_meta(db)
         news |= self._read_registers(db)
         news |= self._read_calibration(db)
@@ -251,8 +245,8 @@ class Session:
             self.state = rows.state(self.meta.get("state"))
         return news
 
-    def _read_meta(self, db: sqlite3.Connection) -> bool:
-        text = rows.texts(self._get(db, "SELECT key, value FROM meta"), "meta")
+    def _read_meta(self, db: Queries) -> bool:
+        text = rows.texts(db.rows("SELECT key, value FROM meta"), "meta")
         if text == self._meta_text:
             return False
         for key, value in text.items():
@@ -274,60 +268,38 @@ class Session:
         if note not in self.notes:
             self.notes.append(note)
 
-    def _read_registers(self, db: sqlite3.Connection) -> bool:
+    def _read_registers(self, db: Queries) -> bool:
         news = False
-        found = self._get(db, "SELECT * FROM stage WHERE id>=? ORDER BY id", len(self.stages))
+        found = db.rows("SELECT * FROM stage WHERE id>=? ORDER BY id", len(self.stages))
         for row in found:
             stage = rows.stage(row)
             if stage.id != len(self.stages):
                 raise Damaged("the stages are not numbered without a gap")
             self.stages[stage.id] = stage
             news = True
-        for row in self._get(db, "SELECT * FROM lane"):
+        for row in db.rows("SELECT * FROM lane"):
             lane = rows.lane(row)
             news |= self.lanes.get(lane.id) != lane
             self.lanes[lane.id] = lane
             if len(self.lanes) > rows.MOST_LANES:
                 raise Damaged(f"it has more than {rows.MOST_LANES} lanes")
-        for row in self._later(db, "config", "epoch, first_frame, applied_ns, tree"):
+        for row in db.later("config", "epoch, first_frame, applied_ns, tree", self._last):
             self.configs.append(rows.config(row))
             news = True
-        for row in self._later(db, "cost", "stage, epoch, law"):
+        for row in db.later("cost", "stage, epoch, law", self._last):
             key, cost = rows.cost(row)
             if key in self.costs:
                 self.generation += 1
             self.costs[key] = cost
             news = True
         clock = "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>? ORDER BY rowid"
-        for row in self._get(db, clock, self._last["clock"]):
+        for row in db.rows(clock, self._last["clock"]):
             self._last["clock"] = row[0]
             self.clock.append((rows.amount(row[1], "clock"), rows.amount(row[2], "clock")))
         return news
 
-    def _later(self, db: sqlite3.Connection, table: str, columns: str) -> list[tuple[Any, ...]]:
-        query = f"SELECT id, {columns} FROM {table} WHERE id>? ORDER BY id"
-        found = list(self._get(db, query, self._last[table]))
-        if found:
-            self._last[table] = found[-1][0]
-        return [row[1:] for row in found]
-
-    def _get(self, db: sqlite3.Connection, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
-        """Give the rows of `query`, as long as they do not weigh more than the file itself.
-
-        In a damaged file many rows can share one long value; a few kilobytes would then fill the memory.
-        """
-        for row in db.execute(query, values):
-            self._room -= sum(len(value) for value in row if isinstance(value, bytes | str))
-            if self._room < 0:
-                # A live file has grown meanwhile.
-                size = size_of(self._located.read_from)
-                self._room, self._size = self._room + size - self._size, size
-                if self._room < 0:
-                    raise Damaged("it holds more than fits into the file")
-            yield row
-
-    def _read_calibration(self, db: sqlite3.Connection) -> bool:
-        found = self._later(db, "calibration", ", ".join(rows.CALIBRATION))
+    def _read_calibration(self, db: Queries) -> bool:
+        found = db.later("calibration", ", ".join(rows.CALIBRATION), self._last)
         if not found:
             return False
         self._calibration_rows += [rows.calibration(row) for row in found]
@@ -338,7 +310,7 @@ class Session:
         self.generation += self.calibration != before
         return True
 
-    def _read_spans(self, db: sqlite3.Connection) -> bool:
+    def _read_spans(self, db: Queries) -> bool:
         before = len(self._spans)
         if not before:
             # What the lanes claim, but never more than the file could hold.
@@ -349,7 +321,7 @@ class Session:
         moves = np.array([stage.group == "decode" for stage in self.stages.values()], bool)
         for lane in self.lanes:
             seen = self._seen.get(lane, 0)
-            for data, end in self._blocks(db, "block", "lane", lane, seen, RECORD_BYTES):
+            for data, end in db.blocks("block", "lane", lane, seen, RECORD_BYTES):
                 records = np.frombuffer(data, SPAN)
                 rows.check_spans(records, lane, highest_stage)
                 self._spans.extend(records)
@@ -359,64 +331,40 @@ class Session:
                 raise Damaged(f"blocks of spans of lane {lane} are missing")
         return len(self._spans) > before
 
-    def _blocks(
-        self,
-        db: sqlite3.Connection,
-        table: str,
-        column: str,
-        owner: int,
-        seen: int,
-        record_bytes: int,
-    ) -> Iterator[tuple[memoryview, int]]:
-        """Give what is new of the blocks of `owner`: (records, count after them), no record twice."""
-        query = (
-            f"SELECT end_record, data FROM {table} WHERE {column}=? AND end_record>? "
-            "ORDER BY end_record"
-        )
-        for end, data in self._get(db, query, owner, seen):
-            if not isinstance(end, int) or not isinstance(data, bytes):
-                raise Damaged(f"a {table} of {column} {owner} is of no known kind")
-            count, rest = divmod(len(data), record_bytes)
-            begin = end - count
-            if rest or count > MAX_BLOCK_RECORDS or not 0 <= begin <= seen < end:
-                raise Damaged(f"a {table} of {column} {owner} has an impossible length")
-            yield memoryview(data)[(seen - begin) * record_bytes :], end
-            seen = end
-
-    def _read_samples(self, db: sqlite3.Connection) -> bool:
+    def _read_samples(self, db: Queries) -> bool:
         news = False
-        for number, name in self._get(db, "SELECT id, name FROM sample_name"):
+        for number, name in db.rows("SELECT id, name FROM sample_name"):
             kept = self._samples.setdefault(rows.text(name, "sample_name"), Growing(SAMPLE))
             seen = self._samples_seen.get(number, 0)
-            for data, end in self._blocks(db, "sample", "name", number, seen, SAMPLE.itemsize):
+            for data, end in db.blocks("sample", "name", number, seen, SAMPLE.itemsize):
                 kept.extend(np.frombuffer(data, SAMPLE))
                 self._samples_seen[number] = end
                 news = True
         return news
 
-    def _read_counters(self, db: sqlite3.Connection) -> bool:
+    def _read_counters(self, db: Queries) -> bool:
         last = self._last["counter"]
-        for row in self._get(db, "SELECT * FROM counter WHERE revision>?", last):
+        for row in db.rows("SELECT * FROM counter WHERE revision>?", last):
             revision, total = rows.counter(row)
             self._last["counter"] = max(self._last["counter"], revision)
             self.counters[total.lane, total.stage, total.epoch, total.name] = total
         return self._last["counter"] > last
 
-    def _read_changed(self, db: sqlite3.Connection) -> bool:
+    def _read_changed(self, db: Queries) -> bool:
         last = self._last["revision"]
         news = False
-        for row in self._get(db, f"SELECT {rows.MARKER} FROM marker WHERE revision>?", last):
+        for row in db.rows(f"SELECT {rows.MARKER} FROM marker WHERE revision>?", last):
             revision, marker = rows.marker(row)
             self._last["revision"] = max(self._last["revision"], revision)
             self._markers[marker.id] = marker
             news = True
-        for row in self._get(db, f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", last):
+        for row in db.rows(f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", last):
             known: Mapping[int, Utterance] = self._utterances
             number = rows.integer(row[1], "utterance")
             if number in known:
                 peaks = known[number].peaks
             else:
-                wave = self._get(db, "SELECT data FROM peaks WHERE utterance=?", number)
+                wave = db.rows("SELECT data FROM peaks WHERE utterance=?", number)
                 peaks = rows.peaks(next(wave, None))
                 self._heard += len(peaks)
             revision, utterance = rows.utterance(row, peaks)

@@ -23,11 +23,11 @@ import numpy as np
 
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
+from profiler.session import database
 from profiler.session.checkpoint import Checkpointer
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, inode, recorded_here, side_files
 from profiler.session.format import schema
-from profiler.session.format.blocks import give_back
 from profiler.session.format.encode import text, to_column, to_json
 from profiler.session.model import CounterTotal
 from profiler.session.owner import identity
@@ -45,9 +45,6 @@ CLOCK_SECONDS: Final = 10.0
 
 PRESENCE_SECONDS: Final = 1.0
 """Between looks whether the file still has its name (SQLite goes on writing to a removed file)."""
-
-RELEASE_SECONDS: Final = 3.0
-"""How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
 
 SWITCH_SECONDS: Final = 0.001
 """While recording, a busy Python thread hands over the interpreter lock after this time (Python's own 5 ms
@@ -256,38 +253,7 @@ class SessionWriter:
         }
         rows = [(text(key), to_json(value)) for key, value in description.items()]
         claim(self.path, replace)
-        connection = None
-        try:
-            connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=2.0
-            )
-            # So that the room of the small blocks can be given back at the end.
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            if mode != "wal":
-                raise SessionError(
-                    f"{self.path}: a session cannot be recorded on this file system (it lacks the "
-                    "shared memory that SQLite's WAL needs); record to a local disk"
-                )
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
-            connection.execute("BEGIN IMMEDIATE")
-            schema.create(connection)
-            connection.executemany("INSERT INTO meta VALUES(?,?)", rows)
-            connection.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
-            connection.execute("COMMIT")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.Error, OSError) as error:
-            if connection is not None:
-                connection.close()
-            for leftover in (self.path, *side_files(self.path)):
-                leftover.unlink(missing_ok=True)
-            if isinstance(error, SessionError):
-                raise
-            raise SessionError(
-                f"{self.path}: the session cannot be recorded there: {reason(error)}"
-            ) from error
-        return connection
+        return database.create(self.path, rows, wall_pair(self.recorder.clock))
 
     def monotonic(self) -> float:
         """The clock of rounds and rates, in seconds."""
@@ -387,18 +353,4 @@ class SessionWriter:
         tables.execute("UPDATE meta SET value=? WHERE key='state'", (to_json(self._final_state),))
         tables.round.finish()
         self._check_presence()
-        execute = self._connection.execute
-        give_back(self._connection)
-        execute("PRAGMA busy_timeout = 50")
-        deadline = time.monotonic() + RELEASE_SECONDS
-        while True:
-            try:
-                execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                execute("PRAGMA journal_mode = DELETE")
-                return
-            except sqlite3.OperationalError:
-                # A reader is in the file at this moment. Should one never let go, nothing is lost:
-                # the main file is complete, only marked as WAL.
-                if time.monotonic() > deadline:
-                    return
-                time.sleep(0.005)
+        database.finish(self._connection)

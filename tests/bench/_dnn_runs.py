@@ -18,13 +18,14 @@ from pipelines.experiments.rerun import drained
 from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
-from pipelines.run.decode import FRAME_S, Decoder
+from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, WANTED_STAGE
 from pipelines.scoring.strategy import never
+from profiler.session.model import FRAME_S
 from profiler.spans import WORK_COUNTS, Recorder
 from tests.bench._rounds import LANE, Progress
 

@@ -29,13 +29,13 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.errors import BadInput
+from profiler.session.model import FRAME_S
 from profiler.spans import NullLane, Recorder
 
 BATCHES = (1, 4, 16)
 MOST_FRAMES = 200
 """Of each utterance: batches of like lengths, and an end on the processor alone."""
 BLOCK = 64
-FRAME_S = 0.01
 
 Scores = np.ndarray[Any, Any]
 

@@ -46,7 +46,8 @@ from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.scorer import EXACT, _Source
-from pipelines.scoring.simd.vector import LANES, address, largest
+from pipelines.scoring.simd.maxima import largest
+from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import never, quietly
 from tests.fences import Fenced, Side
 

@@ -18,9 +18,9 @@ from pipelines import availability, device
 from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice, TorchDevice
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.clock import FakeClock
-from profiler.lanes import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 
 MS = 1_000_000

@@ -21,6 +21,7 @@ from pipelines.models import foreign, nets, onnx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.scoring import dnn
+from pipelines.scoring.blocks import MAX_FRAMES
 from profiler.errors import Cancelled
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net, write
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 def refused(path: Path) -> str:
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with pytest.raises(ModelError) as caught:
-        foreign.load(path, SENONES, 39)
+        foreign.load(path, SENONES, 39, MAX_FRAMES)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     assert used < foreign.CPU_SECONDS + 5
     message = str(caught.value)
@@ -49,7 +50,7 @@ def refused(path: Path) -> str:
 
 def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Path) -> None:
     path = write(tmp_path, MADE)
-    found, wanted = foreign.load(path, SENONES, 39), nets.load(path)
+    found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), nets.load(path)
     assert (found.name, found.card) == (wanted.name, wanted.card)
     assert set(found.tensors) == set(wanted.tensors)
     for name, values in wanted.tensors.items():
@@ -59,7 +60,7 @@ def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Pa
 
 def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path: Path) -> None:
     path = onnx_files.write(tmp_path, net(card(Layer(16))))
-    found, wanted = foreign.load(path, SENONES, 39), onnx.load(path)
+    found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), onnx.load(path)
     assert found == wanted
 
 
@@ -84,7 +85,7 @@ def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
     before = psutil.Process().children()
     calls = iter([False, True])
     with pytest.raises(Cancelled):
-        foreign.load(path, SENONES, 39, lambda: next(calls))
+        foreign.load(path, SENONES, 39, MAX_FRAMES, lambda: next(calls))
     assert psutil.Process().children() == before
 
 
@@ -94,7 +95,7 @@ def test_what_the_reader_says_is_what_is_said(tmp_path: Path) -> None:
     assert "is not a whole safetensors file" in refused(path)
     path = write(tmp_path, MADE)
     with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 51"):
-        foreign.load(path, 51, 39)
+        foreign.load(path, 51, 39, MAX_FRAMES)
 
 
 def graph(folder: Path, nodes: Sequence[bytes], *constants: bytes) -> Path:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from selection_reference import KINDS, configured
 
+from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
 from pipelines.scoring.gaussians.int8 import eight_bits
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.thread_pool import Team
+from pipelines.scoring.thread_pool import BlockPool
 from pipelines.scoring.tied.evaluation import Bounded, Bytes, rests_of
-from pipelines.scoring.tied.kernels import DIM, STREAMS
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
 
@@ -128,17 +128,17 @@ def test_parents_are_senones() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 64])
 def test_every_thread_has_a_range_of_its_own(threads) -> None:
     for work in ([1], [1000, 1, 1], [1, 1, 1000], [1] * 5, [0, 5, 0, 5]):
-        team = Team(threads, np.array(work))
-        assert [a for a, _ in team.ranges] == [0, *(b for _, b in team.ranges[:-1])]
-        assert team.ranges[-1][1] == len(work)
-        assert all(a < b for a, b in team.ranges)
-        assert team.threads == len(team.ranges)
+        pool = BlockPool(threads, np.array(work))
+        assert [a for a, _ in pool.ranges] == [0, *(b for _, b in pool.ranges[:-1])]
+        assert pool.ranges[-1][1] == len(work)
+        assert all(a < b for a, b in pool.ranges)
+        assert pool.threads == len(pool.ranges)
 
 
 def test_features_for_more_frames_than_there_is_room_are_refused(families) -> None:
     for kind in ("tied", "untied"):
         with pytest.raises(ArrayError, match="expand"):
-            families[kind].expand(np.zeros((65, STREAMS * DIM), np.float32))
+            families[kind].expand(np.zeros((65, STREAMS * STREAM_DIM), np.float32))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")

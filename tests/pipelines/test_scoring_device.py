@@ -20,9 +20,9 @@ from pipelines.scoring import build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
-from profiler.lanes import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 
 LANE = NullLane()

@@ -22,7 +22,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import bf16 as half
 from pipelines.scoring.dnn import compiled
-from pipelines.scoring.dnn.bf16 import HalfNet
+from pipelines.scoring.dnn.bf16 import Bf16Net
 from pipelines.scoring.dnn.compiled import NET_STAGE, CompiledNet, CompileError
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, WANTED_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
@@ -79,7 +79,7 @@ def kernels(request: Any, monkeypatch: Any) -> str:
 @pytest.mark.parametrize("block", [1, 5, 23])
 def test_a_net_in_16_bits_is_the_formula_rounded(layers: Any, block: int, kernels: str) -> None:
     made, features = net(card(*layers)), utterance()
-    halved = HalfNet(made, 1, 32)
+    halved = Bf16Net(made, 1, 32)
     assert halved._heads[0].laid_out == (kernels == "laid out")
     found = in_blocks(halved, features, block)
     assert ROUNDED / 20 < error(found, forward(made, features)) < ROUNDED
@@ -87,7 +87,7 @@ def test_a_net_in_16_bits_is_the_formula_rounded(layers: Any, block: int, kernel
 
 def test_chosen_senones_are_the_same_and_others_are_left_alone(kernels: str) -> None:
     made, features = net(card(*SHAPES[0])), utterance()
-    halved = HalfNet(made, 1, 32)
+    halved = Bf16Net(made, 1, 32)
     expected = in_blocks(halved, features, 23)
     halved.begin_some(halved.splice(with_context(features, halved.context), Meter()), Meter())
     wanted, scores = np.array([41, 3, 0, 49], np.int64), np.full((23, 50), 7.0, np.float32)
@@ -102,7 +102,7 @@ def test_chosen_senones_are_the_same_and_others_are_left_alone(kernels: str) -> 
 
 def test_each_head_answers_for_its_frame_also_in_the_next_block(kernels: str) -> None:
     made, features = net(card(*SHAPES[0], heads=HEADS)), utterance(16)
-    halved = HalfNet(made, 1, 32)
+    halved = Bf16Net(made, 1, 32)
     around = with_context(features, halved.context)
     scores = np.empty((8, 50), np.float32)
     for at in (0, 8):
@@ -242,7 +242,7 @@ def counted(made: Any, frames: int) -> int:
 def test_operations_in_16_bits_are_those_that_torch_counts() -> None:
     made = net(card(*SHAPES[0]))
     total = 0.0
-    for name, law in HalfNet(made, 1, 32).costs(9).items():
+    for name, law in Bf16Net(made, 1, 32).costs(9).items():
         work = 9 * 50 if name == OUTPUT_STAGE else 9
         if half.OPERATION in law.operations:
             total += law.operations[half.OPERATION].total(1, 9, (work, 0, 0))
@@ -258,7 +258,7 @@ def test_operations_of_a_compiled_net_are_those_that_torch_counts() -> None:
 
 def test_every_stage_has_a_law_and_bounds_in_order(kernels: str) -> None:
     made = net(card(*SHAPES[0], heads=HEADS))
-    halved = HalfNet(made, 2, 32)
+    halved = Bf16Net(made, 2, 32)
     laws = halved.costs(16) | halved.costs_of_some(16)
     assert set(laws) == set(halved.stages)
     for law in laws.values():
@@ -298,7 +298,7 @@ def recorded(made: Any, score: Any) -> dict[str, int]:
 
 
 def test_stages_carry_their_work() -> None:
-    halved = HalfNet(net(card(*SHAPES[0])), 1, 32)
+    halved = Bf16Net(net(card(*SHAPES[0])), 1, 32)
     hidden = {SPLICE_STAGE: 7, **{layer_stage(i): 7 for i in (1, 2, 3)}}
     assert recorded(halved, halved.score) == hidden | {OUTPUT_STAGE: 350}
 

@@ -107,10 +107,10 @@ def test_threads_share_all_codebooks_evenly(model):
 
     parameters = pack(model)
     for threads in (1, 2, 3, 7):
-        team = gmm.Gmm(parameters, threads).team
-        covered = [book for first, last in team.ranges for book in range(first, last)]
+        pool = gmm.Gmm(parameters, threads).pool
+        covered = [book for first, last in pool.ranges for book in range(first, last)]
         assert covered == list(range(42))
-        shares = [parameters.senones_per_codebook[a:b].sum() for a, b in team.ranges]
+        shares = [parameters.senones_per_codebook[a:b].sum() for a, b in pool.ranges]
         if threads == 2:
             assert max(shares) < 0.55 * 5126
 

@@ -8,7 +8,7 @@ from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer, frames, selection
-from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied import kernels, top_n_kernels
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
@@ -75,7 +75,7 @@ def test_selection_switches_at_a_block(model, features, whole):
     top = build_scorer(TOP_4, model).score(features, 0, LANE)
     scorer = build_scorer(EXACT, model)
     scorer.warm_up()
-    compiled = {name: len(f.signatures) for name, f in vars(kernels).items() if _is_kernel(f)}
+    compiled = _compiled()
     assert compiled["mix"] == compiled["mix_kept"] == 1
     for at in range(0, len(features), 10):
         on = at // 10 % 2 == 1
@@ -85,11 +85,13 @@ def test_selection_switches_at_a_block(model, features, whole):
     # N changes too, and nothing had to be compiled on the way.
     scorer.configure(assign(EXACT, {"gmm.selection.top_n": 9}))
     scorer.score(features[:5], 0, LANE)
-    assert compiled == {n: len(f.signatures) for n, f in vars(kernels).items() if _is_kernel(f)}
+    assert compiled == _compiled()
 
 
-def _is_kernel(thing):
-    return hasattr(thing, "signatures")
+def _compiled():
+    """How often each kernel of the tied model is compiled."""
+    found = {**vars(kernels), **vars(top_n_kernels)}
+    return {name: len(f.signatures) for name, f in found.items() if hasattr(f, "signatures")}
 
 
 def test_method_none_is_exact_even_when_enabled(model, features, whole):

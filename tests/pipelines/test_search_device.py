@@ -34,9 +34,9 @@ from pipelines.search.graph.wfst import GraphError, from_fst
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
-from profiler.lanes import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 
 INFINITE = 1e9

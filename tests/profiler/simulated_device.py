@@ -8,7 +8,7 @@ import numpy as np
 
 from profiler.clock import FakeClock
 from profiler.device.time import TRANSFER_WORK, DeviceTimer
-from profiler.lanes import SPAN
+from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 
 MS = 1_000_000

@@ -26,9 +26,9 @@ from profiler.device.time import (
     Wait,
     charge,
 )
-from profiler.lanes import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
 
 # -- the two clocks -----------------------------------------------------------------------------

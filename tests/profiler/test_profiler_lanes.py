@@ -20,9 +20,10 @@ from profiler.clock import FakeClock, now_ns
 from profiler.kernel_spans import HAS_CLOCK
 from profiler.kernel_spans import now_ns as kernel_now_ns
 from profiler.kernel_spans import put as kernel_put
-from profiler.lanes import RING_RECORDS, SPAN, Lane, NullLane
+from profiler.lanes import RING_RECORDS, Lane, NullLane
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 
 JOIN_S = 60

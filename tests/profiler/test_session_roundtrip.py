@@ -287,7 +287,7 @@ def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) 
 def test_closing_under_a_reader_that_never_lets_go_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("profiler.session.writer.RELEASE_SECONDS", 0.1)
+    monkeypatch.setattr("profiler.session.database.RELEASE_SECONDS", 0.1)
     path = tmp_path / "live.asrs"
     writer = record(path)
     stranger = sqlite3.connect(path)

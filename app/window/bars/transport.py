@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
 
 from app.model.figures import clock_text
 from app.model.playhead import SPEEDS, Playhead
-from app.model.time_axis import FRAME_S
 from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip, show_tip
 from app.style.theme import Tokens, font, theme, theme_changed
@@ -27,6 +26,7 @@ from app.views.events import MOST_MARKS
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from profiler.plain import one_line
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.scoring import cache
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.gaussians.expansion import expand
@@ -24,7 +25,6 @@ from profiler.spans import Cost, Linear
 STAGE = "score.frames"
 STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
 """`codewords`: codewords that a frame was compared with."""
-FLOAT = 4.0
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +65,7 @@ class Codewords:
                 "scalar": Linear(per_work=(padded, 0.0, 0.0)),
             },
             bytes_min=Linear(fixed=panels),
-            bytes_max=Linear(fixed=panels, per_work=(3 * FLOAT * padded, 0.0, 0.0)),
+            bytes_max=Linear(fixed=panels, per_work=(3.0 * FLOAT * padded, 0.0, 0.0)),
             working_set_bytes=panels,
         )
 

@@ -25,7 +25,8 @@ from pipelines.scoring import cache
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import FAR, Codebook
 from pipelines.scoring.gaussians.product import multiply
-from pipelines.scoring.simd.vector import LANES, address, address_of_rows, reached
+from pipelines.scoring.simd.maxima import reached
+from pipelines.scoring.simd.vector import LANES, address, address_of_rows
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import ArrayError, check, check_indices
 from profiler.errors import BadInput, Cancelled

@@ -66,7 +66,7 @@ class Chosen:
 
     def __init__(self, family: ContinuousGmm) -> None:
         self._family = family
-        self._work = {first: Workspace(family, first, last) for first, last in family.team.ranges}
+        self._work = {first: Workspace(family, first, last) for first, last in family.pool.ranges}
 
     def done(self, gaussians: int, summed: int, senones: int, lse_ns: int, meter: Meter) -> None:
         """Close the two stages of the family: `gaussians` computed, `summed` densities summed."""

@@ -18,7 +18,7 @@ from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Kind
-from pipelines.scoring.thread_pool import WAIT_STAGE, Team
+from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from profiler.spans import Cost, Linear
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
@@ -40,7 +40,7 @@ class ContinuousGmm:
         p = self.parameters = parameters
         self.n_senones = p.n_senones
         self.dim = p.dim
-        self.team = Team(threads, np.ones(p.n_groups))
+        self.pool = BlockPool(threads, np.ones(p.n_groups))
         self.per_senone = p.n_streams * p.n_components
         # The same Gaussians per call, at most: a call stays below 50 ms, so that others get their turn.
         self.frames_per_call = min(
@@ -54,7 +54,7 @@ class ContinuousGmm:
                 np.empty((2, MAX_FRAMES, LANES), np.float32),
                 np.empty((MAX_FRAMES, p.n_streams, lanes), np.float32),
             )
-            for first, _ in self.team.ranges
+            for first, _ in self.pool.ranges
         }
 
     def small(self) -> ContinuousGmm:
@@ -90,7 +90,7 @@ class ContinuousGmm:
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if best else gaussians, len(x) * self.n_senones)
 
-        self.team.run(part, meter)
+        self.pool.run(part, meter)
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Expand the features of a block for `score_some`: nothing else is shared by senones."""
@@ -112,7 +112,7 @@ class ContinuousGmm:
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", gaussians, len(x) * asked)
 
-        self.team.run(part, meter)
+        self.pool.run(part, meter)
 
     def costs_of_all(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `score_all` for calls of about `frames` frames."""

@@ -17,7 +17,8 @@ from pipelines.scoring.continuous.listed import finish
 from pipelines.scoring.gaussians.bounds import PARTS
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import multiply
-from pipelines.scoring.simd.panels import add_vector, can_reach, insert_down, partial
+from pipelines.scoring.simd.maxima import can_reach, insert_down
+from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns

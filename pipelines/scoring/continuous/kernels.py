@@ -14,17 +14,9 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.gaussians.product import multiply
-from pipelines.scoring.simd.panels import max_down
-from pipelines.scoring.simd.vector import (
-    LANES,
-    VECTOR_BYTES,
-    address,
-    copy_floats,
-    largest,
-    log_plus,
-    sum_exp,
-    sum_exp_down,
-)
+from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
+from pipelines.scoring.simd.maxima import largest, max_down
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 

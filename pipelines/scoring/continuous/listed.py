@@ -15,16 +15,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel, max_down
-from pipelines.scoring.simd.vector import (
-    LANES,
-    VECTOR_BYTES,
-    address,
-    copy_floats,
-    log_plus,
-    lowest_bit,
-    sum_exp_down,
-)
+from pipelines.scoring.simd.exponential import log_plus, sum_exp_down
+from pipelines.scoring.simd.maxima import lowest_bit, max_down
+from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import ArrayError
 from profiler.kernel_spans import now_ns
 

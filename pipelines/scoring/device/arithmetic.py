@@ -14,8 +14,6 @@ import numpy as np
 from pipelines.device import DeviceWork
 from profiler.spans import Cost, Linear
 
-MAX_FRAMES = 64
-"""Frames of one call: bounds the workspace on the device."""
 NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}

@@ -16,11 +16,11 @@ import numpy as np
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
 from pipelines.scoring import dnn
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from profiler.spans import Cost, Linear
 
-FLOAT = 4
 Array = np.ndarray[Any, Any]
 
 

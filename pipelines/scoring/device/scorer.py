@@ -17,8 +17,9 @@ import numpy as np
 
 from pipelines.device import COMPUTE, COPY, DeviceWork, is_out_of_memory
 from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import MAX_FRAMES, Arithmetic, Placed
+from pipelines.scoring.device.arithmetic import Arithmetic, Placed
 from pipelines.scoring.device.buffers import MOST_FRAMES, Slot, slot
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import Prepared

@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
 from pipelines.models.onnx import OnnxModel
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn.dense import DenseNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
 
@@ -22,7 +23,7 @@ __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 ARITHMETICS = {
     "fp32": ("dense", "DenseNet"),
     "int8": ("quantised", "QuantisedNet"),
-    "bf16": ("bf16", "HalfNet"),
+    "bf16": ("bf16", "Bf16Net"),
     "compiled": ("compiled", "CompiledNet"),
     "onnx": ("onnx", "OnnxNet"),
 }
@@ -43,7 +44,7 @@ def read(
     if dnn.net in nets.shipped():
         net = nets.load(path, senones, features)
     else:
-        net = foreign.load(path, senones, features, cancelled)
+        net = foreign.load(path, senones, features, MAX_FRAMES, cancelled)
     if isinstance(net, OnnxModel):
         return net
     return SHRINKING[dnn.shrink](net, dnn.share) if dnn.shrink in SHRINKING else net

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.nets import Net
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
     SPLICE_STAGE,
@@ -21,7 +22,6 @@ from pipelines.scoring.dnn.dense import (
     TorchSplicer,
     layer_stage,
 )
-from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 
@@ -75,7 +75,7 @@ class _Product:
         return self._torch.nn.functional.linear(x, self.weight[chosen], self.bias[chosen])
 
 
-class HalfNet(TorchSplicer):
+class Bf16Net(TorchSplicer):
     """Weights and workspace of one net in bfloat16, for at most `max_frames` at a time."""
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 
 from pipelines.availability import compiler_obstacle
 from pipelines.models.nets import Net
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
-from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir

@@ -8,42 +8,24 @@ of 16 and 32, and as fast at 64: a library lays the weights out anew for every c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products.blas import PACKED
-from pipelines.scoring.dnn.rows import BYTE_PRODUCTS, OFFSET, Bytes
-from pipelines.scoring.simd.vector import (
-    LANES,
-    VECTOR_BYTES,
-    _at,
-    _bytes,
-    _integers,
-    address,
-    address_of_rows,
-    aligned,
-    copy_floats,
-    intrinsic,
-)
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
+from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 
-GROUP = 4
-"""Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
 VECTORS = 4
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors."""
 PANEL = VECTORS * LANES
 FRAMES = 6
 
 Array = np.ndarray[Any, Any]
-
-_I32 = ir.IntType(32)
 
 
 class Integers(Protocol):
@@ -59,7 +41,7 @@ class Integers(Protocol):
 
 
 def filled(inputs: int) -> int:
-    """`inputs` filled up to GROUP."""
+    """`inputs` filled up to GROUP: what an instruction takes. Of one input alone torch 2.13 multiplies wrong."""
     return -(-inputs // GROUP) * GROUP
 
 
@@ -128,69 +110,8 @@ class Panels:
         return sums
 
 
-def _make_tile(frames: int) -> Callable[..., None]:
-    """tile(x, x_frame, panel, groups, excess, out): out i32 [frames, PANEL] = x i8 [frames, 4 · groups] · panel.
-
-    Addresses; `x_frame`: bytes from a frame of x to the next; `excess`: of i32 [frames], taken off every sum.
-    """
-
-    @intrinsic
-    def tile(
-        typing_context: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
-    ) -> Any:
-        kind = Bytes(BYTE_PRODUCTS)
-
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            x, x_frame, panel, groups, excess, out = arguments
-
-            def spread(place: Any) -> Any:
-                value = builder.load(_at(builder, place, _I32))
-                value.align = 1
-                one = builder.insert_element(
-                    ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(_I32, 0)
-                )
-                nothing = ir.Constant(kind.vector, ir.Undefined)
-                return builder.shuffle_vector(one, nothing, _integers(0))
-
-            cells = [(f, v) for f in range(frames) for v in range(VECTORS)]
-            slots = {cell: cgutils.alloca_once(builder, kind.vector) for cell in cells}
-            for slot in slots.values():
-                builder.store(kind.zero, slot)
-            rows = [builder.add(x, builder.mul(x_frame, _bytes(f))) for f in range(frames)]
-            with cgutils.for_range(builder, groups) as loop:
-                begin = builder.add(panel, builder.mul(loop.index, _bytes(PANEL * GROUP)))
-                weights = [
-                    kind.load(builder, builder.add(begin, _bytes(v * VECTOR_BYTES)))
-                    for v in range(VECTORS)
-                ]
-                offset = builder.mul(loop.index, _bytes(GROUP))
-                for f, row in enumerate(rows):
-                    four = spread(builder.add(row, offset))
-                    for v in range(VECTORS):
-                        slot = slots[f, v]
-                        total = kind.multiply(
-                            builder,
-                            weights[v],
-                            builder.bitcast(four, kind.bytes),
-                            builder.load(slot),
-                        )
-                        builder.store(total, slot)
-            for f in range(frames):
-                less = spread(builder.add(excess, _bytes(f * FLOAT)))
-                for v in range(VECTORS):
-                    where = builder.add(out, _bytes((f * VECTORS + v) * VECTOR_BYTES))
-                    total = builder.sub(builder.load(slots[f, v]), less)
-                    builder.store(total, _at(builder, where, kind.vector)).align = 4
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 6), generate
-
-    made: Callable[..., None] = tile
-    return made
-
-
-_tile_6, _tile_5, _tile_4 = (_make_tile(frames) for frames in (6, 5, 4))
-_tile_3, _tile_2, _tile_1 = (_make_tile(frames) for frames in (3, 2, 1))
+_tile_6, _tile_5, _tile_4 = (make_byte_tile(frames, VECTORS) for frames in (6, 5, 4))
+_tile_3, _tile_2, _tile_1 = (make_byte_tile(frames, VECTORS) for frames in (3, 2, 1))
 
 
 @njit(nogil=True, cache=True)

@@ -19,8 +19,8 @@ from pipelines.config.dnn import Dnn
 from pipelines.models import onnx, onnx_runtime
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import Node, OnnxModel
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
-from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.spans import Cost, Linear
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
     OUTPUT_STAGE,
@@ -23,7 +24,6 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.dnn.integers import filled
-from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
 from profiler.arrays import ArrayError

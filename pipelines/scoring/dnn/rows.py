@@ -8,40 +8,17 @@ frames at once read a row a quarter as often.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import njit
 
-from pipelines.scoring.simd.vector import (
-    _F32,
-    _FV,
-    LANES,
-    VECTOR_BYTES,
-    _at,
-    _bytes,
-    _constant,
-    _fma,
-    _load,
-    address,
-    aligned,
-    has_feature,
-    intrinsic,
-)
-from pipelines.scoring.tied.lazy_kernels import _lanes, _prefetch
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.simd.byte_products import OFFSET
+from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
+from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
-
-FLOAT = 4
-ROWS = 4
-"""Rows at once: with as many frames, half of 32 registers are sums."""
-LATER = 8
-"""Rows from those computed to those that memory is asked for: at 256 inputs 8 KiB of floats."""
-OFFSET = 128
-"""Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor."""
 
 AHEAD = 4
 """Frames for which a senone that the search asks for is computed at once (`dnn.senones=asked-ahead`).
@@ -52,181 +29,8 @@ ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16
 
 Array = np.ndarray[Any, Any]
 
-_I32 = ir.IntType(32)
-_I64 = ir.IntType(64)
-_INTS = ir.VectorType(_I32, LANES)
-_FOUR_BYTES = ir.VectorType(ir.IntType(8), 4 * LANES)
-_FOUR = ir.VectorType(_F32, ROWS)
-_FOUR_INTS = ir.VectorType(_I32, ROWS)
-BYTE_PRODUCTS = has_feature("avx512vnni")
-"""Whether 16 sums of four products of bytes are one instruction."""
-
-
-class _Floats:
-    """Sixteen products of weights and activations, added to as many sums."""
-
-    vector = _FV
-    zero = _constant(0.0)
-    scaled = False
-
-    def load(self, builder: Any, address: Any) -> Any:
-        return _load(builder, address)
-
-    def multiply(self, builder: Any, weights: Any, x: Any, total: Any) -> Any:
-        return _fma(builder, weights, x, total)
-
-    def add(self, builder: Any, x: Any, y: Any) -> Any:
-        return builder.fadd(x, y)
-
-
-class Bytes:
-    """The same of 64 8-bit integers, unsigned weights and signed activations, as sums of four neighbours: exact."""
-
-    vector = _INTS
-    bytes = _FOUR_BYTES
-    zero = ir.Constant(_INTS, [0] * LANES)
-    scaled = True
-
-    def __init__(self, one_instruction: bool) -> None:
-        self._one_instruction = one_instruction
-
-    def load(self, builder: Any, address: Any) -> Any:
-        """64 integers, wherever they begin."""
-        value = builder.load(_at(builder, address, _FOUR_BYTES))
-        value.align = 1
-        return value
-
-    def multiply(self, builder: Any, weights: Any, x: Any, total: Any) -> Any:
-        """`total` and the products, four to a sum."""
-        if self._one_instruction:
-            kind = ir.FunctionType(_INTS, [_INTS] * 3)
-            function = cgutils.get_or_insert_function(
-                builder.module, kind, "llvm.x86.avx512.vpdpbusd.512"
-            )
-            words = [builder.bitcast(value, _INTS) for value in (weights, x)]
-            return builder.call(function, [total, *words])
-        for first in range(4):
-            lanes = list(range(first, 4 * LANES, 4))
-            unsigned = builder.zext(_lanes(builder, weights, weights, lanes), _INTS)
-            signed = builder.sext(_lanes(builder, x, x, lanes), _INTS)
-            total = builder.add(total, builder.mul(unsigned, signed))
-        return total
-
-    def add(self, builder: Any, x: Any, y: Any) -> Any:
-        """Sum by sum."""
-        return builder.add(x, y)
-
-
-def _sums(builder: Any, add: Callable[..., Any], values: list[Any]) -> Any:
-    """The sums of four vectors of sixteen lanes as one vector: added up while they are transposed."""
-    for width in (8, 4):
-        halves = [list(range(width)), list(range(width, 2 * width))]
-        values = [add(builder, *(_lanes(builder, v, v, half) for half in halves)) for v in values]
-    while len(values) > 1:
-        pairs = zip(values[::2], values[1::2], strict=True)
-        values = [
-            add(builder, *(_lanes(builder, x, y, lanes) for lanes in ([0, 2, 4, 6], [1, 3, 5, 7])))
-            for x, y in pairs
-        ]
-    return values[0]
-
-
-def make_tile(kind: Any, frames: int) -> Callable[..., None]:
-    """Scores of four rows at `frames` frames.
-
-    Called as tile(places, weights, row_bytes, x, x_stride, out, out_stride, bias, scales, frame): `places` is the
-    address of the numbers int64 of rows, of which the first four are computed and the four from `LATER` on asked
-    for; rows are whole vectors; frames lie `x_stride` bytes apart from `x` on, their scores `out_stride` from `out`
-    on. `bias` and `scales`: addresses of f32 [rows]; `frame`: that of f32 [frames, 2], scale and 128 times the sum
-    of the activations. The last two are read for integers alone.
-    """
-
-    @intrinsic
-    def tile(
-        typing_context: Any,
-        places: Any,
-        weights: Any,
-        row_bytes: Any,
-        x: Any,
-        x_stride: Any,
-        out: Any,
-        out_stride: Any,
-        bias: Any,
-        scales: Any,
-        frame: Any,
-    ) -> Any:
-        signature = types.void(*[types.intp] * 10)
-
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            places, weights, row_bytes, x, x_stride, out, out_stride, bias, scales, frame = (
-                arguments
-            )
-
-            def number(i: int) -> Any:
-                return builder.load(_at(builder, builder.add(places, _bytes(8 * i)), _I64))
-
-            numbers = [number(r) for r in range(ROWS)]
-            rows = [builder.add(weights, builder.mul(row_bytes, n)) for n in numbers]
-            later = [
-                builder.add(weights, builder.mul(row_bytes, number(LATER + r))) for r in range(ROWS)
-            ]
-            xs = [builder.add(x, builder.mul(x_stride, _bytes(f))) for f in range(frames)]
-            slots = {}
-            for cell in [(f, r) for f in range(frames) for r in range(ROWS)]:
-                slots[cell] = cgutils.alloca_once(builder, kind.vector)
-                builder.store(kind.zero, slots[cell])
-            with cgutils.for_range(builder, builder.udiv(row_bytes, _bytes(VECTOR_BYTES))) as loop:
-                offset = builder.mul(loop.index, _bytes(VECTOR_BYTES))
-                values = [kind.load(builder, builder.add(base, offset)) for base in xs]
-                for r in range(ROWS):
-                    _prefetch(builder, builder.add(later[r], offset))
-                    row = kind.load(builder, builder.add(rows[r], offset))
-                    for f, value in enumerate(values):
-                        slot = slots[f, r]
-                        builder.store(kind.multiply(builder, row, value, builder.load(slot)), slot)
-
-            def of_rows(table: Any) -> Any:
-                found = ir.Constant(_FOUR, ir.Undefined)
-                for r, n in enumerate(numbers):
-                    place = builder.add(table, builder.mul(n, _bytes(4)))
-                    value = builder.load(_at(builder, place, _F32))
-                    found = builder.insert_element(found, value, ir.Constant(_I32, r))
-                return found
-
-            def spread(place: Any) -> Any:
-                value = builder.load(_at(builder, place, _F32))
-                one = builder.insert_element(
-                    ir.Constant(_FOUR, ir.Undefined), value, ir.Constant(_I32, 0)
-                )
-                return _lanes(builder, one, one, [0] * ROWS)
-
-            biases = of_rows(bias)
-            row_scales = of_rows(scales) if kind.scaled else None
-            for f in range(frames):
-                sums = _sums(builder, kind.add, [builder.load(slots[f, r]) for r in range(ROWS)])
-                if kind.scaled:
-                    scale, excess = (
-                        spread(builder.add(frame, _bytes(8 * f + 4 * i))) for i in (0, 1)
-                    )
-                    sums = builder.sub(sums, builder.bitcast(excess, _FOUR_INTS))
-                    factor = builder.fmul(scale, row_scales)
-                    sums = builder.fmul(builder.sitofp(sums, _FOUR), factor)
-                scores = builder.fadd(sums, biases)
-                base = builder.add(out, builder.mul(out_stride, _bytes(f)))
-                for r, n in enumerate(numbers):
-                    value = builder.extract_element(scores, ir.Constant(_I32, r))
-                    place = builder.add(base, builder.mul(n, _bytes(4)))
-                    builder.store(value, _at(builder, place, _F32))
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    made: Callable[..., None] = tile
-    return made
-
-
-_float_1, _float_2, _float_4 = (make_tile(_Floats(), frames) for frames in (1, 2, 4))
-_byte_1, _byte_2, _byte_4 = (make_tile(Bytes(BYTE_PRODUCTS), frames) for frames in (1, 2, 4))
+_float_1, _float_2, _float_4 = (make_float_rows(frames) for frames in (1, 2, 4))
+_byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
 
 
 @njit(nogil=True, cache=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from pipelines.scoring.simd.vector import VECTOR_BYTES, WIDE_REGISTERS, make_tile
+from pipelines.scoring.simd.tiles import make_tile
+from pipelines.scoring.simd.vector import VECTOR_BYTES, WIDE_REGISTERS
 
 # One panel at a time: a processor prefetches one stream of memory well and four short ones badly (measured at
 # one frame: 30 GB/s against 12), and eight rows give enough independent sums to keep its multipliers busy.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed
@@ -22,7 +23,7 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
-from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +112,7 @@ class Continuous(_Clustered, Chosen):
             )  # fmt: skip
             self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -152,7 +153,7 @@ class Tied(_Clustered):
             meter.done("score.mixture", components)
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""

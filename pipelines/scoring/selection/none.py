@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
@@ -21,7 +22,6 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
-from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import check
 from profiler.spans import Cost, Linear
 
@@ -98,7 +98,7 @@ class Tied:
             meter.done("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -142,7 +142,7 @@ class Continuous:
 
     def __init__(self, family: ContinuousGmm) -> None:
         self._family = family
-        self._work = {first: Workspace(family, first, first) for first, _ in family.team.ranges}
+        self._work = {first: Workspace(family, first, first) for first, _ in family.pool.ranges}
         self._bytes: EightBits | None = None
         self._best = False
 
@@ -185,7 +185,7 @@ class Continuous:
             meter.done("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
             meter.done("score.lse", n * p.n_gaussians, n * p.n_senones)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""

@@ -13,17 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.gaussians.bounds import PARTS, rests
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
-from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.kernels import LANES, STREAMS
 from profiler.arrays import check
 from profiler.spans import Cost, Linear
 
@@ -95,17 +96,17 @@ class Tied:
 
         def part(first: int, last: int, meter: Meter) -> None:
             g = self._evaluate(x, first, last, meter)
-            kernels.select(g, index, kept, shift, self._keep, first, last)
+            top_n_kernels.select(g, index, kept, shift, self._keep, first, last)
             meter.done("score.select", n * self._selected)
-            kernels.exponentiate_kept(kept, first, last)
+            top_n_kernels.exponentiate_kept(kept, first, last)
             meter.done("score.exp", n * self._selected)
-            kernels.mix_kept(
+            top_n_kernels.mix_kept(
                 index, kept, p.rows, p.padded_densities, p.start, products, first, last
             )
             meter.done("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -222,7 +223,7 @@ class Continuous(Chosen):
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
             self.done(gaussians, summed, n * p.n_senones, lse_ns, meter)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames.

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
@@ -28,7 +29,7 @@ from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
@@ -172,7 +173,7 @@ class Continuous(_Quantised, Chosen):
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if self._best else gaussians, senones)
 
-        self._family.team.run(part, meter)
+        self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
@@ -254,7 +255,7 @@ class Tied(_Quantised):
             meter.done("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
@@ -24,7 +25,6 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
-from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 STAGE = "score.backoff"
-FLOAT = 4.0
 INDEX = 12.0
 """Bytes of a senone's number, of its parent's and of a place in the list."""
 
@@ -147,7 +147,7 @@ class ByParent:
         n = len(self._all)
         return Cost(
             operations={"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
-            bytes_min=Linear(per_work=(INDEX, FLOAT, 0.0)),
-            bytes_max=Linear(per_work=(3 * INDEX, 2 * FLOAT, 0.0)),
+            bytes_min=Linear(per_work=(INDEX, float(FLOAT), 0.0)),
+            bytes_max=Linear(per_work=(3 * INDEX, 2.0 * FLOAT, 0.0)),
             working_set_bytes=n * (INDEX + 2 * FLOAT),
         )

@@ -12,15 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 from numba import njit
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.bounds import PARTS, rests
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.int8 import EightBits, densities_of_bytes
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.panels import can_reach, partial
-from pipelines.scoring.simd.vector import LANES, address, bound_of_nth, copy_floats
+from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
+from pipelines.scoring.simd.panels import partial
+from pipelines.scoring.simd.vector import LANES, address, copy_floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import ArrayError, check
 from profiler.spans import Cost, Linear
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
-from pipelines.scoring.thread_pool import WAIT_STAGE, Team
+from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from pipelines.scoring.tied import kernels
-from pipelines.scoring.tied.kernels import DIM, EXPANDED, STREAMS
+from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
@@ -40,14 +41,14 @@ class Gmm:
     """Parameters and workspace of a tied-mixture model (`family.Family`); strategies build on its stages."""
 
     kind: Kind = "Tied"
-    dim = STREAMS * DIM
+    dim = STREAMS * STREAM_DIM
     stages: Mapping[str, tuple[str, ...]] = STAGES | LAZY_STAGES
 
     def __init__(self, parameters: PackedGmm, threads: int) -> None:
         p = self.parameters = parameters
         self.n_senones = p.n_senones
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
-        self.team = Team(threads, p.senones_per_codebook + EXPANDED)
+        self.pool = BlockPool(threads, p.senones_per_codebook + EXPANDED)
         self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
         self._g = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities), np.float32)
         self._products = np.empty((MAX_FRAMES, p.columns), np.float32)
@@ -141,7 +142,7 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
     return Cost(
         operations={
             "gemm": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0)),
-            "fma": Linear(per_work=(2.0 * STREAMS * kernels.DIM / per_frame, 0.0, 0.0)),
+            "fma": Linear(per_work=(2.0 * STREAMS * STREAM_DIM / per_frame, 0.0, 0.0)),
         },
         bytes_min=least,
         bytes_max=most,

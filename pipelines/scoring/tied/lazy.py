@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipelines.models.sphinx.model import STREAMS
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels
-from pipelines.scoring.tied.kernels import STREAMS
 from profiler.spans import Cost, Linear
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ STAGES: dict[str, tuple[str, ...]] = {
 }
 """`weights`: mixture weights read, once a call however many frames it is for."""
 
-FLOAT = 4
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +60,7 @@ class LazyMixtures:
             meter.done("score.exp", n * gmm.gaussians_per_frame)
             self._g = g
 
-        gmm.team.run(part, meter)
+        gmm.pool.run(part, meter)
         self._shift = shift
 
     def score(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
@@ -90,7 +91,7 @@ class LazyMixtures:
         """
         weights = float(self._dots.nbytes)
         exponentials = frames * self._gmm.gaussians_per_frame * FLOAT
-        factors = FLOAT / lazy_kernels.AT_ONCE
+        factors = FLOAT / ROWS
         return Cost(
             operations={
                 "fma": Linear(per_work=(2.0, STREAMS + 1.0, 0.0)),

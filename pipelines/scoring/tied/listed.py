@@ -11,20 +11,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.clustering.clusters import Clusters
 from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.clustering.shortlists import Shortlists
 from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.simd.exponential import exp_shifted
+from pipelines.scoring.simd.maxima import largest, lowest_bit
 from pipelines.scoring.simd.panels import add_to, make_panel
-from pipelines.scoring.simd.vector import (
-    LANES,
-    address,
-    exp_shifted,
-    largest,
-    lowest_bit,
-    make_rows,
-)
-from pipelines.scoring.tied.kernels import STREAMS, columns_fit
+from pipelines.scoring.simd.tiles import make_rows
+from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.tied.kernels import columns_fit
 from profiler.arrays import ArrayError
 
 _panel = make_panel(1)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipelines.models.sphinx.model import STREAMS
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import address, copy_floats
-from pipelines.scoring.tied.kernels import STREAMS, columns_fit, runs_fit
+from pipelines.scoring.tied.kernels import columns_fit, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 Array = np.ndarray[Any, Any]
-FLOAT = 4
 
 
 def log_rows(p: PackedGmm) -> Array:

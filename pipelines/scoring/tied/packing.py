@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
+from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES
-from pipelines.scoring.tied.kernels import DIM, EXPANDED, STREAMS, columns_fit, runs_fit
+from pipelines.scoring.tied.kernels import EXPANDED, columns_fit, runs_fit
 from profiler.arrays import ArrayError, check, check_offsets
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +47,7 @@ class PackedGmm:
         """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
         books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
         panels = padded // LANES
-        check("centre", self.centre, np.float32, (STREAMS * DIM,))
+        check("centre", self.centre, np.float32, (STREAMS * STREAM_DIM,))
         check("gaussians", self.gaussians, np.float32, (books, STREAMS, panels, EXPANDED, LANES))
         check("weights", self.weights, np.float32, (None,))
         check("start", self.start, np.int64, (books + 1,))
@@ -191,15 +192,17 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
     centre = means.mean(axis=(0, 2))
     means -= centre[:, None, :]
     constant = -0.5 * (
-        DIM * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3)
+        STREAM_DIM * math.log(2 * math.pi)
+        + np.log(variances).sum(3)
+        + (means**2 / variances).sum(3)
     )
     books, _, densities, _ = means.shape
     padded = _padded(densities)
     matrix = np.zeros((books, STREAMS, EXPANDED, padded))
-    matrix[:, :, :DIM, :densities] = (-0.5 / variances).swapaxes(2, 3)
-    matrix[:, :, DIM : 2 * DIM, :densities] = (means / variances).swapaxes(2, 3)
-    matrix[:, :, 2 * DIM, :densities] = constant
-    matrix[:, :, 2 * DIM, densities:] = NEVER
+    matrix[:, :, :STREAM_DIM, :densities] = (-0.5 / variances).swapaxes(2, 3)
+    matrix[:, :, STREAM_DIM : 2 * STREAM_DIM, :densities] = (means / variances).swapaxes(2, 3)
+    matrix[:, :, 2 * STREAM_DIM, :densities] = constant
+    matrix[:, :, 2 * STREAM_DIM, densities:] = NEVER
     panels = matrix.reshape(books, STREAMS, EXPANDED, padded // LANES, LANES).swapaxes(2, 3)
     return centre.astype(np.float32).ravel(), np.ascontiguousarray(panels, np.float32)
 

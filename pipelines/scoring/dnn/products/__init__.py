@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pipelines.scoring.blocks import FLOAT
 from profiler.arrays import ArrayError
 from profiler.spans import Cost
 
 Array = np.ndarray[Any, Any]
-FLOAT = 4
 
 
 class Product(ABC):

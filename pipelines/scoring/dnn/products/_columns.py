@@ -1,4 +1,4 @@
-"""Which input a weight or a block of weights belongs to, as a number of 16 bits."""
+"""Rows of a sparse matrix: where each begins, and which input a weight or a block of weights belongs to."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from profiler.arrays import check_indices, check_offsets
 from profiler.errors import BadInput
 
 MOST_INPUTS = 1 << 16  # that 16 bits tell apart
@@ -13,10 +14,18 @@ MOST_INPUTS = 1 << 16  # that 16 bits tell apart
 Array = np.ndarray[Any, Any]
 
 
-def numbers(columns: Array, inputs: int, product: str) -> Array:
-    """`columns` int64, each below `inputs`, as uint16; BadInput, which names the product, for too many inputs."""
+def compressed(
+    rows: Array, columns: Array, count: int, inputs: int, product: str
+) -> tuple[Array, Array]:
+    """Where each of `count` rows begins, int64 [count + 1], and the columns as uint16, for kernels that trust them.
+
+    `rows`, `columns` int64 [n]: what is kept, row by row. BadInput, which names the product, for too many inputs.
+    """
     if inputs > MOST_INPUTS:
         raise BadInput(
             f"A layer has {inputs - 1} inputs; dnn.product={product} takes at most {MOST_INPUTS - 1}."
         )
-    return columns.astype(np.uint16)
+    starts, short = np.searchsorted(rows, np.arange(count + 1)), columns.astype(np.uint16)
+    check_indices("columns", short, inputs)
+    check_offsets("starts", starts, len(short))
+    return starts, short

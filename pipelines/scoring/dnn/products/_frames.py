@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
 from profiler.arrays import ArrayError
 
 Array = np.ndarray[Any, Any]
+
+
+def room(max_frames: int, inputs: int) -> Array:
+    """For `by_sixteen`: zeros f32 [max_frames/16, inputs, 16]."""
+    return aligned((-(-max_frames // LANES), inputs, LANES))
 
 
 def by_sixteen(x: Array, room: Array) -> Array:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.scoring.dnn.products import FLOAT, Product
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
 from profiler.spans import Cost, Linear
 
 PACKED = 3.0

@@ -20,117 +20,28 @@ frame it is short of 1/kept: calls of some 5 µs, of which 1 to 2 are Python's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT, Product
-from pipelines.scoring.dnn.products._columns import numbers
-from pipelines.scoring.dnn.products._frames import by_sixteen
-from pipelines.scoring.dnn.products._sharing import shared
-from pipelines.scoring.simd.vector import (
-    _F32,
-    _FV,
-    LANES,
-    VECTOR_BYTES,
-    _at,
-    _bytes,
-    _constant,
-    _fma,
-    _load,
-    _splat,
-    _store,
-    address,
-    aligned,
-    copy_floats,
-    intrinsic,
-)
-from profiler.arrays import ArrayError, check_indices, check_offsets
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.products._columns import compressed
+from pipelines.scoring.dnn.products._frames import by_sixteen, room
+from pipelines.scoring.simd.sparse import make_block_tile
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
+from pipelines.scoring.thread_pool import shared
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
-SUMS = 4
-"""Independent sums at one frame, so that a multiplier need not wait for its own result."""
-
 Array = np.ndarray[Any, Any]
-_I16, _I64 = ir.IntType(16), ir.IntType(64)
 
 
-def _make_tile(frames: int, outputs_in_lanes: bool) -> Callable[..., None]:
-    """tile(blocks, columns, count, x, x_frame, x_input, out, out_step): one panel of 16 outputs.
-
-    `blocks` f32 [count, 16], `columns` uint16 [count]; x_frame and x_input are bytes from a frame of x to the next
-    and from an input to the next; out gets vectors `out_step` bytes apart. With the outputs in the lanes these are
-    `frames` vectors of 16 outputs; else frames is 16, x_frame 4, and they are 16 vectors, each an output.
-    """
-    sums = max(1, SUMS // frames)
-
-    @intrinsic
-    def tile(
-        typing_context: Any,
-        blocks: Any,
-        columns: Any,
-        count: Any,
-        x: Any,
-        x_frame: Any,
-        x_input: Any,
-        out: Any,
-        out_step: Any,
-    ) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            blocks, columns, count, x, x_frame, x_input, out, out_step = arguments
-            slots = [
-                [cgutils.alloca_once(builder, _FV) for _ in range(frames)] for _ in range(sums)
-            ]
-            for slot in [one for some in slots for one in some]:
-                builder.store(_constant(0.0), slot)
-            rows = [builder.add(x, builder.mul(x_frame, _bytes(f))) for f in range(frames)]
-
-            def spread(place: Any) -> Any:
-                return _splat(builder, builder.load(_at(builder, place, _F32)))
-
-            def add(index: Any, which: int) -> None:
-                place = builder.add(columns, builder.mul(index, _bytes(2)))
-                column = builder.zext(builder.load(_at(builder, place, _I16)), _I64)
-                offset = builder.mul(column, x_input)
-                block = builder.add(blocks, builder.mul(index, _bytes(VECTOR_BYTES)))
-                if outputs_in_lanes:
-                    common = _load(builder, block)
-                    factors = [spread(builder.add(row, offset)) for row in rows]
-                else:
-                    common = _load(builder, builder.add(x, offset))
-                    factors = [spread(builder.add(block, _bytes(4 * i))) for i in range(LANES)]
-                for factor, slot in zip(factors, slots[which], strict=True):
-                    builder.store(_fma(builder, factor, common, builder.load(slot)), slot)
-
-            whole = builder.udiv(count, _bytes(sums))
-            with cgutils.for_range(builder, whole) as loop:
-                begin = builder.mul(loop.index, _bytes(sums))
-                for i in range(sums):
-                    add(builder.add(begin, _bytes(i)), i)
-            rest = builder.mul(whole, _bytes(sums))
-            with cgutils.for_range(builder, builder.sub(count, rest)) as loop:
-                add(builder.add(rest, loop.index), 0)
-            for i in range(frames):
-                total = builder.load(slots[0][i])
-                for some in slots[1:]:
-                    total = builder.fadd(total, builder.load(some[i]))
-                _store(builder, total, builder.add(out, builder.mul(out_step, _bytes(i))))
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 8), generate
-
-    made: Callable[..., None] = tile
-    return made
-
-
-_tile_1, _tile_2, _tile_4, _tile_8 = (_make_tile(frames, True) for frames in (1, 2, 4, 8))
-_tile_16 = _make_tile(LANES, False)
+_tile_1, _tile_2, _tile_4, _tile_8 = (make_block_tile(frames, True) for frames in (1, 2, 4, 8))
+_tile_16 = make_block_tile(LANES, False)
 
 
 @njit(nogil=True, cache=True)
@@ -228,15 +139,12 @@ class Weights(Product):
         padded[:outputs] = weight
         panels = padded.reshape(count, LANES, inputs).transpose(0, 2, 1)
         owners, columns = np.nonzero(panels.any(2))
-        self._columns = numbers(columns, inputs, "blocks")
+        self._starts, self._columns = compressed(owners, columns, count, inputs, "blocks")
         self._blocks = aligned((len(columns), LANES))
         self._blocks[:] = panels[owners, columns]
-        self._starts = np.searchsorted(owners, np.arange(count + 1))
-        check_indices("columns", self._columns, inputs)
-        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._blocks.nbytes + self._starts.nbytes
         self._threads, self._panels = min(threads, count), count
-        self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
+        self._frames = room(max_frames, inputs)
         self._sums = aligned((self._threads, LANES, LANES))
 
     def _product(self, x: Array, out: Array) -> None:

@@ -20,100 +20,27 @@ library is weak, too; 64 frames of a layer no longer fit the first cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT, Product
-from pipelines.scoring.dnn.products._columns import numbers
-from pipelines.scoring.dnn.products._frames import by_sixteen
-from pipelines.scoring.dnn.products._sharing import shared
-from pipelines.scoring.simd.vector import (
-    _F32,
-    _FV,
-    LANES,
-    VECTOR_BYTES,
-    _at,
-    _bytes,
-    _constant,
-    _fma,
-    _load,
-    _splat,
-    _store,
-    address,
-    aligned,
-    copy_floats,
-    intrinsic,
-)
-from profiler.arrays import ArrayError, check_indices, check_offsets
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.products._columns import compressed
+from pipelines.scoring.dnn.products._frames import by_sixteen, room
+from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
+from pipelines.scoring.thread_pool import shared
+from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
-SUMS = 4
-"""Independent sums of a row, so that a multiplier need not wait for its own result."""
-
 Array = np.ndarray[Any, Any]
-_I16, _I64 = ir.IntType(16), ir.IntType(64)
 
 
-def _make_row(vectors: int) -> Callable[..., None]:
-    """row(values, columns, count, x, x_next, out): out[16·vectors] = Σ values[i] · x[columns[i], 16·vectors].
-
-    Addresses: `values` f32, `columns` uint16; sixteen frames of x are [inputs, 16], the next sixteen `x_next` bytes
-    further on.
-    """
-    sums = max(1, SUMS // vectors)
-
-    @intrinsic
-    def row(
-        typing_context: Any, values: Any, columns: Any, count: Any, x: Any, x_next: Any, out: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            values, columns, count, x, x_next, out = arguments
-            bases = [builder.add(x, builder.mul(x_next, _bytes(v))) for v in range(vectors)]
-            slots = [
-                [cgutils.alloca_once(builder, _FV) for _ in range(vectors)] for _ in range(sums)
-            ]
-            for slot in [one for some in slots for one in some]:
-                builder.store(_constant(0.0), slot)
-
-            def add(index: Any, which: int) -> None:
-                place = builder.add(columns, builder.mul(index, _bytes(2)))
-                column = builder.zext(builder.load(_at(builder, place, _I16)), _I64)
-                offset = builder.mul(column, _bytes(VECTOR_BYTES))
-                place = builder.add(values, builder.mul(index, _bytes(4)))
-                factor = _splat(builder, builder.load(_at(builder, place, _F32)))
-                for base, slot in zip(bases, slots[which], strict=True):
-                    frames = _load(builder, builder.add(base, offset))
-                    builder.store(_fma(builder, factor, frames, builder.load(slot)), slot)
-
-            whole = builder.udiv(count, _bytes(sums))
-            with cgutils.for_range(builder, whole) as loop:
-                begin = builder.mul(loop.index, _bytes(sums))
-                for i in range(sums):
-                    add(builder.add(begin, _bytes(i)), i)
-            rest = builder.mul(whole, _bytes(sums))
-            with cgutils.for_range(builder, builder.sub(count, rest)) as loop:
-                add(builder.add(rest, loop.index), 0)
-            for v in range(vectors):
-                total = builder.load(slots[0][v])
-                for some in slots[1:]:
-                    total = builder.fadd(total, builder.load(some[v]))
-                _store(builder, total, builder.add(out, _bytes(v * VECTOR_BYTES)))
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 6), generate
-
-    made: Callable[..., None] = row
-    return made
-
-
-_row_1, _row_2 = _make_row(1), _make_row(VECTORS)
+_row_1, _row_2 = make_sparse_row(1), make_sparse_row(VECTORS)
 
 
 @njit(nogil=True, cache=True)
@@ -193,14 +120,11 @@ class Weights(Product):
         super().__init__(weight, threads, max_frames)
         outputs, inputs = self.shape
         rows, columns = np.nonzero(weight)
-        self._columns = numbers(columns, inputs, "csr")
+        self._starts, self._columns = compressed(rows, columns, outputs, inputs, "csr")
         self._values = weight[rows, columns]
-        self._starts = np.searchsorted(rows, np.arange(outputs + 1))
-        check_indices("columns", self._columns, inputs)
-        check_offsets("starts", self._starts, len(columns))
         self.nbytes = self._columns.nbytes + self._values.nbytes + self._starts.nbytes
         self._threads = min(threads, outputs)
-        self._frames = aligned((-(-max_frames // LANES), inputs, LANES))
+        self._frames = room(max_frames, inputs)
         self._rest = aligned((self._threads, VECTORS * LANES))
 
     def _product(self, x: Array, out: Array) -> None:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT, Product
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 

@@ -9,34 +9,23 @@ blocks of 16 to 64 frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit, types
-from numba.core import cgutils
+from numba import njit
 
-from pipelines.scoring.dnn.products import FLOAT, Product
-from pipelines.scoring.dnn.products._sharing import shared
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
-    _F32,
-    _FV,
     LANES,
     VECTOR_BYTES,
     WIDE_REGISTERS,
-    _at,
-    _bytes,
-    _constant,
-    _fma,
-    _load,
-    _splat,
-    _store,
     address,
     aligned,
     copy_floats,
-    intrinsic,
 )
-from pipelines.scoring.tied.lazy_kernels import _prefetch
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import ArrayError
 from profiler.spans import Cost, Linear
 
@@ -49,62 +38,9 @@ FRAMES = 6 if WIDE_REGISTERS else 4
 Array = np.ndarray[Any, Any]
 
 
-def _make_tile(frames: int, ask: bool = False) -> Callable[..., None]:
-    """tile(x, x_frame, x_input, panel, inputs, later, out): out[frames, PANEL] = x[frames, inputs] · panel.
-
-    Addresses, of panel f32 [inputs, PANEL]; `x_frame` and `x_input`: bytes from a frame of x to the next, and from
-    an input to the next. With `ask`, memory is asked for as many cache lines from `later` on as there are inputs.
-    """
-
-    @intrinsic
-    def tile(
-        typing_context: Any,
-        x: Any,
-        x_frame: Any,
-        x_input: Any,
-        panel: Any,
-        inputs: Any,
-        later: Any,
-        out: Any,
-    ) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            x, x_frame, x_input, panel, inputs, later, out = arguments
-            cells = [(f, v) for f in range(frames) for v in range(VECTORS)]
-            sums = {cell: cgutils.alloca_once(builder, _FV) for cell in cells}
-            for slot in sums.values():
-                builder.store(_constant(0.0), slot)
-            rows = [builder.add(x, builder.mul(x_frame, _bytes(f))) for f in range(frames)]
-            with cgutils.for_range(builder, inputs) as loop:
-                begin = builder.add(panel, builder.mul(loop.index, _bytes(PANEL * FLOAT)))
-                weights = [
-                    _load(builder, builder.add(begin, _bytes(v * VECTOR_BYTES)))
-                    for v in range(VECTORS)
-                ]
-                if ask:
-                    line = builder.mul(loop.index, _bytes(VECTOR_BYTES))
-                    _prefetch(builder, builder.add(later, line))
-                offset = builder.mul(loop.index, x_input)
-                for f, row in enumerate(rows):
-                    value = builder.load(_at(builder, builder.add(row, offset), _F32))
-                    factor = _splat(builder, value)
-                    for v in range(VECTORS):
-                        slot = sums[f, v]
-                        total = _fma(builder, factor, weights[v], builder.load(slot))
-                        builder.store(total, slot)
-            for (f, v), slot in sums.items():
-                where = builder.add(out, _bytes((f * VECTORS + v) * VECTOR_BYTES))
-                _store(builder, builder.load(slot), where)
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 7), generate
-
-    made: Callable[..., None] = tile
-    return made
-
-
-_asking_tile = _make_tile(FRAMES, ask=True)
-_tile_6, _tile_5, _tile_4 = (_make_tile(frames) for frames in (6, 5, 4))
-_tile_3, _tile_2, _tile_1 = (_make_tile(frames) for frames in (3, 2, 1))
+_asking_tile = make_layer_tile(FRAMES, VECTORS, ask=True)
+_tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 5, 4))
+_tile_3, _tile_2, _tile_1 = (make_layer_tile(frames, VECTORS) for frames in (3, 2, 1))
 
 
 @njit(nogil=True, cache=True)

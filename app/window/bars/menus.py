@@ -1,0 +1,84 @@
+"""The menu bar, with its menus of exports and of recent sessions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QMainWindow, QWidget
+
+from app.model.recent import Memory
+from app.style.plain_text import add_entry, new_menu
+from app.window.actions.actions import Registry
+
+GAP = 4
+"""Pixels between a button and the menu above it."""
+
+
+class Menus(QObject):
+    """Every action of the window, by its group."""
+
+    open_session = Signal(object)
+    """The path of a session that was chosen."""
+    forgotten = Signal()
+    """No session is recent any more."""
+
+    def __init__(self, window: QMainWindow, actions: Registry, memory: Memory) -> None:
+        super().__init__(window)
+        self._window, self._actions, self._memory = window, actions, memory
+        self._export = new_menu(self.tr("Export"), window)
+        self._recent = new_menu(self.tr("Recent sessions"), window)
+        self._recent.aboutToShow.connect(self._fill_recent)
+
+    def fill(self) -> None:
+        """Make the menus anew, of the actions that there are now."""
+        bar = self._window.menuBar()
+        for old in bar.actions():
+            old.menu().deleteLater()
+        bar.clear()
+        self._export.clear()
+        groups = self._actions.groups()
+        last = self.tr("Help")
+        for group in sorted(groups, key=lambda name: name == last):
+            members = groups[group]
+            menu = new_menu(group, self._window)
+            bar.addMenu(menu)
+            menu.setToolTipsVisible(any(action.obstacle for action in members))
+            menu.aboutToShow.connect(self._actions.refresh)
+            for action in members:
+                made = self._actions[action.id]
+                if action.id.startswith("export."):
+                    self._export.addAction(made)
+                    continue
+                if action.id == "file.quit":
+                    menu.addSeparator()
+                if action.id == "file.export":
+                    menu.addMenu(self._export)
+                else:
+                    menu.addAction(made)
+                if action.id == "file.open":
+                    menu.addMenu(self._recent)
+
+    def open_export(self, button: QWidget) -> None:
+        """Show what can be exported, above `button`."""
+        size = self._export.sizeHint()
+        corner = button.mapToGlobal(button.rect().topRight())
+        corner.setX(corner.x() - size.width())
+        corner.setY(corner.y() - size.height() - GAP)
+        self._export.popup(corner)
+
+    def _fill_recent(self) -> None:
+        menu = self._recent
+        menu.clear()
+        sessions = self._memory.sessions()
+        for path in sessions:
+            add_entry(menu, path.name, partial(self.open_session.emit, path))
+        if sessions:
+            menu.addSeparator()
+            add_entry(menu, self.tr("Forget these"), self._forget_recent)
+        else:
+            add_entry(menu, self.tr("none yet"))
+
+    def _forget_recent(self) -> None:
+        self._memory.forget_sessions()
+        self.forgotten.emit()

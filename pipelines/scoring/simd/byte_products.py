@@ -1,0 +1,129 @@
+"""Sums of products of 8-bit integers, unsigned weights by signed activations: exact, four products to a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from pipelines.scoring.simd.instructions import (
+    I32,
+    I32X16,
+    at,
+    integers,
+    shuffle,
+    word,
+)
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, intrinsic
+
+OFFSET = 128
+"""Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor."""
+GROUP = 4
+"""Products of a sum that one instruction adds."""
+
+_BYTES = ir.VectorType(ir.IntType(8), GROUP * LANES)
+BYTE_PRODUCTS = has_feature("avx512vnni")
+"""Whether 16 sums of four products of bytes are one instruction."""
+
+
+class Bytes:
+    """Products of 64 8-bit integers, unsigned weights and signed activations, as sums of four neighbours: exact."""
+
+    vector = I32X16
+    bytes = _BYTES
+    zero = ir.Constant(I32X16, [0] * LANES)
+    scaled = True
+
+    def __init__(self, one_instruction: bool) -> None:
+        self._one_instruction = one_instruction
+
+    def load(self, builder: Any, address: Any) -> Any:
+        """64 integers, wherever they begin."""
+        value = builder.load(at(builder, address, _BYTES))
+        value.align = 1
+        return value
+
+    def multiply(self, builder: Any, weights: Any, x: Any, total: Any) -> Any:
+        """`total` and the products, four to a sum."""
+        if self._one_instruction:
+            kind = ir.FunctionType(I32X16, [I32X16] * 3)
+            function = cgutils.get_or_insert_function(
+                builder.module, kind, "llvm.x86.avx512.vpdpbusd.512"
+            )
+            words = [builder.bitcast(value, I32X16) for value in (weights, x)]
+            return builder.call(function, [total, *words])
+        for first in range(4):
+            lanes = list(range(first, 4 * LANES, 4))
+            unsigned = builder.zext(shuffle(builder, weights, weights, lanes), I32X16)
+            signed = builder.sext(shuffle(builder, x, x, lanes), I32X16)
+            total = builder.add(total, builder.mul(unsigned, signed))
+        return total
+
+    def add(self, builder: Any, x: Any, y: Any) -> Any:
+        """Sum by sum."""
+        return builder.add(x, y)
+
+
+def make_byte_tile(frames: int, vectors: int) -> Callable[..., None]:
+    """A tile of a layer: out i32 [frames, P] = x i8 [frames, 4 · groups] · panel uint8 [groups, P, 4], less `excess`.
+
+    P = 16 · `vectors` outputs. Called as tile(x, x_frame, panel, groups, excess, out) with addresses; `x_frame`: bytes
+    from a frame of x to the next; `excess`: of i32 [frames], taken off every sum.
+    """
+
+    @intrinsic
+    def tile(
+        typing_context: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
+    ) -> Any:
+        kind = Bytes(BYTE_PRODUCTS)
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            x, x_frame, panel, groups, excess, out = arguments
+
+            def spread(place: Any) -> Any:
+                value = builder.load(at(builder, place, I32))
+                value.align = 1
+                one = builder.insert_element(
+                    ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
+                )
+                nothing = ir.Constant(kind.vector, ir.Undefined)
+                return builder.shuffle_vector(one, nothing, integers(0))
+
+            cells = [(f, v) for f in range(frames) for v in range(vectors)]
+            slots = {cell: cgutils.alloca_once(builder, kind.vector) for cell in cells}
+            for slot in slots.values():
+                builder.store(kind.zero, slot)
+            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+            with cgutils.for_range(builder, groups) as loop:
+                begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
+                weights = [
+                    kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
+                    for v in range(vectors)
+                ]
+                offset = builder.mul(loop.index, word(GROUP))
+                for f, row in enumerate(rows):
+                    four = spread(builder.add(row, offset))
+                    for v in range(vectors):
+                        slot = slots[f, v]
+                        total = kind.multiply(
+                            builder,
+                            weights[v],
+                            builder.bitcast(four, kind.bytes),
+                            builder.load(slot),
+                        )
+                        builder.store(total, slot)
+            for f in range(frames):
+                less = spread(builder.add(excess, word(4 * f)))
+                for v in range(vectors):
+                    where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
+                    total = builder.sub(builder.load(slots[f, v]), less)
+                    builder.store(total, at(builder, where, kind.vector)).align = 4
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 6), generate
+
+    made: Callable[..., None] = tile
+    return made

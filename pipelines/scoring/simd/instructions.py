@@ -1,0 +1,134 @@
+"""LLVM instructions for vectors of sixteen floats, of which the other files of this room are put together.
+
+numba's own loops do not keep a matrix tile in registers and have no vector `exp` or `log` (those would need Intel's
+SVML). The functions here are called while a kernel is compiled: each adds instructions to `builder` and returns the
+value that they will have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES
+
+F32 = ir.FloatType()
+I16 = ir.IntType(16)
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+F32X16 = ir.VectorType(F32, LANES)
+I32X16 = ir.VectorType(I32, LANES)
+
+_BYTE = ir.IntType(8)
+
+ALL_LEVELS, SECOND_LEVEL = 3, 2
+"""Caches that a prefetch brings a line into: from the first on, or from the second."""
+
+
+def at(builder: Any, address: Any, kind: Any) -> Any:
+    """`address` as a pointer to `kind`."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def load(builder: Any, address: Any) -> Any:
+    """The 16 floats at `address`, which need not be aligned."""
+    value = builder.load(at(builder, address, F32X16))
+    value.align = 4
+    return value
+
+
+def store(builder: Any, value: Any, address: Any) -> None:
+    """Store 16 floats at `address`, which need not be aligned."""
+    builder.store(value, at(builder, address, F32X16)).align = 4
+
+
+def constant(value: float) -> Any:
+    """16 times the same float."""
+    return ir.Constant(F32X16, [value] * LANES)
+
+
+def integers(value: int) -> Any:
+    """16 times the same integer of 32 bits."""
+    return ir.Constant(I32X16, [value] * LANES)
+
+
+def word(value: int) -> Any:
+    """An integer of 64 bits, as addresses are."""
+    return ir.Constant(I64, value)
+
+
+def splat(builder: Any, value: Any) -> Any:
+    """16 times the float `value`."""
+    one = builder.insert_element(ir.Constant(F32X16, ir.Undefined), value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(one, ir.Constant(F32X16, ir.Undefined), integers(0))
+
+
+def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    """x · y + z, rounded once."""
+    kind = ir.FunctionType(F32X16, [F32X16, F32X16, F32X16])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
+    return builder.call(function, [x, y, z])
+
+
+def larger(builder: Any, x: Any, y: Any) -> Any:
+    """Lane by lane the larger one."""
+    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+
+def reduce(builder: Any, combine: Callable[[Any, Any], Any], value: Any) -> Any:
+    """All lanes of `value` combined into one number."""
+    width = LANES // 2
+    while width:
+        order = ir.Constant(I32X16, [(lane + width) % LANES for lane in range(LANES)])
+        value = combine(value, builder.shuffle_vector(value, value, order))
+        width //= 2
+    return builder.extract_element(value, ir.Constant(I32, 0))
+
+
+def reduce_max(builder: Any, value: Any) -> Any:
+    """The largest lane."""
+    return reduce(builder, lambda x, y: larger(builder, x, y), value)
+
+
+def step(builder: Any, address: Any, index: Any) -> Any:
+    """The address of vector number `index` from `address` on."""
+    return builder.add(address, builder.mul(index, word(VECTOR_BYTES)))
+
+
+def broadcast(builder: Any, address: Any) -> Any:
+    """16 times the float at `address`."""
+    return splat(builder, builder.load(at(builder, address, F32)))
+
+
+def shuffle(builder: Any, x: Any, y: Any, lanes: list[int]) -> Any:
+    """The vector of these lanes of `x` and, beyond its own number of lanes, of `y`."""
+    order = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
+    return builder.shuffle_vector(x, y, order)
+
+
+def sum_of_each(builder: Any, add: Callable[..., Any], values: list[Any]) -> Any:
+    """The sums of four vectors of sixteen lanes as one vector: added up while they are transposed."""
+    for width in (8, 4):
+        halves = [list(range(width)), list(range(width, 2 * width))]
+        values = [add(builder, *(shuffle(builder, v, v, half) for half in halves)) for v in values]
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=True)
+        values = [
+            add(builder, *(shuffle(builder, x, y, lanes) for lanes in ([0, 2, 4, 6], [1, 3, 5, 7])))
+            for x, y in pairs
+        ]
+    return values[0]
+
+
+def prefetch(builder: Any, address: Any, levels: int = ALL_LEVELS) -> None:
+    """Ask for the cache line of `address`, which need not be readable, for reading soon."""
+    pointer = at(builder, address, _BYTE)
+    opaque = getattr(pointer.type, "is_opaque", False)
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, I32, I32, I32])
+    name = "llvm.prefetch.p0" if opaque else "llvm.prefetch.p0i8"
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    flags = [ir.Constant(I32, flag) for flag in (0, levels, 1)]  # read, levels, data
+    builder.call(function, [pointer, *flags])

@@ -1,0 +1,156 @@
+"""The largest of many floats, the best of each lane, and which floats reach a bound: as bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from pipelines.scoring.simd.instructions import (
+    F32,
+    F32X16,
+    I16,
+    I64,
+    constant,
+    larger,
+    load,
+    reduce_max,
+    splat,
+    step,
+    store,
+    word,
+)
+from pipelines.scoring.simd.vector import intrinsic
+
+
+@intrinsic
+def largest(typing_context: Any, source: Any, groups: Any) -> Any:
+    """The largest of 16·groups floats at address `source`."""
+    signature = types.float32(types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return reduce_max(builder, lane_maxima(builder, *arguments))
+
+    return signature, generate
+
+
+def lane_maxima(builder: Any, source: Any, groups: Any) -> Any:
+    """Lane by lane the largest of the `groups` vectors at `source`."""
+    best = cgutils.alloca_once(builder, F32X16)
+    builder.store(load(builder, source), best)
+    with cgutils.for_range(builder, groups) as loop:
+        value = load(builder, step(builder, source, loop.index))
+        builder.store(larger(builder, value, builder.load(best)), best)
+    return builder.load(best)
+
+
+@intrinsic
+def bound_of_nth(typing_context: Any, source: Any, groups: Any, n: Any) -> Any:
+    """A number that at least n ≤ 16 of the 16·groups floats at `source` reach: (n-th best, max).
+
+    The n-th largest of the 16 lane maxima; equal maxima leave together, which only lowers it.
+    """
+    pair = types.UniTuple(types.float32, 2)
+    signature = pair(types.intp, types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, groups, n = arguments
+        lanes = cgutils.alloca_once(builder, F32X16)
+        builder.store(lane_maxima(builder, source, groups), lanes)
+        best = reduce_max(builder, builder.load(lanes))
+        bound = cgutils.alloca_once(builder, F32)
+        builder.store(best, bound)
+        with cgutils.for_range(builder, builder.sub(n, word(1))):
+            current = builder.load(lanes)
+            taken = builder.fcmp_ordered(">=", current, splat(builder, builder.load(bound)))
+            left = builder.select(taken, constant(-3.0e38), current)
+            builder.store(left, lanes)
+            builder.store(reduce_max(builder, left), bound)
+        return context.make_tuple(builder, pair, [builder.load(bound), best])
+
+    return signature, generate
+
+
+@intrinsic
+def reached(typing_context: Any, source: Any, bound: Any) -> Any:
+    """Bit i tells whether float i of the 16 at address `source` is at least `bound`."""
+    signature = types.uint64(types.intp, types.float32)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, bound = arguments
+        hits = builder.fcmp_ordered(">=", load(builder, source), splat(builder, bound))
+        return builder.zext(builder.bitcast(hits, I16), I64)
+
+    return signature, generate
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, bits: Any) -> Any:
+    """Number of the lowest bit that is set; 64 when none is."""
+    signature = types.int64(types.uint64)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return signature, generate
+
+
+@intrinsic
+def count_bits(typing_context: Any, bits: Any) -> Any:
+    """How many bits are set."""
+    signature = types.int64(types.uint64)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return signature, generate
+
+
+@intrinsic
+def max_down(typing_context: Any, source: Any, count: Any, shifts: Any) -> Any:
+    """Lane by lane over `count` vectors of 16: shifts += the largest."""
+    signature = types.void(*[types.intp] * 3)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        source, count, shifts = arguments
+        best = lane_maxima(builder, source, count)
+        store(builder, builder.fadd(load(builder, shifts), best), shifts)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def insert_down(typing_context: Any, value: Any, best: Any, keep: Any) -> Any:
+    """Put the vector at `value` into `best` [keep, 16], sorted from the best down in every lane."""
+    signature = types.void(*[types.intp] * 3)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        value, best, keep = arguments
+        carried = cgutils.alloca_once(builder, F32X16)
+        builder.store(load(builder, value), carried)
+        with cgutils.for_range(builder, keep) as loop:
+            place = step(builder, best, loop.index)
+            here, new = load(builder, place), builder.load(carried)
+            above = builder.fcmp_ordered(">", new, here)
+            store(builder, builder.select(above, new, here), place)
+            builder.store(builder.select(above, here, new), carried)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def can_reach(typing_context: Any, sums: Any, rest: Any, bounds: Any) -> Any:
+    """Whether sums + rest exceeds bounds in any of 16 lanes."""
+    signature = types.boolean(*[types.intp] * 3)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        sums, rest, bounds = (load(builder, address) for address in arguments)
+        above = builder.fcmp_ordered(">", builder.fadd(sums, rest), bounds)
+        bits = builder.bitcast(above, ir.IntType(16))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(16), 0))
+
+    return signature, generate

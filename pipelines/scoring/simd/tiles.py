@@ -1,0 +1,193 @@
+"""Matrix tiles kept in registers: products of packed matrices, weighted sums of chosen rows, layers of a net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+
+from pipelines.scoring.simd.instructions import (
+    F32,
+    F32X16,
+    I32,
+    I64,
+    at,
+    constant,
+    fma,
+    load,
+    prefetch,
+    splat,
+    step,
+    store,
+    word,
+)
+from pipelines.scoring.simd.vector import VECTOR_BYTES, intrinsic
+
+
+def make_tile(rows: int, panels: int) -> Callable[..., None]:
+    """A matrix tile: C[rows, 16·panels] = A[rows, k] · B[k, 16·panels], kept in registers.
+
+    Called as tile(a, a_stride, b, panel_stride, k, c, c_stride, multiply): rows of A and C lie
+    `a_stride` and `c_stride` apart; a panel of B is k contiguous vectors of 16; `multiply`
+    multiplies what C holds by the result instead of replacing it.
+    """
+
+    @intrinsic
+    def tile(
+        typing_context: Any,
+        a: Any,
+        a_stride: Any,
+        b: Any,
+        panel_stride: Any,
+        k: Any,
+        c: Any,
+        c_stride: Any,
+        multiply: Any,
+    ) -> Any:
+        signature = types.void(*[types.intp] * 7, types.boolean)
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            a, a_stride, b, panel_stride, k, c, c_stride, multiply = arguments
+            cells = [(r, p) for r in range(rows) for p in range(panels)]
+            sums = {cell: cgutils.alloca_once(builder, F32X16) for cell in cells}
+            for slot in sums.values():
+                builder.store(constant(0.0), slot)
+            a_rows = [builder.add(a, builder.mul(a_stride, word(r))) for r in range(rows)]
+            b_panels = [builder.add(b, builder.mul(panel_stride, word(p))) for p in range(panels)]
+            with cgutils.for_range(builder, k) as loop:
+                offset = builder.mul(loop.index, word(4))
+                weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
+                for r in range(rows):
+                    scalar = builder.load(at(builder, builder.add(a_rows[r], offset), F32))
+                    factor = splat(builder, scalar)
+                    for p in range(panels):
+                        slot = sums[r, p]
+                        total = fma(builder, factor, weights[p], builder.load(slot))
+                        builder.store(total, slot)
+
+            _finish(builder, multiply, [(_cell(builder, c, c_stride, *x), sums[x]) for x in cells])
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    made: Callable[..., None] = tile
+    return made
+
+
+def _cell(builder: Any, c: Any, c_stride: Any, row: int, panel: int) -> Any:
+    base = builder.add(c, builder.mul(c_stride, word(row)))
+    return builder.add(base, word(VECTOR_BYTES * panel))
+
+
+def _finish(builder: Any, multiply: Any, cells: list[tuple[Any, Any]]) -> None:
+    with builder.if_else(builder.icmp_unsigned("!=", multiply, multiply.type(0))) as (yes, no):
+        with yes:
+            for address, slot in cells:
+                product = builder.fmul(load(builder, address), builder.load(slot))
+                store(builder, product, address)
+        with no:
+            for address, slot in cells:
+                store(builder, builder.load(slot), address)
+
+
+def make_rows(panels: int) -> Callable[..., None]:
+    """A weighted sum of chosen rows: C[16·panels] = Σ factor[i] · B[index[i], 16·panels].
+
+    Called as rows(factors, indices, count, b, b_stride, c, multiply) with float32 factors, int32
+    indices and rows of B `b_stride` apart.
+    """
+
+    @intrinsic
+    def rows(
+        typing_context: Any,
+        factors: Any,
+        indices: Any,
+        count: Any,
+        b: Any,
+        b_stride: Any,
+        c: Any,
+        multiply: Any,
+    ) -> Any:
+        signature = types.void(*[types.intp] * 6, types.boolean)
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            factors, indices, count, b, b_stride, c, multiply = arguments
+            sums = [cgutils.alloca_once(builder, F32X16) for _ in range(panels)]
+            for slot in sums:
+                builder.store(constant(0.0), slot)
+            with cgutils.for_range(builder, count) as loop:
+                offset = builder.mul(loop.index, word(4))
+                factor = builder.load(at(builder, builder.add(factors, offset), F32))
+                index = builder.load(at(builder, builder.add(indices, offset), I32))
+                row = builder.add(b, builder.mul(b_stride, builder.sext(index, I64)))
+                spread = splat(builder, factor)
+                for p, slot in enumerate(sums):
+                    weights = load(builder, builder.add(row, word(VECTOR_BYTES * p)))
+                    builder.store(fma(builder, spread, weights, builder.load(slot)), slot)
+            _finish(
+                builder,
+                multiply,
+                [(_cell(builder, c, word(0), 0, p), slot) for p, slot in enumerate(sums)],
+            )
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    made: Callable[..., None] = rows
+    return made
+
+
+def make_layer_tile(frames: int, vectors: int, ask: bool = False) -> Callable[..., None]:
+    """A tile of a layer: out[frames, P] = x[frames, inputs] · panel f32 [inputs, P], P = 16 · `vectors` outputs.
+
+    Called as tile(x, x_frame, x_input, panel, inputs, later, out) with addresses; `x_frame` and `x_input`: bytes from a
+    frame of x to the next, and from an input to the next. With `ask`, memory is asked for as many cache lines from
+    `later` on as there are inputs.
+    """
+
+    @intrinsic
+    def tile(
+        typing_context: Any,
+        x: Any,
+        x_frame: Any,
+        x_input: Any,
+        panel: Any,
+        inputs: Any,
+        later: Any,
+        out: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            x, x_frame, x_input, panel, inputs, later, out = arguments
+            cells = [(f, v) for f in range(frames) for v in range(vectors)]
+            sums = {cell: cgutils.alloca_once(builder, F32X16) for cell in cells}
+            for slot in sums.values():
+                builder.store(constant(0.0), slot)
+            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+            with cgutils.for_range(builder, inputs) as loop:
+                begin = builder.add(panel, builder.mul(loop.index, word(vectors * VECTOR_BYTES)))
+                weights = [
+                    load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
+                    for v in range(vectors)
+                ]
+                if ask:
+                    line = builder.mul(loop.index, word(VECTOR_BYTES))
+                    prefetch(builder, builder.add(later, line))
+                offset = builder.mul(loop.index, x_input)
+                for f, row in enumerate(rows):
+                    value = builder.load(at(builder, builder.add(row, offset), F32))
+                    factor = splat(builder, value)
+                    for v in range(vectors):
+                        slot = sums[f, v]
+                        total = fma(builder, factor, weights[v], builder.load(slot))
+                        builder.store(total, slot)
+            for (f, v), slot in sums.items():
+                where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
+                store(builder, builder.load(slot), where)
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 7), generate
+
+    made: Callable[..., None] = tile
+    return made

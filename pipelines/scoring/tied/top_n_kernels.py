@@ -1,0 +1,180 @@
+"""The kernels of top-N selection in a tied-mixture model: the best densities, and the mixtures of those alone.
+
+Layouts as in `kernels`; `rows` f32, per codebook [3, K, w]: the same weights with one row per density.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipelines.models.sphinx.model import STREAMS
+from pipelines.scoring.simd.exponential import exp_shifted
+from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
+from pipelines.scoring.simd.tiles import make_rows
+from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.tied.kernels import columns_fit
+from profiler.arrays import ArrayError
+
+Array = np.ndarray[Any, Any]
+
+LANE_BOUND = 6
+"""Up to this many are found by lane maxima: beyond, their bound lets too many through."""
+
+_rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
+
+
+@njit(nogil=True, cache=True)
+def _threshold(at: int, groups: int, keep: int, best: float) -> Any:
+    """A number that `keep` or a few more of the floats at `at` reach, by bisection."""
+    step = np.float32(16.0)
+    low = np.float32(best)
+    while True:
+        low = np.float32(best - step)
+        count = 0
+        for i in range(groups):
+            count += count_bits(reached(at + i * 4 * LANES, low))
+        if count >= keep or step > 1e30:
+            break
+        step *= np.float32(2.0)
+    high = np.float32(best)
+    while count > keep:
+        middle = np.float32((low + high) * np.float32(0.5))
+        if not low < middle < high:
+            break
+        hits = 0
+        for i in range(groups):
+            hits += count_bits(reached(at + i * 4 * LANES, middle))
+        if hits >= keep:
+            low, count = middle, hits
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def select(
+    g: Array, index: Array, kept: Array, shift: Array, keep: int, first: int, last: int
+) -> None:
+    """The `keep` best densities of each codebook and stream.
+
+    index int32 [n, B, 3, keep]: which. kept f32 [n, B, 3·keep rounded up to 16]: their log density
+    less the best one's.
+    """
+    n, books, streams, densities = g.shape
+    groups = densities // LANES
+    if (
+        streams != STREAMS
+        or densities != groups * LANES
+        or not 1 <= keep <= densities
+        or index.shape != (n, books, STREAMS, keep)
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or shift.shape != (n, books)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("select: densities and those kept do not fit each other")
+    values = np.empty(densities, np.float32)
+    places = np.empty(densities, np.int32)
+    for t in range(n):
+        for book in range(first, last):
+            total = np.float32(0)
+            for s in range(STREAMS):
+                at = address(g, np.float32) + ((t * books + book) * STREAMS + s) * densities * 4
+                bound, best = bound_of_nth(at, groups, min(keep, LANE_BOUND))
+                if keep > LANE_BOUND:
+                    bound = _threshold(at, groups, keep, best)
+                total += best
+                found = 0
+                # Sixty-four densities at a time: few branches that depend on the data.
+                for i in range(0, groups, 4):
+                    bits = np.uint64(0)
+                    for j in range(i, min(i + 4, groups)):
+                        bits |= reached(at + j * 4 * LANES, bound) << np.uint64((j - i) * LANES)
+                    while bits:
+                        place = i * LANES + lowest_bit(bits)
+                        bits &= bits - np.uint64(1)
+                        places[found] = place
+                        values[found] = g[t, book, s, place]
+                        found += 1
+                # Of numbers that are none too few reach any bound: a density that there is stands for the rest.
+                while found < keep:
+                    values[found], places[found] = best, 0
+                    found += 1
+                # The bound lets a few too many through: drop the worst until `keep` are left.
+                while found > keep:
+                    worst = 0
+                    for i in range(1, found):
+                        if values[i] <= values[worst]:
+                            worst = i
+                    found -= 1
+                    values[worst], places[worst] = values[found], places[found]
+                for i in range(keep):
+                    index[t, book, s, i] = places[i]
+                    kept[t, book, s * keep + i] = values[i] - best
+            for i in range(STREAMS * keep, kept.shape[2]):
+                kept[t, book, i] = 0.0
+            shift[t, book] = total
+
+
+@njit(nogil=True, cache=True)
+def exponentiate_kept(kept: Array, first: int, last: int) -> None:
+    """kept = exp(kept), in place."""
+    n, books, size = kept.shape
+    if size % LANES or not 0 <= first <= last <= books:
+        raise ArrayError("exponentiate_kept: not whole vectors of the codebooks")
+    for t in range(n):
+        at = address(kept, np.float32) + (t * books + first) * size * 4
+        exp_shifted(at, at, (last - first) * size // LANES, np.float32(0))
+
+
+@njit(nogil=True, cache=True)
+def mix_kept(
+    index: Array,
+    kept: Array,
+    rows: Array,
+    densities: int,
+    start: Array,
+    products: Array,
+    first: int,
+    last: int,
+) -> None:
+    """products = Π over streams Σ over the kept densities weight · exponential."""
+    n, books, streams, keep = index.shape
+    if (
+        streams != STREAMS
+        or kept.shape[:2] != (n, books)
+        or kept.shape[2] < STREAMS * keep
+        or len(products) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, rows.size, densities)
+        or not 0 <= first <= last <= books
+    ):
+        raise ArrayError("mix_kept: densities kept, weights and products do not fit each other")
+    # One codebook's rows (some 200 kB) stay in the second-level cache for all frames.
+    for book in range(first, last):
+        width = start[book + 1] - start[book]
+        for t in range(n):
+            which = t * books + book
+            for s in range(STREAMS):
+                factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
+                places = address(index, np.int32) + (which * STREAMS + s) * keep * 4
+                row = (
+                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+                )
+                out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
+                column = 0
+                while column < width:
+                    left = width - column
+                    at, to = row + column * 4, out + column * 4
+                    if left >= 8 * LANES:
+                        _rows_8(factors, places, keep, at, width * 4, to, s > 0)
+                        column += 8 * LANES
+                    elif left >= 2 * LANES:
+                        _rows_2(factors, places, keep, at, width * 4, to, s > 0)
+                        column += 2 * LANES
+                    else:
+                        _rows_1(factors, places, keep, at, width * 4, to, s > 0)
+                        column += LANES
