@@ -22,10 +22,11 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.clock import now_ns
 
 LAYOUT: Final = "<qqHHHIIIII"
@@ -89,7 +90,7 @@ _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into
 
-Lent = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+Lent = tuple[Array, Array]
 """Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them."""
 
 
@@ -315,7 +316,7 @@ class _Outgoing:
 
     __slots__ = ("_counts", "_duration", "_from", "_stage", "_start", "count", "epoch", "spans")
 
-    def __init__(self, ring: np.ndarray, count: int, lane: int, epoch: int = 0) -> None:
+    def __init__(self, ring: Array, count: int, lane: int, epoch: int = 0) -> None:
         self.count = max(count, LEAST_OUTGOING)
         self.spans = np.zeros(self.count, SPAN)
         self.spans["lane"] = lane

@@ -37,6 +37,7 @@ from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
 from pipelines.training import align
 from profiler import kernel_spans
+from profiler.arrays import Array
 from profiler.lanes import AT, DROPPED, LEFT, N_LENT, SLOT
 from profiler.machine.roofs import _kernels as machine
 from tests.fences import PATTERN, Fenced, Side
@@ -50,8 +51,6 @@ ROOMS = (
     "profiler",
 )
 SIZES = (0, 1, 2, 7, 33)
-
-Array = np.ndarray[Any, Any]
 
 
 class Walls:

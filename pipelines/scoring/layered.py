@@ -20,10 +20,9 @@ from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Progress, never, quietly
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
-Array = np.ndarray[Any, Any]
 COPY_STAGE = "score.copy"
 
 Part = tuple[str, tuple[Any, Hashable], Callable[[Progress, Callable[[], bool]], Any]]

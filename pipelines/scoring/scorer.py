@@ -28,9 +28,9 @@ from pipelines.scoring.senones import Parents, SenoneRule
 from pipelines.scoring.strategy import Progress, Strategy, never, quietly
 from pipelines.scoring.tied import gmm, lazy
 from pipelines.scoring.tied.packing import pack
+from profiler.arrays import Array
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
-Array = np.ndarray[Any, Any]
 EXACT = "none"
 SERIAL = (lazy.STAGE,)
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 Kind = Literal["Tied", "Continuous"]
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from profiler.arrays import Array
 from profiler.spans import Stage
 
 StageInfo = Stage
@@ -96,4 +95,4 @@ class Utterance:
     errors: int | None
     reference_words: int | None
     done: bool
-    peaks: np.ndarray = field(repr=False, compare=False)
+    peaks: Array = field(repr=False, compare=False)

@@ -19,9 +19,9 @@ from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.products import scalar, simd
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
+from profiler.arrays import Array
 from tests.pipelines.net_files import card, forward, net
 
-Array = np.ndarray[Any, Any]
 ROUNDING = 2.0**-24
 DENSE = ("blas", "scalar", "simd")
 SHAPES = [(1, 2), (7, 14), (16, 17), (50, 5), (49, 197), (137, 141)]

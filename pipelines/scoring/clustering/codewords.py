@@ -19,14 +19,13 @@ from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 STAGE = "score.frames"
 STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
 """`codewords`: codewords that a frame was compared with."""
 FLOAT = 4.0
-
-Array = np.ndarray[Any, Any]
 
 
 class Codewords:

@@ -27,7 +27,7 @@ from pipelines.scoring.clustering.quantiser import FAR, Codebook
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows, reached
 from pipelines.scoring.strategy import Progress
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import BadInput, Cancelled
 
 NOWHERE = np.float32(1e15)
@@ -36,8 +36,6 @@ MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
 """What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

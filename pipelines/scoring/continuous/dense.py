@@ -7,7 +7,7 @@ score.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, Team
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
-
-Array = np.ndarray[Any, Any]
 
 
 class ContinuousGmm:

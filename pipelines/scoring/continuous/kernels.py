@@ -8,8 +8,6 @@ and return what the second one took. Layouts: see `packing`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -25,10 +23,8 @@ from pipelines.scoring.simd.vector import (
     sum_exp,
     sum_exp_down,
 )
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from pipelines.device import DeviceWork
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 MAX_FRAMES = 64
@@ -19,8 +18,6 @@ MAX_FRAMES = 64
 NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from pipelines.models.nets import Net
 from pipelines.scoring import dnn
 from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 FLOAT = 4
-Array = np.ndarray[Any, Any]
 
 
 class Layers:

@@ -18,6 +18,7 @@ import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
@@ -32,8 +33,6 @@ PIECE_BYTES_DEVICE = 256 << 20
 """… and a device is to be busy for more than a launch takes."""
 FLOOR = 1e-37
 """Of likelihoods before the logarithm: the least that float32 holds with full precision."""
-
-Array = np.ndarray[Any, Any]
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:

@@ -22,13 +22,12 @@ from pipelines.scoring.device.arithmetic import MAX_FRAMES, Arithmetic, Placed
 from pipelines.scoring.device.buffers import MOST_FRAMES, Slot, slot
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import Prepared
+from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass

@@ -32,7 +32,7 @@ from pipelines.scoring.simd.vector import (
     copy_floats,
     intrinsic,
 )
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 GROUP = 4
 """Inputs that an instruction takes: products are filled up to it. Of one input alone torch 2.13 multiplies wrong."""
@@ -41,7 +41,6 @@ VECTORS = 4
 PANEL = VECTORS * LANES
 FRAMES = 6
 
-Array = np.ndarray[Any, Any]
 
 _I32 = ir.IntType(32)
 

@@ -22,6 +22,7 @@ from pipelines.models.onnx import Node, OnnxModel
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
 from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 NEEDED = {"senones": "all", "dtype": "fp32", "product": Dnn().product, "shrink": "none"}
@@ -45,8 +46,6 @@ PER_OUTPUT: Mapping[str, Mapping[str, float]] = {
 }
 """Operations for each value that comes out of an operator that works value by value."""
 UNCHANGED = {"Identity", "Dropout", "Flatten", "Cast"}
-
-Array = np.ndarray[Any, Any]
 
 
 def check(config: Any) -> None:

@@ -32,7 +32,7 @@ from pipelines.scoring.simd.vector import (
     intrinsic,
 )
 from pipelines.scoring.tied.lazy_kernels import _lanes, _prefetch
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 FLOAT = 4
@@ -50,7 +50,6 @@ Of all senones a frame of speech asks for 37 % (5 000 words, beam 13); computed 
 ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16: 54, 4 · to the end of the block: 62, 3.
 """
 
-Array = np.ndarray[Any, Any]
 
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)

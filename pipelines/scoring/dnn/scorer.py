@@ -27,10 +27,9 @@ from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule, asked
 from pipelines.scoring.strategy import Progress, never, quietly
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
-
-Array = np.ndarray[Any, Any]
 
 FEATURES = 39
 """Of a frame, as the front end makes them."""

@@ -11,12 +11,10 @@ import pkgutil
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 
 

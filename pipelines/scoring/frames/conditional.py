@@ -15,9 +15,8 @@ import numpy as np
 from pipelines.scoring.clustering.codewords import STAGE, STAGES, Codewords, codewords_of
 from pipelines.scoring.frames import Progress
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 NONE = -1  # no codeword: no frame before
 

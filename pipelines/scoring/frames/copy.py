@@ -12,9 +12,8 @@ import numpy as np
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Immediate
+from profiler.arrays import Array
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 
 class Rule(Immediate):

@@ -23,9 +23,8 @@ from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
 from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 
 class _Clustered:

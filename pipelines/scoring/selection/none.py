@@ -22,10 +22,8 @@ from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from pipelines.scoring.tied.kernels import STREAMS
-from profiler.arrays import check
+from profiler.arrays import Array, check
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 
 class Tied:

@@ -24,10 +24,8 @@ from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import LANES, STREAMS
-from profiler.arrays import check
+from profiler.arrays import Array, check
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 DEFAULT_TOP_N = 4
 

@@ -29,9 +29,8 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED, STREAMS
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 
 class _Quantised:

@@ -25,13 +25,11 @@ from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.kernels import STREAMS
-from profiler.arrays import ArrayError, check
+from profiler.arrays import Array, ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
 LOOKUP = "score.lookup"
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

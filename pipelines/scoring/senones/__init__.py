@@ -16,10 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipelines.scoring.meter import Meter
-from profiler.arrays import check, check_indices
+from profiler.arrays import Array, check, check_indices
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 
 class Source(Protocol):

@@ -17,15 +17,13 @@ from numba import njit
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 STAGE = "score.backoff"
 FLOAT = 4.0
 INDEX = 12.0
 """Bytes of a senone's number, of its parent's and of a place in the list."""
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
+from profiler.arrays import Array
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 
 class Rule:

@@ -18,13 +18,11 @@ from numba import njit
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
 
 AHEAD = 8
 """Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -25,6 +25,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic as _untyped_intrinsic
 
+from profiler.arrays import Array
+
 # numba's type hints take the typing context for a parameter of the call.
 intrinsic: Any = _untyped_intrinsic
 
@@ -66,7 +68,7 @@ _SQRT_HALF_BITS = 0x3F3504F3
 _BIAS = 127
 
 
-def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> np.ndarray[Any, Any]:
+def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
     """Zeros of `kind` that begin with a cache line: a vector then lies in one line and not across two."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     space = np.zeros(size + VECTOR_BYTES, np.uint8)

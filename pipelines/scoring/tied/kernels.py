@@ -37,7 +37,7 @@ from pipelines.scoring.simd.vector import (
     make_tile,
     reached,
 )
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 STREAMS = 3
 DIM = 13
@@ -49,8 +49,6 @@ _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
 _tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

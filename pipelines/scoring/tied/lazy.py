@@ -7,7 +7,7 @@ them for a whole block at once does. The mixtures are what can be left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels
 from pipelines.scoring.tied.kernels import STREAMS
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ STAGES: dict[str, tuple[str, ...]] = {
 """`weights`: mixture weights read, once a call however many frames it is for."""
 
 FLOAT = 4
-
-Array = np.ndarray[Any, Any]
 
 
 class LazyMixtures:

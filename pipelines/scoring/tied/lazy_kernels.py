@@ -30,9 +30,7 @@ from pipelines.scoring.simd.vector import (
     log_shifted,
 )
 from pipelines.scoring.tied.kernels import STREAMS
-from profiler.arrays import ArrayError
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError
 
 AT_ONCE = 4
 """Senones whose dot products share each load of the exponentials and hide each other's latency."""

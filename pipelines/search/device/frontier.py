@@ -17,6 +17,7 @@ import numpy as np
 
 from pipelines.device import Device, is_out_of_memory
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
+from profiler.arrays import Array
 
 BLOCK_FRAMES = 64
 """Frames of one call at most: bounds the back-pointers that lie on the device."""
@@ -153,7 +154,7 @@ class Frontier:
         if where == "cuda":
             self._record(torch)
 
-    def hold(self, states: np.ndarray[Any, Any], costs: np.ndarray[Any, Any]) -> None:
+    def hold(self, states: Array, costs: Array) -> None:
         """These are the tokens, [batch, at most room.tokens] of the host's."""
         import torch
 
@@ -189,14 +190,14 @@ class Frontier:
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]
 
-    def told(self, frames: int) -> np.ndarray[Any, Any]:
+    def told(self, frames: int) -> Array:
         """COUNTS of a block that has come down, int32 [frames, batch, 4]."""
-        counts: np.ndarray[Any, Any] = self._here["counts"].numpy()[:frames]
+        counts: Array = self._here["counts"].numpy()[:frames]
         return counts
 
-    def found(self, name: str) -> np.ndarray[Any, Any]:
+    def found(self, name: str) -> Array:
         """`previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state` and `cost`."""
-        array: np.ndarray[Any, Any] = self._here[name].numpy()
+        array: Array = self._here[name].numpy()
         return array
 
     def _record(self, torch: Any) -> None:
@@ -301,7 +302,7 @@ def tables_of(arcs: DirectArcs, where: str) -> dict[str, Any]:
     import torch
 
     degree = np.append(np.diff(arcs.first), 0).astype(np.int32)
-    found: dict[str, np.ndarray[Any, Any]] = {
+    found: dict[str, Array] = {
         "degree": degree,
         "first": arcs.first,
         "target": arcs.target,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.device import DeviceWork
 from pipelines.search.adaptive_beam import Governor
@@ -14,6 +13,7 @@ from pipelines.search.device.history import UtteranceHistory
 from pipelines.search.device.search import STAGES, DeviceSearch
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.words import Word
+from profiler.arrays import I64
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 
@@ -99,7 +99,7 @@ class DeviceViterbi:
         if len(scores) and not self.lost:
             self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
 
-    def wanted(self, lane: Lane | NullLane | None = None) -> NDArray[np.int64]:
+    def wanted(self, lane: Lane | NullLane | None = None) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
         found, arcs = self._one.wanted()

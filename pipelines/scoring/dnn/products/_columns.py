@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.errors import BadInput
 
 MOST_INPUTS = 1 << 16  # that 16 bits tell apart
-
-Array = np.ndarray[Any, Any]
 
 
 def numbers(columns: Array, inputs: int, product: str) -> Array:

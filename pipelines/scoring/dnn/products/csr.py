@@ -49,7 +49,7 @@ from pipelines.scoring.simd.vector import (
     copy_floats,
     intrinsic,
 )
-from profiler.arrays import ArrayError, check_indices, check_offsets
+from profiler.arrays import Array, ArrayError, check_indices, check_offsets
 from profiler.spans import Cost, Linear
 
 VECTORS = 2
@@ -57,7 +57,6 @@ VECTORS = 2
 SUMS = 4
 """Independent sums of a row, so that a multiplier need not wait for its own result."""
 
-Array = np.ndarray[Any, Any]
 _I16, _I64 = ir.IntType(16), ir.IntType(64)
 
 

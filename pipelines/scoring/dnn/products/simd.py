@@ -37,7 +37,7 @@ from pipelines.scoring.simd.vector import (
     intrinsic,
 )
 from pipelines.scoring.tied.lazy_kernels import _prefetch
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 VECTORS = 4 if WIDE_REGISTERS else 1
@@ -45,8 +45,6 @@ VECTORS = 4 if WIDE_REGISTERS else 1
 by 8 frames are as quick in themselves and leave more of a panel empty: 9 % slower at 256 outputs, 1 % at 512."""
 PANEL = VECTORS * LANES
 FRAMES = 6 if WIDE_REGISTERS else 4
-
-Array = np.ndarray[Any, Any]
 
 
 def _make_tile(frames: int, ask: bool = False) -> Callable[..., None]:
