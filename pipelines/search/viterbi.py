@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipelines.config import Search
 from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
 from pipelines.search.adaptive_beam import Governor
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
-from pipelines.search.settings import SearchSettings
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, I64
@@ -48,7 +48,7 @@ class Viterbi:
     word sequences in `nbest` and the words' posterior probabilities in `confidences`.
     """
 
-    def __init__(self, graph: Graph, config: SearchSettings) -> None:
+    def __init__(self, graph: Graph, config: Search) -> None:
         self.graph = graph
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
@@ -89,7 +89,7 @@ class Viterbi:
         )
         self._steps = emit, epsilon, prune, lattice
 
-    def configure(self, config: SearchSettings) -> None:
+    def configure(self, config: Search) -> None:
         """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
         self._config = config
         self._scale = float(config.acoustic_scale)

@@ -7,7 +7,7 @@ score.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,8 +28,8 @@ USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thre
 class ContinuousGmm:
     """Parameters and workspace of one continuous model; a `scoring.family.Family`."""
 
-    kind: ClassVar[Kind] = "Continuous"
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+    kind: Kind = "Continuous"
+    stages: Mapping[str, tuple[str, ...]] = {
         "score.gaussians": ("gaussians",),
         "score.lse": ("exponentials", "senones"),
         WAIT_STAGE: (),

@@ -7,11 +7,14 @@ what is moved when. It knows nothing of frames that are left out, of transfers o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pipelines.device import DeviceWork
 from profiler.arrays import Array
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MAX_FRAMES = 64
 """Frames of one call: bounds the workspace on the device."""
@@ -66,7 +69,13 @@ class Arithmetic(Protocol):
         """The parameters `name` as they go into the number type."""
 
     def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+        self,
+        p: dict[str, Tensor],
+        x: Tensor,
+        out: Tensor,
+        ids: dict[str, int],
+        first_frame: int,
+        on: Placed,
     ) -> None:
         """Give the stages of `x` to the device's compute stream; `out` f32 [n, senones].
 

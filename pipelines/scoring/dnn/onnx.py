@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pipelines.scoring.dnn.products import FLOAT
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 NEEDED = {"senones": "all", "dtype": "fp32", "product": Dnn().product, "shrink": "none"}
 """The settings of `dnn` that leave a net as it is; all others need its weights layer by layer."""
@@ -48,7 +51,7 @@ PER_OUTPUT: Mapping[str, Mapping[str, float]] = {
 UNCHANGED = {"Identity", "Dropout", "Flatten", "Cast"}
 
 
-def check(config: Any) -> None:
+def check(config: Config) -> None:
     """ModelError when `config` asks for what cannot be done to a net from an .onnx file."""
     for name, needed in NEEDED.items():
         if (asked := getattr(config.dnn, name)) != needed:

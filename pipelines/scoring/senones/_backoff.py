@@ -10,7 +10,7 @@ exceed it. Sphinx-3's other way of backing off, by the best Gaussian of the fram
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -19,6 +19,9 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
 from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 STAGE = "score.backoff"
 FLOAT = 4.0
@@ -104,7 +107,7 @@ class ByParent:
         self._rows = np.empty((0, n_senones), np.float32)
         self._source: Source
 
-    def configure(self, gmm: Any, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: Source) -> None:
         """Take over beam and cap, and work on `source`."""
         self._source = source
         self._beam, self._cap = float(gmm.ci_beam), int(gmm.ci_cap)

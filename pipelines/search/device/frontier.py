@@ -11,13 +11,17 @@ is done again with more room.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pipelines.device import Device, is_out_of_memory
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
 from profiler.arrays import Array
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 BLOCK_FRAMES = 64
 """Frames of one call at most: bounds the back-pointers that lie on the device."""
@@ -85,7 +89,7 @@ class Buffers:
         tables = self.tables
         tables["cost"].copy_(tables["weight"] + penalty * tables["words"])
 
-    def take(self, scores: Any, scale: float) -> None:
+    def take(self, scores: Tensor, scale: float) -> None:
         """Make costs of log likelihoods [frames, batch, senones] that are on the device."""
         self.scores[: len(scores), :, 1:].copy_(scores).mul_(-scale)
 
@@ -108,7 +112,7 @@ class Frontier:
     def __init__(self, buffers: Buffers, room: Room, least: int) -> None:
         self.room, self.least = room, least
         self._b = buffers
-        self._graph: Any = None
+        self._graph: torch.cuda.CUDAGraph | None = None
 
     def place(self) -> None:
         """Allocate; where there is CUDA, hold a frame as a graph: one launch for all its kernels."""
@@ -140,7 +144,7 @@ class Frontier:
         self._nothing = torch.zeros((b, 1), dtype=torch.int64, device=where)
         self._all_places = self._nothing + a
 
-        def counted(size: int, each: int) -> Any:
+        def counted(size: int, each: int) -> Tensor:
             """0, each, 2·each …: where the rows of the utterances begin, [size, 1]."""
             return (torch.arange(size, device=where) * each).unsqueeze(1)
 
@@ -152,7 +156,7 @@ class Frontier:
         self._states_from = counted(b, self._dead + 1)
         self._columns_from = counted(b, shared.columns)
         if where == "cuda":
-            self._record(torch)
+            self._record()
 
     def hold(self, states: Array, costs: Array) -> None:
         """These are the tokens, [batch, at most room.tokens] of the host's."""
@@ -162,7 +166,7 @@ class Frontier:
             torch.from_numpy(states).to(self.state), torch.from_numpy(costs).to(self.cost)
         )
 
-    def take_over(self, state: Any, cost: Any) -> None:
+    def take_over(self, state: Tensor, cost: Tensor) -> None:
         """Go on from the tokens [batch, at most room.tokens], each in its place."""
         import torch
 
@@ -184,7 +188,7 @@ class Frontier:
             else:
                 self._graph.replay()
 
-    def moves(self, frames: int) -> Iterator[tuple[Any, Any]]:
+    def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
         """What comes down after a block: host tensors and those on the device that go into them."""
         for name, here in self._here.items():
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
@@ -200,7 +204,9 @@ class Frontier:
         array: Array = self._here[name].numpy()
         return array
 
-    def _record(self, torch: Any) -> None:
+    def _record(self) -> None:
+        import torch
+
         self._b.restart(3)
         for _ in range(2):  # libraries choose their kernels on the first calls
             self.step()
@@ -297,7 +303,7 @@ class Frontier:
         t.add_(1)
 
 
-def tables_of(arcs: DirectArcs, where: str) -> dict[str, Any]:
+def tables_of(arcs: DirectArcs, where: str) -> dict[str, Tensor]:
     """The graph on the device; a last state without arcs takes the tokens that are none."""
     import torch
 
