@@ -14,14 +14,18 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.availability import availability
 from profiler.clock import now_ns
-from profiler.device.clock import DeviceClock
+from profiler.device.clock import DeviceClock, Event
 from profiler.device.time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer
 from profiler.errors import BadInput
 from profiler.spans import Cost, Lane, NullLane, Recorder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 COMPUTE, COPY = 0, 1
 STREAMS = ("compute", "copy")
@@ -56,10 +60,10 @@ class Device(DeviceClock, Protocol):
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Give what `work` asks of torch to `stream`; returns before it is done."""
 
-    def follow(self, stream: int, event: Any) -> None:
+    def follow(self, stream: int, event: Event) -> None:
         """What is given to `stream` from now on waits for `event`; the host does not."""
 
-    def host_tensor(self, shape: tuple[int, ...], dtype: Any, *, pinned: bool) -> Any:
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor in the host's memory, page-locked where that is asked for and possible."""
 
     def free_bytes(self) -> int | None:
@@ -157,7 +161,7 @@ class HostDevice:
         """The stream's thread waits for `event`."""
         self._streams[stream].queue.put(event.wait)
 
-    def host_tensor(self, shape: tuple[int, ...], dtype: Any, *, pinned: bool) -> Any:
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor; there is nothing to pin it for."""
         import torch
 
@@ -183,7 +187,7 @@ class TorchDevice:
         self,
         name: str,
         backend: Any,
-        empty: Callable[..., Any],
+        empty: Callable[..., Tensor],
         streams: tuple[str, ...] = STREAMS,
     ) -> None:
         self.name = self.where = name
@@ -199,21 +203,21 @@ class TorchDevice:
         self._base = self.record(0)
         self._base.synchronize()
 
-    def record(self, stream: int) -> Any:
+    def record(self, stream: int) -> Event:
         """Enqueue a timed event."""
         event = self._backend.Event(enable_timing=True)
         event.record(*self._queue(stream))
         return event
 
-    def done(self, event: Any) -> bool:
+    def done(self, event: Event) -> bool:
         """Whether the event has happened."""
         return bool(event.query())
 
-    def wait(self, event: Any) -> None:
+    def wait(self, event: Event) -> None:
         """Block the host until the event has happened."""
         event.synchronize()
 
-    def time_ns(self, event: Any) -> int:
+    def time_ns(self, event: Event) -> int:
         """When the event happened, counted from the device's opening."""
         since = round(self._base.elapsed_time(event) * 1e6)
         at = self._base_ns + since
@@ -226,12 +230,12 @@ class TorchDevice:
         with self._on(stream):
             work()
 
-    def follow(self, stream: int, event: Any) -> None:
+    def follow(self, stream: int, event: Event) -> None:
         """What is given to `stream` from now on waits for `event`."""
         for queue in self._queue(stream):
             queue.wait_event(event)
 
-    def host_tensor(self, shape: tuple[int, ...], dtype: Any, *, pinned: bool) -> Any:
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor in the host's memory, page-locked where asked for."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned and self.can_pin)
 
@@ -240,10 +244,10 @@ class TorchDevice:
         tell = getattr(self._backend, "mem_get_info", None)
         return int(tell()[0]) if tell is not None else None
 
-    def _on(self, stream: int) -> AbstractContextManager[Any]:
+    def _on(self, stream: int) -> AbstractContextManager[object]:
         if self._streams is None:
             return nullcontext()
-        context: AbstractContextManager[Any] = self._backend.stream(self._streams[stream])
+        context: AbstractContextManager[object] = self._backend.stream(self._streams[stream])
         return context
 
     def _queue(self, stream: int) -> tuple[Any, ...]:
@@ -324,22 +328,22 @@ class DeviceWork:
             self.device.run(stream, work)
 
     def upload(
-        self, target: Any, source: Any, first_frame: int, frames: int, stream: int = COPY
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
     ) -> None:
         """Copy host → device. From pinned memory it overlaps; otherwise the host waits for it."""
         self._copy(self._upload, target, source, source, first_frame, frames, stream)
 
     def download(
-        self, target: Any, source: Any, first_frame: int, frames: int, stream: int = COPY
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
     ) -> None:
         """Copy device → host. Into pinned memory it overlaps: `wait_for` it before reading."""
         self._copy(self._download, target, source, target, first_frame, frames, stream)
 
-    def mark(self, stream: int) -> Any:
+    def mark(self, stream: int) -> Event:
         """An event behind all that was given to `stream`, for `follow` and `wait_for`."""
         return self.device.record(stream)
 
-    def follow(self, stream: int, event: Any) -> None:
+    def follow(self, stream: int, event: Event) -> None:
         """What is given to `stream` from now on waits for `event`; call it before `work` or a copy."""
         self.device.follow(stream, event)
 
@@ -347,7 +351,7 @@ class DeviceWork:
         """What is given to stream `second` from now on waits for all that was given to `first`."""
         self.device.follow(second, self.device.record(first))
 
-    def wait_for(self, event: Any, stream: int) -> None:
+    def wait_for(self, event: Event, stream: int) -> None:
         """Block until `event` of `stream` has happened; the time is charged to what the device runs."""
         self._pause()
         with self.timer.waiting(stream):
@@ -367,9 +371,9 @@ class DeviceWork:
     def _copy(
         self,
         stage: int,
-        target: Any,
-        source: Any,
-        on_host: Any,
+        target: Tensor,
+        source: Tensor,
+        on_host: Tensor,
         first_frame: int,
         frames: int,
         stream: int,

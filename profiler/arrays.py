@@ -1,4 +1,6 @@
-"""What an array must be before compiled code touches it.
+"""What arrays are called in signatures, and what one must be before compiled code touches it.
+
+The names of types carry the type of the elements; shapes stand in docstrings.
 
 Kernels run without bounds checks: a row too few and they read past the end. So whoever binds arrays to a kernel
 says once, outside the hot loop, what each has to be; a mismatch is a mistake of this program, raised as
@@ -11,6 +13,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = np.ndarray[Any, Any]
+"""Of any elements: where several kinds are taken, or the dtype is known only while the program runs."""
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+U16 = NDArray[np.uint16]
+U32 = NDArray[np.uint32]
+Bool = NDArray[np.bool_]
 
 
 class ArrayError(ValueError):
@@ -19,8 +34,8 @@ class ArrayError(ValueError):
 
 def check(
     name: str,
-    array: np.ndarray[Any, Any],
-    dtype: Any,
+    array: Array,
+    dtype: DTypeLike,
     shape: Sequence[int | None],
     *,
     writable: bool = False,
@@ -46,9 +61,7 @@ def check(
         raise ArrayError(f"{name} is read-only, and the kernel writes it")
 
 
-def check_at_least(
-    name: str, array: np.ndarray[Any, Any], dtype: Any, shape: Sequence[int]
-) -> None:
+def check_at_least(name: str, array: Array, dtype: DTypeLike, shape: Sequence[int]) -> None:
     """As `check`, for a buffer that may be longer than this call needs: each axis has at least `shape`."""
     if array.ndim != len(shape) or any(h < w for h, w in zip(array.shape, shape, strict=False)):
         raise ArrayError(
@@ -57,7 +70,7 @@ def check_at_least(
     check(name, array, dtype, (None,) * len(shape), writable=True)
 
 
-def check_indices(name: str, array: np.ndarray[Any, Any], limit: int) -> None:
+def check_indices(name: str, array: Array, limit: int) -> None:
     """ArrayError unless every element of an integer array lies in 0 … limit − 1."""
     if array.size and (int(array.min()) < 0 or int(array.max()) >= limit):
         raise ArrayError(
@@ -65,7 +78,7 @@ def check_indices(name: str, array: np.ndarray[Any, Any], limit: int) -> None:
         )
 
 
-def check_offsets(name: str, array: np.ndarray[Any, Any], end: int) -> None:
+def check_offsets(name: str, array: Array, end: int) -> None:
     """ArrayError unless an array of row starts begins with 0, never falls and ends with `end`."""
     # Compared, not subtracted: a difference of two int32 may not be one.
     falls = (array[1:] < array[:-1]).any()

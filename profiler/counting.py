@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.clock import now_ns
 from profiler.lanes import RING_RECORDS, Lane, NullLane
 from profiler.machine.counters import Group, read_cost_ns
@@ -51,7 +52,7 @@ class _Total:
     enabled: float = 0.0
     running: float = 0.0
     shared: bool = False
-    values: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    values: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def is_exact(source: str) -> bool:
@@ -95,7 +96,7 @@ class CountingLane(Lane):
         self._readings: deque[Entry] = deque()
         self._held: list[Entry] = []
         self._results: dict[tuple[int, int], _Total] = {}
-        self._last: tuple[int, np.ndarray] | None = None
+        self._last: tuple[int, Array] | None = None
 
     def count(self, group: Group, threads: int = 1) -> None:
         """Begin counting with `group`; call it on the thread that opened the group and puts the spans.

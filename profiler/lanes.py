@@ -26,6 +26,7 @@ from typing import Final
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.clock import now_ns
 from profiler.span_layout import (
     AT,
@@ -275,7 +276,7 @@ class _Outgoing:
 
     __slots__ = ("_counts", "_duration", "_from", "_stage", "_start", "count", "epoch", "spans")
 
-    def __init__(self, ring: np.ndarray, count: int, lane: int, epoch: int = 0) -> None:
+    def __init__(self, ring: Array, count: int, lane: int, epoch: int = 0) -> None:
         self.count = max(count, LEAST_OUTGOING)
         self.spans = np.zeros(self.count, SPAN)
         self.spans["lane"] = lane

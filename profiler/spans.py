@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.clock import now_ns
 from profiler.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
 from profiler.span_layout import LAYOUT, RECORD_BYTES, SPAN
@@ -73,7 +74,7 @@ class Linear:
     per_frame: float = 0.0
     per_work: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def of(self, spans: np.ndarray) -> np.ndarray:
+    def of(self, spans: Array) -> Array:
         """Return the quantity for each of `spans` (dtype SPAN), float64 [n]."""
         value = np.full(len(spans), float(self.fixed))
         if self.per_frame:

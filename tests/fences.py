@@ -10,15 +10,15 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+
+from profiler.arrays import Array
 
 PAGE = mmap.PAGESIZE
 PATTERN = 0xA5
 Side = Literal["behind", "before"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Fenced:

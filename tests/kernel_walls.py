@@ -17,12 +17,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from pipelines.config import Search
 from pipelines.frontend import _kernels as frontend
 from pipelines.models import estimation
 from pipelines.search import alternatives, workspace
@@ -37,6 +37,7 @@ from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
 from pipelines.training import align
 from profiler import kernel_spans
+from profiler.arrays import Array
 from profiler.machine.roofs import _kernels as machine
 from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, SLOT
 from tests.fences import PATTERN, Fenced, Side
@@ -50,8 +51,6 @@ ROOMS = (
     "profiler",
 )
 SIZES = (0, 1, 2, 7, 33)
-
-Array = np.ndarray[Any, Any]
 
 
 class Walls:
@@ -161,12 +160,10 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
     )
 
 
-def settings(**changes: Any) -> Any:
+def settings(**changes: Any) -> Search:
     values = {"beam": 1e4, "max_active": 1000, "min_active": 0, "acoustic_scale": 1.0}
     values |= {"insertion_penalty": 0.5, "governor": False, "wished_rtf": 1.0}
-    return SimpleNamespace(
-        **(values | {"lattice": False, "lattice_beam": 1e4, "nbest": 9} | changes)
-    )
+    return Search(**(values | {"lattice": False, "lattice_beam": 1e4, "nbest": 9} | changes))
 
 
 def walled(graph: Graph, walls: Walls) -> Graph:
@@ -175,7 +172,7 @@ def walled(graph: Graph, walls: Walls) -> Graph:
     return Graph(**{k: walls(v) if isinstance(v, np.ndarray) else v for k, v in fields.items()})
 
 
-def decoder(graph: Graph, walls: Walls, chosen: Any) -> Viterbi:
+def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
     """A decoder all of whose arrays lie beside walls, with the least room to begin with."""
     before = workspace.FIRST_HISTORY, alternatives.FIRST_ALTERNATIVES
     # Room of one, so that each array is full to the last element before it grows.

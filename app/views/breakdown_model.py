@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.views.columns import Floats
 from app.views.events import baseline_range, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.utterances import audio_seconds, real_time_factor
+from profiler.arrays import F64
 from profiler.plain import one_line
 from profiler.session.model import setting
 
@@ -75,10 +75,10 @@ class BreakdownModel:
     scope: str
     first_frame: int
     last_frame: int
-    ms: Floats
+    ms: F64
     wall_ms: float
     rtf: float
-    before_ms: Floats | None
+    before_ms: F64 | None
     before_wall_ms: float | None
     change: str | None
     reasons: dict[str, str]
@@ -148,7 +148,7 @@ def rtf_of(session: Session, first: int, last: int, wall_ms: float) -> float:
     return float("nan") if rtf is None else rtf
 
 
-def _means(series: FrameSeries, first: int, last: int) -> tuple[Floats, float]:
+def _means(series: FrameSeries, first: int, last: int) -> tuple[F64, float]:
     if last <= first:
         return np.full(len(CATEGORIES), np.nan), float("nan")
     frames = last - first
@@ -158,7 +158,7 @@ def _means(series: FrameSeries, first: int, last: int) -> tuple[Floats, float]:
     )
 
 
-def _reasons(session: Session, ms: Floats, first_frame: int) -> dict[str, str]:
+def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
     """Say why a category is exactly zero."""
     cost = dict(zip(CATEGORIES, ms.tolist(), strict=True))
     scoring = cost["compute"] + cost["memory"] + cost["unexplained"]

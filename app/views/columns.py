@@ -13,9 +13,8 @@ summed up, strictly in order, and minima and maxima are exact.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from profiler.arrays import F64, Array
 
 FACTOR = 16
 """Blocks of one level that make a block of the next."""
@@ -24,12 +23,12 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
-def column_edges(first: float, last: float, columns: int) -> Floats:
+def column_edges(first: float, last: float, columns: int) -> F64:
     """Edges in frames [columns + 1] of equally wide columns over [first, last]."""
     return first + (last - first) * (np.arange(columns + 1) / columns)
 
 
-def _grown(array: NDArray, used: int, needed: int) -> NDArray:
+def _grown(array: Array, used: int, needed: int) -> Array:
     if needed <= len(array):
         return array
     bigger = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
@@ -48,7 +47,7 @@ class RunningSums:
     def __len__(self) -> int:
         return self._values.shape[1]
 
-    def follow(self, values: Floats, same: int | None = None) -> None:
+    def follow(self, values: F64, same: int | None = None) -> None:
         """Take `values` [frames, series] in place of what was there.
 
         Args:
@@ -71,7 +70,7 @@ class RunningSums:
         # Starting the accumulation at the last sum keeps the order of additions, hence the bits.
         np.add.accumulate(piece, axis=1, out=piece)
 
-    def _area(self, at: Floats) -> Floats:
+    def _area(self, at: F64) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
         last = len(self) - 1
         whole = np.minimum(at.astype(np.int64), last)
@@ -80,10 +79,10 @@ class RunningSums:
         frames = block[:, None] * FACTOR + np.arange(FACTOR)
         parts = np.clip(at[:, None] - frames, 0.0, 1.0)
         inside = self._values[:, np.minimum(frames, last)]
-        area: Floats = self._before[:, block] + np.einsum("skf,kf->sk", inside, parts)
+        area: F64 = self._before[:, block] + np.einsum("skf,kf->sk", inside, parts)
         return area
 
-    def total(self, first: int, last: int) -> Floats:
+    def total(self, first: int, last: int) -> F64:
         """Sum over frames [first, last) per series."""
         first, last = max(0, first), min(last, len(self))
         if last <= first:
@@ -91,7 +90,7 @@ class RunningSums:
         area = self._area(np.array([first, last], dtype=np.float64))
         return area[:, 1] - area[:, 0]
 
-    def means(self, edges: Floats, end: int | None = None) -> Floats:
+    def means(self, edges: F64, end: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column holds no frame.
 
         Args:
@@ -114,14 +113,14 @@ class Extremes:
     """Minima and maxima of one series over frames, as a pyramid that grows at the end."""
 
     def __init__(self) -> None:
-        self._low: list[NDArray] = [np.empty(0)]
-        self._high: list[NDArray] = [np.empty(0)]
+        self._low: list[Array] = [np.empty(0)]
+        self._high: list[Array] = [np.empty(0)]
         self._count = [0]
 
     def __len__(self) -> int:
         return self._count[0]
 
-    def follow(self, low: NDArray, high: NDArray | None = None, same: int | None = None) -> None:
+    def follow(self, low: Array, high: Array | None = None, same: int | None = None) -> None:
         """Take one value per frame [frames], or lower and upper ends, in place of what was there.
 
         Args:
@@ -156,7 +155,7 @@ class Extremes:
         self._high[level][kept:full] = high.max(axis=1)
         self._count[level] = full
 
-    def columns(self, edges: Floats, end: int | None = None) -> tuple[Floats, Floats]:
+    def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
         """Minimum and maximum per column, each [columns]; NaN where a column holds no frame.
 
         Args:

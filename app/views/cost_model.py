@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.views.breakdown_model import rtf_of
-from app.views.columns import Floats, column_edges
+from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import robust_top
 from profiler.analysis.utterances import audio_seconds
+from profiler.arrays import F64
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -56,14 +57,14 @@ class CostModel:
     first_s: float
     last_s: float
     cursor_frame: int
-    mean_ms: Floats
-    worst_ms: Floats
+    mean_ms: F64
+    worst_ms: F64
     top_ms: float
     spikes: tuple[int, ...]
     mean_total_ms: float
     rtf: float
     audio_s: float
-    shares: Floats
+    shares: F64
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
 
@@ -136,7 +137,7 @@ def rtf_at(session: Session, model: CostModel, column: int) -> float:
     return rtf_of(session, first, last, float(model.mean_ms[column].sum()))
 
 
-def highest_spikes(worst_ms: Floats, top_ms: float) -> tuple[int, ...]:
+def highest_spikes(worst_ms: F64, top_ms: float) -> tuple[int, ...]:
     """Columns of the highest frames above the scale, at most `MAX_SPIKES`, well apart."""
     above = np.flatnonzero(np.nan_to_num(worst_ms) > top_ms)
     if not len(above):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
@@ -27,6 +26,7 @@ from PySide6.QtWidgets import (
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens, font, theme
 from app.views.scale import clock
+from profiler.arrays import F64
 
 GUTTER = 62
 """Width of the left axis in pixels, the same in every plot."""
@@ -140,7 +140,7 @@ class PixelItem(QGraphicsObject):
         first, last = self.box.axis.visible
         return (second - first) / (last - first) * self.box.boundingRect().width()
 
-    def xs_of(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    def xs_of(self, seconds: F64) -> F64:
         """Pixels of many seconds of audio."""
         first, last = self.box.axis.visible
         return (seconds - first) * (self.box.boundingRect().width() / (last - first))
@@ -162,7 +162,7 @@ class PixelItem(QGraphicsObject):
         raise NotImplementedError
 
 
-def polyline(x: NDArray[np.float64], y: NDArray[np.float64]) -> QPolygonF:
+def polyline(x: F64, y: F64) -> QPolygonF:
     """Points [n] as a polygon for `QPainter.drawPolyline`, without a Python object per point."""
     polygon = pg.functions.create_qpolygonf(len(x))
     points = pg.functions.ndarray_from_qpolygonf(polygon)
@@ -170,9 +170,7 @@ def polyline(x: NDArray[np.float64], y: NDArray[np.float64]) -> QPolygonF:
     return polygon
 
 
-def bars(
-    x: NDArray[np.float64], top: NDArray[np.float64], bottom: NDArray[np.float64]
-) -> QPolygonF:
+def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
     """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
     ends = np.stack([top, bottom], axis=1)
     ends[1::2] = ends[1::2, ::-1]

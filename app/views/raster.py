@@ -11,7 +11,8 @@ No Qt in here: the result is a `uint32` array in the layout of `QImage.Format_AR
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from profiler.arrays import F32, F64, I64, U32, Bool
 
 CELL = 8
 """Side of a hatch pattern in pattern pixels."""
@@ -23,7 +24,7 @@ MAX_LAYERS = 8
 """Layers that one raster can hold: the hatch planes are the bits of one byte."""
 
 
-def hatch_cell(hatch: str) -> NDArray[np.bool_]:
+def hatch_cell(hatch: str) -> Bool:
     """Pattern [CELL, CELL] of a hatch by name, True where ink lies; unknown names are solid."""
     y, x = np.mgrid[0:CELL, 0:CELL]
     match hatch:
@@ -102,7 +103,7 @@ class StackRaster:
         self._pixels = np.empty((height, width), dtype=np.uint32)
         self._at = np.arange(width)
 
-    def draw(self, values: NDArray[np.float64], top: float, height: int) -> NDArray[np.uint32]:
+    def draw(self, values: F64, top: float, height: int) -> U32:
         """Draw one column per row of `values`, bottom layer first.
 
         Args:
@@ -126,7 +127,7 @@ class StackRaster:
         self._smooth(edge, rows, pixels)
         return pixels
 
-    def _fill(self, rows: NDArray[np.int64]) -> None:
+    def _fill(self, rows: I64) -> None:
         """Whole pixels: the layer is the number of boundaries at or below a pixel."""
         height, _ = self._shape
         first = min(int(rows[self.layers].min()), height - 1)
@@ -148,9 +149,9 @@ class StackRaster:
 
     def _smooth(
         self,
-        edge: NDArray[np.float32],
-        rows: NDArray[np.int64],
-        pixels: NDArray[np.uint32],
+        edge: F32,
+        rows: I64,
+        pixels: U32,
     ) -> None:
         """Pixels crossed by a boundary: each layer by the share of the pixel that it covers."""
         height, width = self._shape

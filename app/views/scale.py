@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profiler.arrays import Array
+
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -24,7 +26,7 @@ def round_up(value: float) -> float:
     return next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power
 
 
-def robust_top(values: np.ndarray, headroom: float = 1.06) -> float:
+def robust_top(values: Array, headroom: float = 1.06) -> float:
     """A round upper end of the scale for non-negative values.
 
     A few spikes are cut off (callers mark them), everything else is kept below the top. Quantised,

@@ -11,12 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.views.bounded import at_most_under_way, bounded
-from app.views.columns import Extremes, Floats, column_edges
+from app.views.columns import Extremes, column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import SAME, Aligned
 from profiler.analysis.track import MAX_FRAMES
 from profiler.analysis.utterances import ErrorCount, errors_of
+from profiler.arrays import F64
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Spoken:
     heard: tuple[Token, ...]
     columns: Columns | None
     count: ErrorCount | None
-    wrong_s: Floats
+    wrong_s: F64
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,11 @@ class WordsModel:
     first_s: float
     last_s: float
     cursor_frame: int
-    low: Floats
-    high: Floats
+    low: F64
+    high: F64
     spoken: tuple[Spoken, ...]
     current: int | None
-    wrong_s: Floats
+    wrong_s: F64
     utterances: int
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.views.columns import Floats, column_edges
+from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import robust_top
 from profiler.analysis.track import SCORING_BYTES
+from profiler.arrays import F64
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class Curve:
     """
 
     name: str
-    low: Floats
-    high: Floats
-    mean: Floats
+    low: F64
+    high: F64
+    mean: F64
     average: float
     one: float = 1.0
     whole: float | None = None
@@ -85,7 +86,7 @@ class Lane:
     log: bool
     relative: bool = False
 
-    def place(self, values: Floats) -> Floats:
+    def place(self, values: F64) -> F64:
         """Height 0…1 within the lane for values of its scale; what is off it lies on its edge."""
         if not self.log:
             return np.clip(values / self.top, 0.0, 1.0)
@@ -157,7 +158,7 @@ class _Window:
     session: Session
     track: CostTrack
     series: FrameSeries
-    edges: Floats
+    edges: F64
     shown: tuple[int, int]
     end: int
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 import soxr
-from numpy.typing import NDArray
 
 from pipelines.audio import containers
+from profiler.arrays import F32, I8
 from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line
@@ -68,7 +68,7 @@ class Audio:
     """One file's sound: float32 samples in -1…1, one channel at 16 kHz."""
 
     path: Path
-    samples: NDArray[np.float32]
+    samples: F32
     source_rate: int
     source_channels: int
     notes: list[str] = field(default_factory=list)
@@ -205,7 +205,7 @@ class _Samples:
         self._array = np.empty(expected, np.float32)  # memory that is not written to costs nothing
         self._n = 0
 
-    def add(self, piece: NDArray[np.float32]) -> None:
+    def add(self, piece: F32) -> None:
         """Append f32[n]."""
         end = self._n + len(piece)
         if end > len(self._array):
@@ -213,13 +213,13 @@ class _Samples:
         self._array[self._n : end] = piece
         self._n = end
 
-    def taken(self) -> NDArray[np.float32]:
+    def taken(self) -> F32:
         """All of them, f32[n], and no more memory than that; nothing can be added afterwards."""
         self._array.resize(self._n, refcheck=False)
         return self._array
 
 
-def _blocks(path: Path, file: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
+def _blocks(path: Path, file: soundfile.SoundFile) -> Iterator[F32]:
     """The file's sound in blocks, mixed to one channel and checked."""
     position = 0
     while True:
@@ -374,7 +374,7 @@ class _Places:
         return Path(path if direct else os.path.realpath(path))
 
 
-def peaks(samples: NDArray[np.float32], n_frames: int) -> NDArray[np.int8]:
+def peaks(samples: F32, n_frames: int) -> I8:
     """Lowest and highest sample of each 10 ms frame, int8[n_frames, 2], ±127 at full scale.
 
     The last frame also covers what lies beyond it; frames beyond the sound are silent.

@@ -13,9 +13,11 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+
+from profiler.arrays import Array
 
 Kind = Literal["same", "substituted", "deleted", "inserted"]
 SAME: Kind = "same"
@@ -31,7 +33,6 @@ _VARIANT = re.compile(r"\(\d+\)")  # second pronunciation: read(2)
 # An accent that no single letter carries is no gap in a word.
 _NOT_IN_WORDS = re.compile(r"[^\w'\u0300-\u036f]|_")
 
-Array = np.ndarray[Any, Any]
 Step = tuple[int | None, int | None]  # a word said, a word heard
 
 

@@ -26,6 +26,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer, with_context
 from profiler.analysis.statistics import bootstrap_interval
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane, Recorder
 
@@ -52,8 +53,6 @@ COPIED: Final = "copied"
 
 SHARES: Final = ("gaussians", "senones", "components", "exponentials")
 """Work counts of which an audit says how many of the exact ones were done."""
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass

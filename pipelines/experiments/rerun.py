@@ -33,6 +33,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared, build_scorer, with_context
 from profiler.analysis.statistics import Ratio, alternated
+from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
 from profiler.machine.roofs.peaks import Peaks
@@ -54,7 +55,7 @@ FOLDER_KEY: Final = "model_directory"
 COUNTED_FRAMES: Final = 64
 CELL_FRAMES: Final = 64
 
-Cells = dict[str, np.ndarray]
+Cells = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Recording:
     lanes: dict[int, LaneInfo] = field(
         default_factory=lambda: {0: LaneInfo(0, "decode", "cpu", True, 0, 0)}
     )
-    spans: np.ndarray = field(default_factory=lambda: np.empty(0, SPAN))
+    spans: Array = field(default_factory=lambda: np.empty(0, SPAN))
     generation: int = 0
     meta: dict[str, Any] = field(default_factory=dict)
     configs: list[Any] = field(default_factory=list)
@@ -93,8 +94,8 @@ class Arm:
     name: str
     config: Config
     recording: Recording | None = None
-    wall_ns: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    stage_ns: dict[str, np.ndarray] = field(default_factory=dict)
+    wall_ns: Array = field(default_factory=lambda: np.empty((0, 0)))
+    stage_ns: dict[str, Array] = field(default_factory=dict)
 
 
 def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int]:
@@ -263,7 +264,7 @@ class _Runner:
             {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs},
             peaks,
         )
-        self._kept: list[np.ndarray] = []
+        self._kept: list[Array] = []
 
     def decode(self, item: Item, keep: bool) -> Cells:
         """Decode one file; returns ns by stage and cell, and the wall time under the name ""."""
@@ -287,7 +288,7 @@ class _Runner:
         _hand_over(arm, self._recording, turns)
 
 
-def _cells(spans: np.ndarray, stages: Mapping[int, StageInfo], first: int, after: int) -> Cells:
+def _cells(spans: Array, stages: Mapping[int, StageInfo], first: int, after: int) -> Cells:
     """Sum up the spans of the frames first … after − 1 by stage and cell; "" is the wall time."""
     cells = -(-(after - first) // CELL_FRAMES)
     # A span counts where it begins: cells are compared with the same cells of other rounds.
@@ -314,12 +315,12 @@ def _hand_over(arm: Arm, recording: Recording, turns: list[list[Cells]]) -> None
     arm.wall_ns = arm.stage_ns.pop("")
 
 
-def ratio(before: np.ndarray, after: np.ndarray) -> Ratio | None:
+def ratio(before: Array, after: Array) -> Ratio | None:
     """Ratio of times after / before, both ns [rounds, cells] of the same rounds; None where one is zero."""
     return alternated(before, after).ratio()
 
 
-def drained(lane: Lane) -> np.ndarray:
+def drained(lane: Lane) -> Array:
     """Take all spans out of a lane; BadInput when the ring was too small for them."""
     if lane.dropped:
         raise BadInput("More spans were recorded than fit the ring; take shorter audio.")
@@ -348,7 +349,7 @@ class Alone:
             peaks,
         )
 
-    def score(self, features: np.ndarray) -> Cells:
+    def score(self, features: Array) -> Cells:
         """Score f32 [frames, 39] block by block; the spans are added to the recording."""
         clock, lane = self._recorder.clock, self._lane
         self._scorer.reset()
@@ -381,7 +382,7 @@ def counted(
     return found
 
 
-def alternate(arms: Sequence[tuple[Arm, Any]], features: np.ndarray, peaks: Peaks) -> int:
+def alternate(arms: Sequence[tuple[Arm, Any]], features: Array, peaks: Peaks) -> int:
     """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
     scorers = [Alone(arm.config, model, peaks) for arm, model in arms]
     turns: list[list[list[Cells]]] = [[] for _ in arms]

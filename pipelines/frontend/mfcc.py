@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.frontend import _kernels
 from pipelines.frontend.parameters import (
@@ -27,7 +26,7 @@ from pipelines.frontend.parameters import (
     FeatureParameterError,
     FeatureParameters,
 )
-from profiler.arrays import check, check_indices, check_offsets
+from profiler.arrays import F32, F64, I64, check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -98,16 +97,16 @@ class Mfcc:
         beyond_first = n_samples - self.parameters.window_samples
         return 1 if beyond_first < 0 else 2 + beyond_first // self.parameters.hop_samples
 
-    def start(self, samples: NDArray[np.float32]) -> Utterance:
+    def start(self, samples: F32) -> Utterance:
         """Begin an utterance: f32[n] samples in -1…1 at 16 kHz, all of it (the mean needs it)."""
         return Utterance(self, samples)
 
     def features(
         self,
-        samples: NDArray[np.float32],
+        samples: F32,
         first_frame: int = 0,
         lane: Lane | NullLane | None = None,
-    ) -> NDArray[np.float32]:
+    ) -> F32:
         """All features of an utterance, f32[n_frames, 39]: cepstra, differences, seconds.
 
         With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's
@@ -174,7 +173,7 @@ class Mfcc:
 class Utterance:
     """One utterance on its way through the front end; `features` is complete after `run`."""
 
-    def __init__(self, front_end: Mfcc, samples: NDArray[np.float32]) -> None:
+    def __init__(self, front_end: Mfcc, samples: F32) -> None:
         if samples.ndim != 1 or samples.dtype != np.float32:
             raise ValueError(
                 f"The front end needs one channel of float32 samples, got {samples.dtype} "
@@ -239,7 +238,7 @@ class Utterance:
             self._sums,
         )
 
-    def _mean(self) -> NDArray[np.float32]:
+    def _mean(self) -> F32:
         if self._tables.parameters.cmn == "none" or self.n_frames == 0:
             return np.zeros(self.cepstra.shape[1], np.float32)
         if self._sums[-1] == 0:
@@ -247,9 +246,7 @@ class Utterance:
         return (self._sums[:-1] / self._sums[-1]).astype(np.float32)
 
 
-def mel_filters(
-    p: FeatureParameters, warp: float = 1.0
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]:
     """Triangular filters on the mel scale 2595 log10(1 + f/700), in flattened form.
 
     Returns first bin i64[nfilt], offsets i64[nfilt+1] into the weights, and weights f64[…].
@@ -285,7 +282,7 @@ def mel_filters(
     return np.array(starts), np.array(offsets), np.concatenate(weights)
 
 
-def cosine_transform(p: FeatureParameters) -> NDArray[np.float64]:
+def cosine_transform(p: FeatureParameters) -> F64:
     """The DCT-II with its scale and the sine lifter folded in, f64[ncep, nfilt]."""
     i, j = np.arange(p.ncep)[:, None], np.arange(p.nfilt)[None, :]
     matrix = np.cos(np.pi / p.nfilt * i * (j + 0.5))

@@ -12,11 +12,11 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
+from profiler.arrays import Array
 from profiler.files import cache
 
 ARRAYS = ("means", "variances", "weights")
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 
 

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from profiler.arrays import ArrayError, check, check_indices, check_offsets
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError, check, check_indices, check_offsets
 
 VARIANCE_SHARE = 0.01
 """Floor of a variance, as a share of the senone's own total variance in that dimension (Kaldi: 0.01)."""

@@ -26,6 +26,7 @@ from safetensors import SafetensorError, safe_open
 
 import assets
 from pipelines.models.errors import ModelError
+from profiler.arrays import Array
 from profiler.files.inputs import InputError, json_tree, open_input, read_bytes, regular
 from profiler.plain import one_line
 
@@ -45,7 +46,6 @@ MASK, KEPT = ".mask", ".kept"
 BLOCK = 16
 """Outputs whose weights of one input may share a bit of a mask: a 512-bit register of float32."""
 
-Array = np.ndarray[Any, Any]
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
 Reach = Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT)]
 

@@ -57,8 +57,6 @@ SHAPED_BY = {
 """Inputs that say how large a result is; they may follow from the number of frames, not from what is in them."""
 SIZES = frozenset({"Shape", "Size"})
 
-Array = np.ndarray[Any, Any]
-
 
 @dataclass(frozen=True)
 class Node:

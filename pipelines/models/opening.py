@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import continuous, single_stream, sphinx
 from pipelines.models.derived import Progress
 from pipelines.models.sphinx import AcousticModel
 
+if TYPE_CHECKING:
+    from pipelines.config import Config
+
 
 def open_model(
-    config: Any,
+    config: Config,
     progress: Progress = lambda title, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AcousticModel:

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from pipelines.models.nets import BLOCK, Layer, Net
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pipelines.models import derived, estimation
 from pipelines.models.derived import Progress
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.files import cache
 from profiler.files.paths import cache_path
@@ -29,8 +29,6 @@ SAMPLES = 1000  # draws per senone: some 24 per Gaussian
 STEPS = 6  # of EM: more improve the samples' likelihood by less than 0.1 nat
 SEED = 20_260_000
 AT_ONCE = 64  # senones per compiled call: some 0.3 s, so that cancelling is quick
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

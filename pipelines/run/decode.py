@@ -16,8 +16,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
@@ -29,6 +27,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
+from profiler.arrays import Array
 from profiler.session.model import FRAME_S
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
@@ -37,7 +36,6 @@ PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the 
 TALLIED_FROM = 4
 """Frames from which adding spans up costs less than recording them one by one."""
 
-Array = np.ndarray[Any, Any]
 Word = tuple[str, int, int]  # word, first frame of the run, frames
 
 

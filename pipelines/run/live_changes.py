@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run.control import Change
+from pipelines.scoring.strategy import Made
 from profiler.errors import Cancelled
 
 LAST_WAIT_S: Final = 10.0
@@ -24,12 +25,12 @@ LAST_WAIT_S: Final = 10.0
 class Preparing(Protocol):
     """What of a scorer is needed here."""
 
-    def needs(self, config: Any) -> Hashable:
+    def needs(self, config: Config) -> Hashable:
         """What must be made before `config` can act, as a key; None: nothing."""
 
     def make_ready(
-        self, config: Any, progress: Callable[..., None], cancelled: Callable[[], bool]
-    ) -> Any:
+        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
+    ) -> Made:
         """Make it, on any thread."""
 
 
@@ -46,7 +47,7 @@ class Due:
     """What happens at a block boundary: the new configuration, what was made for it, whose changes it holds."""
 
     config: Config
-    prepared: Any
+    prepared: Made
     changes: list[Asked]
 
 
@@ -55,7 +56,7 @@ class _Thread:
 
     def __init__(self, scorer: Preparing, config: Config, key: Hashable) -> None:
         self.key = key
-        self.prepared: Any = None
+        self.prepared: Made = None
         self.error: Exception | None = None
         self._cancelled = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(scorer, config), name="preparing")
@@ -132,7 +133,7 @@ class LiveChanges:
             self._thread.cancel(wait)
             self._thread = None
 
-    def _take(self, config: Config, prepared: Any, changes: list[Asked]) -> Due | None:
+    def _take(self, config: Config, prepared: Made, changes: list[Asked]) -> Due | None:
         self._waiting = [one for one in self._waiting if one not in changes]
         return Due(config, prepared, changes) if changes else None
 

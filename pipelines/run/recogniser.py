@@ -15,11 +15,13 @@ from pipelines.config import Config
 from pipelines.device import DeviceWork, open_device
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
-from pipelines.scoring import Prepared, Scorer, build_scorer
-from pipelines.scoring.device.scorer import Array, DeviceScorer
+from pipelines.scoring import Scorer, build_scorer
+from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
 from pipelines.search.viterbi import Viterbi
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
@@ -37,7 +39,7 @@ class Recogniser:
     origin: str = ""
     """Where the acoustic model's parameters come from, in words."""
 
-    def configure(self, config: Config, prepared: Prepared | None = None) -> None:
+    def configure(self, config: Config, prepared: Made = None) -> None:
         """Take over live settings, from the next block on.
 
         `prepared`: what `scorer.make_ready` made for them; without it, what they need is made here.

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.files import cache
 
 VERSION = 4
 """To be raised whenever what is prepared changes for the same model and settings."""
-
-Array = np.ndarray[Any, Any]
 
 
 def digest(*arrays: Array) -> str:

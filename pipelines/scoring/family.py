@@ -7,16 +7,13 @@ how each is computed) are a family's own: `selection.create(method, family.kind,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import BlockPool
+from profiler.arrays import Array
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 
 class Family(Protocol):

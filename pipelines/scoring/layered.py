@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +19,16 @@ from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
-from pipelines.scoring.strategy import Progress, never, quietly
-from profiler.arrays import ArrayError
+from pipelines.scoring.strategy import Made, Progress, never, quietly
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines.config import Config
+
 COPY_STAGE = "score.copy"
 
-Part = tuple[str, tuple[Any, Hashable], Callable[[Progress, Callable[[], bool]], Any]]
+Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool]], Made]]
 """Something a configuration needs: its layer, (who needs it, key), what makes it."""
 
 
@@ -34,7 +36,7 @@ Part = tuple[str, tuple[Any, Hashable], Callable[[Progress, Callable[[], bool]],
 class Prepared:
     """What was made ready for a configuration: by layer, a key and what its `prepare` returned."""
 
-    parts: dict[str, tuple[Hashable, Any]] = field(default_factory=dict)
+    parts: dict[str, tuple[tuple[object, Hashable], Made]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,7 @@ class LayeredScorer(ABC):
         self._frame = 0
 
     @abstractmethod
-    def _arranged(self, config: Any) -> SenoneRule:
+    def _arranged(self, config: Config) -> SenoneRule:
         """The senone rule that `config` asks for, set to work on what is below it."""
 
     @property
@@ -97,7 +99,7 @@ class LayeredScorer(ABC):
         for rule in self._rules.values():
             rule.reset()
 
-    def needs(self, config: Any) -> Hashable:
+    def needs(self, config: Config) -> Hashable:
         """The keys of what `config` needs and is not at hand; None: `configure` takes no time."""
         missing = tuple(
             (name, key) for name, key, _ in self._parts(config) if not self._has(name, key)
@@ -105,7 +107,7 @@ class LayeredScorer(ABC):
         return missing or None
 
     def make_ready(
-        self, config: Any, progress: Progress, cancelled: Callable[[], bool]
+        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
     ) -> Prepared:
         """What `config` needs: as it is at hand, or made now; changes nothing here."""
         held = self._held.parts
@@ -116,20 +118,20 @@ class LayeredScorer(ABC):
             }
         )
 
-    def _has(self, name: str, key: Hashable) -> bool:
+    def _has(self, name: str, key: tuple[object, Hashable]) -> bool:
         return name in self._held.parts and self._held.parts[name][0] == key
 
-    def _parts(self, config: Any) -> list[Part]:
+    def _parts(self, config: Config) -> list[Part]:
         """What `config` needs by layer: (layer, (its part, key), what makes it)."""
         rule = self._rule_of(config)
         if rule is None or (key := rule.needs(config)) is None:
             return []
         return [("frames", (rule, key), partial(rule.prepare, config))]
 
-    def _rule_of(self, config: Any) -> FrameRule | None:
+    def _rule_of(self, config: Config) -> FrameRule | None:
         return self._rules[config.frames.rule] if config.frames.skip > 1 else None
 
-    def configure(self, config: Any, prepared: Prepared | None = None) -> None:
+    def configure(self, config: Config, prepared: Prepared | None = None) -> None:
         """Take over the settings from the next block on; no kernel is compiled here."""
         if prepared is None:
             prepared = self.make_ready(config, quietly, never)
@@ -143,9 +145,9 @@ class LayeredScorer(ABC):
         self._rule, self._skip = rule, config.frames.skip
         self._block = min(config.block, MAX_FRAMES)
 
-    def _part(self, name: str, part: Any) -> Any:
-        key, made = self._held.parts.get(name, ((None, None), None))
-        return made if key[0] is part else None  # type: ignore[index]
+    def _part(self, name: str, part: object) -> Made:
+        (owner, _), made = self._held.parts.get(name, ((None, None), None))
+        return made if owner is part else None
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
         """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -22,18 +22,26 @@ from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.scorer import DnnScorer
-from pipelines.scoring.layered import LayeredScorer, Part, Prepared
+from pipelines.scoring.family import Family
+from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import Parents, SenoneRule
-from pipelines.scoring.strategy import Progress, Strategy, never, quietly
+from pipelines.scoring.senones import Parents, SenoneRule, SomeSenones
+from pipelines.scoring.strategy import Made, Progress, Strategy, never, quietly
 from pipelines.scoring.tied import gmm, lazy
 from pipelines.scoring.tied.packing import pack
+from profiler.arrays import Array
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines.config import Config
+
 EXACT = "none"
 SERIAL = (lazy.STAGE,)
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
+
+
+Scores = Any
+"""F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there."""
 
 
 class Scorer(Protocol):
@@ -57,18 +65,16 @@ class Scorer(Protocol):
     def reset(self) -> None:
         """An utterance begins."""
 
-    def needs(self, config: Any) -> Hashable:
-        """What must be made before `config` (pipelines.config.Config) can act, as a key; None: nothing."""
+    def needs(self, config: Config) -> Hashable:
+        """What must be made before `config` can act, as a key; None: nothing."""
 
-    def make_ready(
-        self, config: Any, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Prepared:
+    def make_ready(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
         """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
 
-    def configure(self, config: Any, prepared: Prepared | None = None) -> None:
+    def configure(self, config: Config, prepared: Made = None) -> None:
         """Take over live settings from the next block on; what is not `prepared` is made first."""
 
-    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
+    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Scores:
         """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call.
 
         `first_frame` is run-global; spans go to `lane`.
@@ -77,7 +83,7 @@ class Scorer(Protocol):
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
         """What can be done for a block of at most MAX_FRAMES before the search says what it wants."""
 
-    def frame(self, state: Any, t: int, wanted: Array | None) -> Array:
+    def frame(self, state: Any, t: int, wanted: Array | None) -> Scores:
         """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
 
         None wants all. Valid until the next block.
@@ -90,8 +96,9 @@ class Scorer(Protocol):
 class _Source:
     """Chosen senones come from the strategy where it can, otherwise from the family's exact kernels."""
 
-    def __init__(self, family: Any, strategy: Strategy) -> None:
-        some: Any = strategy if hasattr(strategy, "score_some") else family
+    def __init__(self, family: Family, strategy: Strategy) -> None:
+        can = hasattr(strategy, "score_some")
+        some: SomeSenones = cast("SomeSenones", strategy) if can else family
         self.score = strategy.score
         self.begin_some, self.score_some = some.begin_some, some.score_some
         self._strategy, self._some, self._threads = strategy, some, family.pool.threads
@@ -116,7 +123,7 @@ class GmmScorer(LayeredScorer):
 
     def __init__(
         self,
-        config: Any,
+        config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
         cancelled: Callable[[], bool] = never,
@@ -163,7 +170,7 @@ class GmmScorer(LayeredScorer):
         self._family.touch()
         self._strategy.score(features, self._scores[:3], Meter())
 
-    def _parts(self, config: Any) -> list[Part]:
+    def _parts(self, config: Config) -> list[Part]:
         """What `config` needs by layer: (layer, (its part, key), what makes it)."""
         strategy = self._strategy_of(config)
         found = super()._parts(config)
@@ -171,11 +178,11 @@ class GmmScorer(LayeredScorer):
             found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
         return found
 
-    def _strategy_of(self, config: Any) -> Strategy:
+    def _strategy_of(self, config: Config) -> Strategy:
         chosen = config.gmm.selection
         return self._strategies[chosen.method if chosen.enabled else EXACT]
 
-    def _arranged(self, config: Any) -> SenoneRule:
+    def _arranged(self, config: Config) -> SenoneRule:
         strategy = self._strategy = self._strategy_of(config)
         strategy.configure(config.gmm, self._part("selection", strategy))
         layer = self._layers[config.gmm.senones]
@@ -190,13 +197,13 @@ def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:
 
 
 def build_scorer(
-    config: Any,
+    config: Config,
     model: AcousticModel,
     progress: Progress = quietly,
     cancelled: Callable[[], bool] = never,
     work: DeviceWork | None = None,
 ) -> Scorer:
-    """The scorer for `config` (pipelines.config.Config) on `model`. Raises Cancelled.
+    """The scorer for `config` on `model`. Raises Cancelled.
 
     `work`: the device of `config.device`, where that is not the processor.
     """

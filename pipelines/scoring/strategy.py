@@ -8,16 +8,21 @@ settings; `configure` swaps it in between two blocks and takes no time.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
+    from pipelines.scoring.family import Family
+
 Progress = Callable[[str, float | None], None]
 Kind = Literal["Tied", "Continuous"]
+
+Made = Any
+"""What a part's own `prepare` returns and its `configure` takes; nobody else looks into it."""
 
 
 class Strategy(Protocol):
@@ -26,26 +31,26 @@ class Strategy(Protocol):
     stages: Mapping[str, tuple[str, ...]]
     """The stages it records beyond those of its family, and their work counts."""
 
-    def needs(self, gmm: Any) -> Hashable:
-        """What `prepare` would make under the settings `gmm` (pipelines.config.Gmm), as a key.
+    def needs(self, gmm: settings.Gmm) -> Hashable:
+        """What `prepare` would make under the settings `gmm` as a key.
 
         Equal keys mean that what was prepared before serves again; None, that there is nothing to make.
         """
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]) -> Made:
         """Make (or find in the cache) what `configure` takes for the settings `gmm`.
 
         Changes nothing of the strategy and may run on any thread. Raises profiler.errors.Cancelled.
         """
 
     @classmethod
-    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
+    def warm_up(cls, family: Family, features: Array, scores: Array) -> None:
         """Compile all that `score` may call, by strategies made for that alone, on a small `family`.
 
         One that scores is never set to something else for a while.
         """
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         """Work by the settings `gmm` from the next block on; `prepared` is what `prepare` made for them.
 
         Whoever holds the strategy keeps `prepared` no longer than it is in use: it may be large.
@@ -61,13 +66,13 @@ class Strategy(Protocol):
 class Immediate:
     """What a rule inherits that has nothing to prepare."""
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, asked: object) -> Hashable:
         """Nothing."""
         return None
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(self, asked: object, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Nothing to make."""
-        return None
+        return
 
 
 def quietly(title: str, fraction: float | None) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 
 WAIT_STAGE = "score.wait"
 
@@ -77,7 +78,7 @@ class BlockPool:
     the caller waits for the others is the stage `score.wait`.
     """
 
-    def __init__(self, threads: int, work: np.ndarray[Any, Any]) -> None:
+    def __init__(self, threads: int, work: Array) -> None:
         """`work` [codebooks]: relative cost of each codebook, which the ranges share out evenly."""
         threads = max(1, min(threads, len(work)))
         ends = np.cumsum(work) / work.sum()

@@ -16,11 +16,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import F32, F64, I32, I64, Array, ArrayError, check, check_indices
 
 FIRST_ALTERNATIVES = 1 << 18
 """Alternatives (12 bytes) that there is room for at first; it grows with the history."""
@@ -44,11 +43,11 @@ class Lattice:
     costs above the best, which is `best_cost`. ArrayError where something leads nowhere.
     """
 
-    history: NDArray[np.int32]
-    alternative: NDArray[np.int32]
-    delta: NDArray[np.float32]
-    ends: NDArray[np.int64]
-    above: NDArray[np.float64]
+    history: I32
+    alternative: I32
+    delta: F32
+    ends: I64
+    above: F64
     best_cost: float
 
     def __post_init__(self) -> None:
@@ -69,7 +68,7 @@ class Lattice:
         for entries in (self.history[:, 0], self.alternative[:, 1], self.ends):
             check_indices("entries + 1", entries + 1, used + 1)
 
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> I64:
         """[used + 1]: where the alternatives of each entry begin."""
         return np.searchsorted(self.alternative[:, 0], np.arange(len(self.history) + 1))
 
@@ -138,7 +137,7 @@ def check_lattice(graph: Graph, lattice: tuple[Any, ...]) -> None:
     check_indices("rank", rank, max(ranks, 1))
 
 
-def epsilon_ranks(graph: Graph) -> NDArray[np.int32]:
+def epsilon_ranks(graph: Graph) -> I32:
     """int32 [n_epsilon_states]: ranks such that epsilon arcs lead to higher ones, but for cycles."""
     n = graph.n_epsilon_states
     states, arcs = graph.states, graph.arcs
@@ -195,7 +194,7 @@ def _unwound(graph: Graph, ending: Any) -> list[str]:
     return words
 
 
-def confidences(graph: Graph, lattice: Lattice, path: NDArray[Any], beam: float) -> list[float]:
+def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> list[float]:
     """Posterior probability of each word of the path whose history entries are `path`, in order.
 
     The sum over the lattice's paths that say the same word between the neighbours of this one: what
@@ -228,6 +227,6 @@ def confidences(graph: Graph, lattice: Lattice, path: NDArray[Any], beam: float)
     return result
 
 
-def _words_of(graph: Graph, arcs: NDArray[Any]) -> NDArray[Any]:
+def _words_of(graph: Graph, arcs: Array) -> Array:
     """Word label of each history entry's arc; 0 where there is neither."""
     return np.where(arcs >= 0, graph.arcs["olabel"][np.maximum(arcs, 0)], 0)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.kernels import history as history_kernels
-from profiler.arrays import ArrayError, check, check_indices
-
-Array = NDArray[Any]
+from profiler.arrays import Array, ArrayError, check, check_indices
 
 
 def collect(

@@ -8,16 +8,16 @@ stays accurate over hours.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipelines.config import Search
 from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
 from pipelines.search.adaptive_beam import Governor
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
-from pipelines.search.settings import SearchSettings
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
+from profiler.arrays import F32, I32, I64
 from profiler.clock import now_ns
 from profiler.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -48,7 +48,7 @@ class Viterbi:
     word sequences in `nbest` and the words' posterior probabilities in `confidences`.
     """
 
-    def __init__(self, graph: Graph, config: SearchSettings) -> None:
+    def __init__(self, graph: Graph, config: Search) -> None:
         self.graph = graph
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
@@ -89,7 +89,7 @@ class Viterbi:
         )
         self._steps = emit, epsilon, prune, lattice
 
-    def configure(self, config: SearchSettings) -> None:
+    def configure(self, config: Search) -> None:
         """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
         self._config = config
         self._scale = float(config.acoustic_scale)
@@ -130,9 +130,7 @@ class Viterbi:
         self._space.start(self._config.lattice, self._config.lattice_beam)
         self._latest = (first_frame, 0)
 
-    def advance(
-        self, scores: NDArray[np.float32], first_frame: int, lane: Lane | NullLane = _NO_LANE
-    ) -> None:
+    def advance(self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE) -> None:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
         The kernel records one span each of search.emit, search.epsilon and search.prune per call
@@ -178,7 +176,7 @@ class Viterbi:
                 self._lost = True
             stuck = status == layout.NEED_HISTORY and done == begin
 
-    def wanted(self, lane: Lane | NullLane = _NO_LANE) -> NDArray[np.int64]:
+    def wanted(self, lane: Lane | NullLane = _NO_LANE) -> I64:
         """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
@@ -267,10 +265,10 @@ class Viterbi:
 
     def _alternatives(
         self,
-        history: NDArray[np.int32],
+        history: I32,
         entry: int,
-        ends: NDArray[np.int32],
-        above: NDArray[np.float32],
+        ends: I32,
+        above: F32,
     ) -> None:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
         beam, alternative, delta = self._space.lattice[:3]

@@ -9,12 +9,12 @@ in order, fillers in between.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from pipelines.search import history as histories
 from pipelines.search.graph.wfst import Graph
+from profiler.arrays import Array
 
 Word = tuple[str, int, int]
 
@@ -45,7 +45,7 @@ class WordTracer:
         """A new utterance begins, or the history was renumbered."""
         self._anchor = _Anchor()
 
-    def words(self, history: np.ndarray[Any, Any], entry: int, end_frame: int) -> list[Word]:
+    def words(self, history: Array, entry: int, end_frame: int) -> list[Word]:
         """Words of the path that ends in `entry` of `history`, with first frame and number of frames.
 
         `history` int32 [used, 3]: the part of it that is used.
@@ -96,7 +96,7 @@ class WordTracer:
     def _named(self, words: list[tuple[int, int, int]]) -> list[Word]:
         return [(self._graph.words[w], start, frames) for w, start, frames in words]
 
-    def _trace(self, history: np.ndarray[Any, Any], entry: int) -> tuple[int, bool]:
+    def _trace(self, history: Array, entry: int) -> tuple[int, bool]:
         while True:
             n, reached = histories.trace(history, entry, self._anchor.entry, self._entries)
             if n <= len(self._entries):

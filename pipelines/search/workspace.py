@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search import alternatives, history
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import epsilon, layout, pruning, token_passing
-from profiler.arrays import ArrayError, check
+from profiler.arrays import F32, I64, Array, ArrayError, check
 from profiler.span_layout import Lent
 
 FIRST_HISTORY = 1 << 18
@@ -24,9 +23,8 @@ FIRST_HISTORY = 1 << 18
 MOST_HISTORY = (1 << 31) - 1
 """Entries are numbered in 32 bits."""
 
-Empty = Callable[[Any, Any], NDArray[Any]]
+Empty = Callable[[Any, Any], Array]
 """Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
-Array = NDArray[Any]
 
 _F32 = np.dtype(np.float32)
 # One letter and size per column, in the order in which `token_passing` names them.
@@ -138,7 +136,7 @@ class Workspace:
 
     def advance(
         self,
-        scores: NDArray[np.float32],
+        scores: F32,
         begin: int,
         end: int,
         scale: float,
@@ -207,7 +205,7 @@ class Workspace:
                 return bool(status == layout.DONE)
             self.make_room()
 
-    def wanted(self) -> tuple[NDArray[np.int64], int]:
+    def wanted(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
         count, arcs = token_passing.senones_asked(
             self.tokens, self.emitting, self.registers, self.asked, self.found

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
-from profiler.arrays import check, check_indices, check_offsets
+from profiler.arrays import Array, check, check_indices, check_offsets
 from profiler.errors import BadInput
-
-Array = np.ndarray[Any, Any]
 
 SILENT = -1  # number of the word to which a frame of silence belongs
 NEVER = np.float32(-1e30)

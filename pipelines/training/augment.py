@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
 from pipelines.audio.loading import SAMPLE_RATE
+from profiler.arrays import F32
 
 SPEEDS = (0.9, 1.1)
 """Drawn evenly between; Ko et al. took 0.9, 1.0 and 1.1."""
@@ -27,7 +27,7 @@ LEVEL_DB = (-20.0, 6.0)
 CHANGED = 0.6
 """Share of the utterances that each change is applied to; the others keep what they had."""
 
-Samples = NDArray[np.float32]
+Samples = F32
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -29,6 +28,7 @@ from pipelines.frontend.mfcc import Mfcc
 from pipelines.training import augment
 from pipelines.training.augment import Change, Samples
 from pipelines.training.speech import SENTENCES, CorpusError, sentences
+from profiler.arrays import I32, Array
 
 Progress = Callable[[str, float | None], None]
 
@@ -78,9 +78,9 @@ class Source:
 class Frames:
     """Utterances one after the other; `heard` and `clean` f32 or f16 [frames, 39], `ends` i32 [utterances]."""
 
-    heard: NDArray[Any]
-    clean: NDArray[Any]
-    ends: NDArray[np.int32]
+    heard: Array
+    clean: Array
+    ends: I32
 
     def __len__(self) -> int:
         return len(self.heard)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -23,6 +21,7 @@ from pipelines.training import data
 from pipelines.training.align import Aligner, AlignmentError
 from pipelines.training.data import DataRecipe, Progress
 from pipelines.training.speech import CorpusError
+from profiler.arrays import U16, Array
 from profiler.spans import NullLane
 
 UNLABELLED = 65_535
@@ -56,9 +55,9 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
         unfinished.rename(path)
 
 
-def read(shards: Sequence[Path]) -> NDArray[np.uint16]:
+def read(shards: Sequence[Path]) -> U16:
     """The labels of all frames of `shards`; CorpusError where one has none."""
-    parts: list[NDArray[Any]] = []
+    parts: list[Array] = []
     for shard in shards:
         try:
             parts.append(load_file(_beside(shard))["senones"])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from pipelines.models.nets import Card
+from profiler.arrays import Array
 
 OUTPUT_STD = 0.01
 """Of the output weights at the start: all senones begin about equally likely."""
@@ -49,11 +48,11 @@ class FeedForward(nn.Module):
                     x = torch.relu(x)
             return [head(x).float() for head in self.heads]
 
-    def take(self, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def take(self, tensors: Mapping[str, Array]) -> None:
         """Set the parameters to `tensors`."""
         self.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
 
-    def tensors(self) -> dict[str, np.ndarray[Any, Any]]:
+    def tensors(self) -> dict[str, Array]:
         """The parameters, f32."""
         return {name: value.numpy(force=True) for name, value in self.state_dict().items()}
 

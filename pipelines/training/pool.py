@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.training import data
 from pipelines.training.data import Frames
+from profiler.arrays import F32, I64, Array
 
 
 class Pool:
@@ -30,27 +29,25 @@ class Pool:
     def __len__(self) -> int:
         return len(self.frames)
 
-    def heard(self, at: NDArray[Any], left: int, right: int) -> NDArray[np.float32]:
+    def heard(self, at: Array, left: int, right: int) -> F32:
         """What the pupil hears around the frames `at` [n]: f32 [n, left + 1 + right, 39]."""
         return self._around(self.frames.heard, at, left, right)
 
-    def clean(self, at: NDArray[Any], left: int = 0, right: int = 0) -> NDArray[np.float32]:
+    def clean(self, at: Array, left: int = 0, right: int = 0) -> F32:
         """What the teacher hears, in the same form."""
         return self._around(self.frames.clean, at, left, right)
 
-    def later(self, at: NDArray[Any], frames: int) -> NDArray[Any]:
+    def later(self, at: Array, frames: int) -> Array:
         """The frames that many after `at`, or the last of the utterance."""
         return np.minimum(at + frames, self._last[at])
 
-    def _around(
-        self, source: NDArray[Any], at: NDArray[Any], left: int, right: int
-    ) -> NDArray[np.float32]:
+    def _around(self, source: Array, at: Array, left: int, right: int) -> F32:
         where = at[:, None] + np.arange(-left, right + 1)
         where = np.clip(where, self._first[at][:, None], self._last[at][:, None])
         return source[where].astype(np.float32)
 
 
-def order(frames: int, seed: int, epoch: int, run: int = 1) -> NDArray[np.int64]:
+def order(frames: int, seed: int, epoch: int, run: int = 1) -> I64:
     """The order in which an epoch takes the frames, `run` that follow each other at a time."""
     starts = np.random.default_rng([seed, epoch]).permutation(-(-frames // run)) * run
     taken = (starts[:, None] + np.arange(run)).ravel()

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
 from pipelines.training.speech import SENTENCES, CorpusError, sentences
+from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import cache
 from profiler.files.paths import cache_dir
@@ -55,8 +55,6 @@ PRIOR_FRAMES = 150.0
 """A senone's samples count as this many frames: of 30, 150 and 500, best on development sentences (240, 227 and
 252 errors in 725 words, each at its best acoustic scale), and no worse on human speech than 30."""
 DRAWS = 400  # samples per senone
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

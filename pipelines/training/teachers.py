@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from pipelines.config import Config
 from pipelines.models.nets import Net
@@ -14,6 +13,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from pipelines.training.module import FeedForward
 from pipelines.training.pool import Pool
+from profiler.arrays import Array
 from profiler.spans import NullLane
 
 GMM_BLOCK = 64
@@ -23,7 +23,7 @@ GMM_BLOCK = 64
 class Teacher(Protocol):
     """Whoever can answer for the frames of a pool."""
 
-    def scores(self, pool: Pool, at: NDArray[Any]) -> torch.Tensor:
+    def scores(self, pool: Pool, at: Array) -> torch.Tensor:
         """Log likelihoods f32 [n, senones] of the frames `at` [n], as heard clean."""
 
 
@@ -33,7 +33,7 @@ class Mixtures:
     def __init__(self, model: AcousticModel) -> None:
         self._scorer = build_scorer(Config(), model)
 
-    def scores(self, pool: Pool, at: NDArray[Any]) -> torch.Tensor:
+    def scores(self, pool: Pool, at: Array) -> torch.Tensor:
         """Log likelihoods f32 [n, senones]."""
         features = pool.clean(at)[:, 0]
         scores = np.empty((len(at), self._scorer.n_senones), np.float32)
@@ -52,7 +52,7 @@ class LargerNet:
         self._module.take(net.tensors)
 
     @torch.no_grad()
-    def scores(self, pool: Pool, at: NDArray[Any]) -> torch.Tensor:
+    def scores(self, pool: Pool, at: Array) -> torch.Tensor:
         """Log posteriors f32 [n, senones] of its first head."""
         inputs = torch.from_numpy(pool.clean(at, self._card.left, self._card.right))
         return self._module.answers(inputs)[0]

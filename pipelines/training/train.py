@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import GMM, NetRecipe, as_dict
 from pipelines.training.speech import CorpusError
 from pipelines.training.teachers import LargerNet, Mixtures, Teacher
+from profiler.arrays import Array
 from profiler.files.paths import cache_dir
 
 CHECKPOINT_S = 120.0
@@ -215,7 +216,7 @@ class Trainer:
         if place.at + batch > len(pool):
             place.epoch, place.at = place.epoch + 1, 0
 
-    def _lessons(self, pool: Pool, taken: np.ndarray[Any, Any]) -> Iterator[Lesson]:
+    def _lessons(self, pool: Pool, taken: Array) -> Iterator[Lesson]:
         """The batches of the epoch from where it stands, each made while the one before is learnt."""
         batch = self.recipe.batch
         with ThreadPoolExecutor(1) as ahead:
@@ -229,7 +230,7 @@ class Trainer:
             if waiting is not None:
                 yield waiting.result()
 
-    def _lesson(self, pool: Pool, at: np.ndarray[Any, Any]) -> Lesson:
+    def _lesson(self, pool: Pool, at: Array) -> Lesson:
         asked = np.stack([pool.later(at, head) for head in range(self.recipe.heads)])
         if self.recipe.hard:
             wanted = torch.from_numpy(self._labels[asked].astype(np.int64))
@@ -276,7 +277,7 @@ class Trainer:
             self.module.mean.device
         )
 
-    def _heard(self, pool: Pool, at: np.ndarray[Any, Any]) -> torch.Tensor:
+    def _heard(self, pool: Pool, at: Array) -> torch.Tensor:
         card = self.module.card
         return torch.from_numpy(pool.heard(at, card.left, card.right))
 

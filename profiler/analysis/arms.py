@@ -14,6 +14,7 @@ import numpy as np
 
 from profiler.analysis.statistics import LEAST_REPEATS, undisturbed, warm_up
 from profiler.analysis.tiles import group_codes, tile
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
@@ -89,7 +90,7 @@ class FrameSums:
         end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
         self._end = end
         self.wall = np.zeros(end + 1)
-        self.stages: dict[str, np.ndarray] = {}
+        self.stages: dict[str, Array] = {}
         leaves_sum = np.zeros(end + 1)
         for lane in session.lanes.values():
             if not lane.decode:
@@ -105,7 +106,7 @@ class FrameSums:
                 )
         self.stages[OVERHEAD] = self.wall - leaves_sum
 
-    def _running(self, spans: np.ndarray) -> np.ndarray:
+    def _running(self, spans: Array) -> Array:
         """Return the time before each frame 0…end, float64 [end + 1] in ns; spans spread over their frames."""
         first = np.minimum(spans["first_frame"].astype(np.int64), self._end)
         frames = np.maximum(spans["frames"], 1).astype(np.int64)
@@ -122,8 +123,8 @@ class Times:
     Overhead is known by utterance only, being what leaves do not cover of tiles that are cut otherwise.
     """
 
-    stages: dict[str, np.ndarray]
-    by_utterance: np.ndarray
+    stages: dict[str, Array]
+    by_utterance: Array
     """Wall time, float64 [repeats, utterances]."""
 
     @property

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.machine.roofs.peaks import Peaks
 from profiler.spans import WORK_COUNTS, Cost, Linear
 
@@ -76,7 +77,7 @@ def _sum(terms: Iterable[tuple[Linear, float]]) -> Linear:
     return Linear(fixed, per_frame, (work[0], work[1], work[2]))
 
 
-def split(spans: np.ndarray, cost: Cost | None, peaks: Peaks) -> tuple[np.ndarray, np.ndarray]:
+def split(spans: Array, cost: Cost | None, peaks: Peaks) -> tuple[Array, Array]:
     """Return (compute ns, memory ns) of each span, float64 [n]; the rest of its time is unexplained.
 
     Without a cost law or without roofs both are zero. The arithmetic is done span by span, so the result

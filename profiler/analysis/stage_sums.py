@@ -13,6 +13,7 @@ import numpy as np
 
 from profiler.analysis import attribution
 from profiler.analysis.tiles import LEAF_GROUPS, group_codes, pick, tile
+from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS
 
@@ -54,7 +55,7 @@ class StageSums:
     def _reset(self) -> None:
         self._consumed = 0
         self._kinds: dict[tuple[int, int, int], _Kind] = {}
-        self._waiting: dict[int, np.ndarray] = {}
+        self._waiting: dict[int, Array] = {}
 
     def update(self, session: Session, most: int | None = None) -> bool:
         """Take in spans read since the last call; start again when a law or roof was replaced.
@@ -80,9 +81,7 @@ class StageSums:
                 self._sort_in(session, lane.id, mine)
         return self._consumed == len(spans)
 
-    def _on_decode_lane(
-        self, lane: int, fresh: np.ndarray, spans: np.ndarray, codes: np.ndarray
-    ) -> np.ndarray:
+    def _on_decode_lane(self, lane: int, fresh: Array, spans: Array, codes: Array) -> Array:
         """Return the positions that count by now: what lies in a tile counts when its tile has come."""
         waiting = self._waiting.get(lane)
         mine = fresh if waiting is None else np.concatenate([waiting, fresh])
@@ -91,7 +90,7 @@ class StageSums:
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
         return np.concatenate([mine[tiled.leaf_positions], outside])
 
-    def _sort_in(self, session: Session, lane: int, positions: np.ndarray) -> None:
+    def _sort_in(self, session: Session, lane: int, positions: Array) -> None:
         spans = session.spans
         key = spans["stage"][positions].astype(np.uint32) << 16 | spans["epoch"][positions]
         for value in np.unique(key):
@@ -123,7 +122,7 @@ class _Kind:
         self._first = np.empty(1, np.int64)
         self._end = np.empty(1, np.int64)
 
-    def add(self, session: Session, positions: np.ndarray) -> None:
+    def add(self, session: Session, positions: Array) -> None:
         """Append spans, and sum up every chunk that is full now."""
         n = self._n + len(positions)
         if n > len(self._positions):
@@ -164,7 +163,7 @@ class _Kind:
         time, calls, frames, w0, w1, w2, compute, memory = (float(v) for v in total)
         return Sums(time, calls, frames, (w0, w1, w2), compute, memory)
 
-    def _amounts(self, session: Session, spans: np.ndarray) -> np.ndarray:
+    def _amounts(self, session: Session, spans: Array) -> Array:
         """What each span adds to the sums, float64 [columns, n]."""
         amounts = np.empty((_COLUMNS, len(spans)))
         amounts[0] = spans["duration_ns"]
@@ -177,21 +176,21 @@ class _Kind:
         return amounts
 
 
-def _reach(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _reach(spans: Array) -> tuple[Array, Array]:
     """First frame and the one after the last, int64 [n]; a span that names no frames takes one."""
     begin = spans["first_frame"].astype(np.int64)
     return begin, begin + np.maximum(spans["frames"], 1)
 
 
-def _part(spans: np.ndarray, first: int, last: int) -> np.ndarray:
+def _part(spans: Array, first: int, last: int) -> Array:
     """Which part of each span lies in the frames [first, last), float64 [n] of 0…1."""
     begin, end = _reach(spans)
     inside = np.minimum(end, last) - np.maximum(begin, first)
-    part: np.ndarray = np.clip(inside, 0, None) / (end - begin)
+    part: Array = np.clip(inside, 0, None) / (end - begin)
     return part
 
 
-def _grown(values: np.ndarray, need: int) -> np.ndarray:
+def _grown(values: Array, need: int) -> Array:
     larger = np.empty((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
     larger[: len(values)] = values
     return larger

@@ -14,6 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from profiler.arrays import Array
+
 RESAMPLES: Final = 2000
 """For percentiles of a bootstrap: 1 000 or more (Efron & Tibshirani, An Introduction to the Bootstrap,
 1993, ch. 14)."""
@@ -35,7 +37,7 @@ _RESAMPLED_VALUES: Final = 1 << 22
 _NORMAL: Final = NormalDist()
 
 
-def percentiles(values: np.ndarray, wanted: tuple[float, ...] = (50.0, 95.0)) -> tuple[float, ...]:
+def percentiles(values: Array, wanted: tuple[float, ...] = (50.0, 95.0)) -> tuple[float, ...]:
     """Return the wanted percentiles (0…100) by linear interpolation; NaN where there are no values."""
     if not len(values):
         return tuple(float("nan") for _ in wanted)
@@ -53,14 +55,14 @@ class Summary:
     spread: float
 
 
-def summary(values: np.ndarray) -> Summary:
+def summary(values: Array) -> Summary:
     """Return the robust summary of `values`; the factor makes the spread that of a normal distribution."""
     median, p90, p99 = percentiles(values, (50.0, 90.0, 99.0))
     spread = 1.4826 * float(np.median(np.abs(values - median))) if len(values) else median
     return Summary(len(values), median, p90, p99, spread)
 
 
-def undisturbed(values: np.ndarray, axis: int = 0) -> np.ndarray:
+def undisturbed(values: Array, axis: int = 0) -> Array:
     """Return the mean of the fastest 40 % of `values` along `axis` (of at least two, where there are).
 
     Disturbances of a time are one-sided, so its lower end says what the work itself takes (Chen & Revels,
@@ -79,7 +81,7 @@ def _undisturbed_count(n: int) -> int:
     return max(min(2, n), math.ceil(UNDISTURBED_SHARE * n))
 
 
-def warm_up(values: Sequence[float] | np.ndarray, batch: int = 1) -> int:
+def warm_up(values: Sequence[float] | Array, batch: int = 1) -> int:
     """Return how many of the first `values` (times in order) belong to the warm-up.
 
     MSER: cut where the standard error of what remains is smallest, (variance of the rest) / (its number),
@@ -105,12 +107,12 @@ def warm_up(values: Sequence[float] | np.ndarray, batch: int = 1) -> int:
 
 
 def bootstrap_interval(
-    values: np.ndarray,
-    statistic: Callable[[np.ndarray], float],
+    values: Array,
+    statistic: Callable[[Array], float],
     level: float = 0.95,
     *,
     method: str = "bca",
-    clusters: np.ndarray | None = None,
+    clusters: Array | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[float, float]:
@@ -181,8 +183,8 @@ class Pair:
 
     a: float
     b: float
-    drawn_a: np.ndarray
-    drawn_b: np.ndarray
+    drawn_a: Array
+    drawn_b: Array
     repeats: int
     effective: float
     interleaved: bool
@@ -220,7 +222,7 @@ class Pair:
         return _with_interval(estimate, math.sqrt(both), freedom)
 
 
-def alternated(a: np.ndarray, b: np.ndarray, seed: int = SEED) -> Pair:
+def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
     """Return the arms of `a` and `b` [repeats, cells], measured in turn: row r of both in one repeat.
 
     Chance is what remains when in each repeat a coin decides which row is A's, once the found ratio has
@@ -247,7 +249,7 @@ def alternated(a: np.ndarray, b: np.ndarray, seed: int = SEED) -> Pair:
     return Pair(time_a, time_b, drawn[0], drawn[1], n, effective, True)
 
 
-def apart(a: np.ndarray, b: np.ndarray, seed: int = SEED) -> Pair:
+def apart(a: Array, b: Array, seed: int = SEED) -> Pair:
     """Return the arms of `a` and `b` [repeats, cells], measured one after the other.
 
     Chance is drawn by a bootstrap over repeats, for each arm alone. It knows the noise between the repeats of
@@ -263,7 +265,7 @@ def apart(a: np.ndarray, b: np.ndarray, seed: int = SEED) -> Pair:
     return Pair(times[0], times[1], drawn[0], drawn[1], n, n, False)
 
 
-def _effective(times: np.ndarray) -> float:
+def _effective(times: Array) -> float:
     """Return from how many repeats `undisturbed` takes its times (Kish's effective sample size)."""
     n = len(times)
     count = _undisturbed_count(n)
@@ -272,7 +274,7 @@ def _effective(times: np.ndarray) -> float:
     return float(taken.sum() ** 2 / (taken**2).sum())
 
 
-def _sums(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _sums(times: Array, rows: Array) -> Array:
     """Return the sum over cells of undisturbed times for each draw of `rows` [draws, n]."""
     at_once = max(1, _RESAMPLED_VALUES // max(rows.shape[1] * times.shape[1], 1))
     return np.concatenate(

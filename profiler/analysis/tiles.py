@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.spans import GROUPS, SPAN, TILING, Stage
 
 LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")
@@ -23,15 +24,15 @@ class Tiled(NamedTuple):
     """`tiles` [t] and `leaves` [l] (dtype SPAN); `tile_of` [l]: the tile of each leaf; positions of both
     in the array given; `used`: how many spans are dealt with. Those after the last tile must wait."""
 
-    tiles: np.ndarray
-    leaves: np.ndarray
-    tile_of: np.ndarray
-    tile_positions: np.ndarray
-    leaf_positions: np.ndarray
+    tiles: Array
+    leaves: Array
+    tile_of: Array
+    tile_positions: Array
+    leaf_positions: Array
     used: int
 
 
-def group_codes(stages: Mapping[int, Stage]) -> np.ndarray:
+def group_codes(stages: Mapping[int, Stage]) -> Array:
     """Return the index in GROUPS of each stage's group, int8 [highest stage + 1]."""
     codes = np.full(max(stages, default=-1) + 1, -1, np.int8)
     for number, stage in stages.items():
@@ -39,13 +40,13 @@ def group_codes(stages: Mapping[int, Stage]) -> np.ndarray:
     return codes
 
 
-def pick(spans: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def pick(spans: Array, positions: Array) -> Array:
     """Return spans[positions], four times as fast: as bytes, numpy copies whole records."""
     rows = np.ascontiguousarray(spans).view(np.uint8).reshape(len(spans), SPAN.itemsize)
     return rows.take(positions, axis=0).view(SPAN)[:, 0]
 
 
-def tile(spans: np.ndarray, codes: np.ndarray, groups: tuple[str, ...] = LEAF_GROUPS) -> Tiled:
+def tile(spans: Array, codes: Array, groups: tuple[str, ...] = LEAF_GROUPS) -> Tiled:
     """Sort out the spans of one decode lane (dtype SPAN [n], in order of arrival); `groups`: of the leaves."""
     is_leaf = np.array([group in groups for group in (*GROUPS, "")])
     group = codes[spans["stage"]]

@@ -14,6 +14,7 @@ import numpy as np
 from profiler.analysis import attribution
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.tiles import group_codes, pick, tile
+from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
@@ -81,36 +82,36 @@ class CostTrack:
         self.misplaced = 0
         self._decoded = 0
         self._consumed = 0
-        self._waiting: dict[int, np.ndarray] = {}
+        self._waiting: dict[int, Array] = {}
         self._sums = _PerFrame(len(CATEGORIES))
         self._wall = np.zeros(0)
         self._work: dict[str, int] = {}
-        self._ends: list[tuple[np.ndarray, np.ndarray]] = []
+        self._ends: list[tuple[Array, Array]] = []
 
     @property
-    def categories_ns(self) -> np.ndarray:
+    def categories_ns(self) -> Array:
         """Time per frame and category, float64 [n_frames, 7] in ns; a category's frames lie in a row."""
         return _read_only(self._sums.block[:, : self.n_frames].T)
 
-    def total_ns(self, first: int, last: int) -> np.ndarray:
+    def total_ns(self, first: int, last: int) -> Array:
         """Sum of the categories over the frames first … last − 1, float64 [7] in ns."""
-        total: np.ndarray = self.categories_ns[first:last].sum(axis=0)
+        total: Array = self.categories_ns[first:last].sum(axis=0)
         return total
 
     @property
-    def wall_ns(self) -> np.ndarray:
+    def wall_ns(self) -> Array:
         """Wall time of the decode lane per frame, float64 [n_frames] in ns."""
         return _read_only(self._wall[: self.n_frames])
 
     @property
-    def work(self) -> dict[str, np.ndarray]:
+    def work(self) -> dict[str, Array]:
         """Work counts per frame by name, float64 [n_frames] each."""
         return {
             name: _read_only(self._sums.row(row)[: self.n_frames])
             for name, row in self._work.items()
         }
 
-    def frames_at(self, t_ns: np.ndarray) -> np.ndarray:
+    def frames_at(self, t_ns: Array) -> Array:
         """Return how many frames were decoded at times of the session's clock, int64 [n]."""
         if len(self._ends) > 1:
             self._ends = [tuple(np.concatenate(part) for part in zip(*self._ends, strict=True))]  # type: ignore[list-item]
@@ -152,10 +153,10 @@ class CostTrack:
     def _add(
         self,
         session: Session,
-        tiles: np.ndarray,
-        leaves: np.ndarray,
-        tile_of: np.ndarray,
-        codes: np.ndarray,
+        tiles: Array,
+        leaves: Array,
+        tile_of: Array,
+        codes: Array,
     ) -> None:
         duration = leaves["duration_ns"].astype(np.float64)
         covered = np.bincount(tile_of, weights=duration, minlength=len(tiles))
@@ -180,7 +181,7 @@ class CostTrack:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
         self._advance(tiles, codes)
 
-    def _share_out(self, session: Session, leaves: np.ndarray, spread: "_Spread") -> None:
+    def _share_out(self, session: Session, leaves: Array, spread: "_Spread") -> None:
         """Give every leaf's time to its categories, its counts and bytes to the work they are."""
         for at, number, epoch in by_stage_and_epoch(leaves):
             stage, spans = session.stages[number], pick(leaves, at)
@@ -207,20 +208,20 @@ class CostTrack:
             row = self._work[name] = self._sums.new_row()
         return row
 
-    def _expect(self, spans: np.ndarray, codes: np.ndarray) -> None:
+    def _expect(self, spans: Array, codes: Array) -> None:
         """Make room for all frames that `spans` decode, before they are taken in chunk by chunk."""
         decoded = spans["frames"].sum(where=codes[spans["stage"]] == _DECODE)
         # Some more, for the utterance whose features are made and that is not decoded to its end.
         self._sums.reserve(min(self._decoded + int(decoded) + CHUNK_SPANS, MAX_FRAMES))
 
-    def _limit(self, tiles: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    def _limit(self, tiles: Array, codes: Array) -> Array:
         """Return the frame that each tile and its leaves may reach; grows with what was decoded."""
         blocks = codes[tiles["stage"]] == _DECODE
         decoded = self._decoded + np.cumsum(np.where(blocks, tiles["frames"], 0).astype(np.int64))
         self._decoded = int(decoded[-1])
         return np.minimum(2 * decoded + SLACK_FRAMES, MAX_FRAMES)
 
-    def _places(self, spans: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    def _places(self, spans: Array, limit: Array) -> Array:
         inside = spans["first_frame"].astype(np.int64) + spans["frames"] < limit
         self.misplaced += int(np.count_nonzero(~inside))
         return inside
@@ -231,7 +232,7 @@ class CostTrack:
             self._wall = _wider(self._wall, self._sums.block.shape[1])
         np.sum(self._sums.block[:, low:high], axis=0, out=self._wall[low:high])
 
-    def _advance(self, tiles: np.ndarray, codes: np.ndarray) -> None:
+    def _advance(self, tiles: Array, codes: Array) -> None:
         blocks = tiles[codes[tiles["stage"]] == _DECODE]
         if len(blocks):
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
@@ -239,24 +240,24 @@ class CostTrack:
             self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
 
 
-def by_stage_and_epoch(spans: np.ndarray) -> Iterator[tuple[np.ndarray, int, int]]:
+def by_stage_and_epoch(spans: Array) -> Iterator[tuple[Array, int, int]]:
     """Give (positions, stage, epoch) for each pair that occurs, positions rising."""
     key = spans["stage"].astype(np.uint32) << 16 | spans["epoch"]
     for value in np.unique(key):
         yield np.flatnonzero(key == value), int(value) >> 16, int(value) & 0xFFFF
 
 
-def _grains(amounts: np.ndarray) -> np.ndarray:
-    whole: np.ndarray = np.floor(amounts / GRAIN) * GRAIN
+def _grains(amounts: Array) -> Array:
+    whole: Array = np.floor(amounts / GRAIN) * GRAIN
     return whole
 
 
-def _read_only(values: np.ndarray) -> np.ndarray:
+def _read_only(values: Array) -> Array:
     values.flags.writeable = False
     return values
 
 
-def _wider(values: np.ndarray, frames: int) -> np.ndarray:
+def _wider(values: Array, frames: int) -> Array:
     wider = np.zeros((*values.shape[:-1], frames))
     wider[..., : values.shape[-1]] = values
     return wider
@@ -269,7 +270,7 @@ class _Spread:
     by row, what every frame of a run gets and what its first one gets on top, [runs], multiples of GRAIN.
     """
 
-    def __init__(self, spans: np.ndarray) -> None:
+    def __init__(self, spans: Array) -> None:
         first = spans["first_frame"].astype(np.int64)
         frames = np.maximum(spans["frames"], 1).astype(np.int64)
         begins = np.ones(len(spans), bool)
@@ -277,12 +278,12 @@ class _Spread:
         begins[1:] |= frames[1:] != frames[:-1]
         runs = np.flatnonzero(begins)
         self.first, self.frames = first[runs], frames[runs]
-        self.share: dict[int, np.ndarray] = {}
-        self.rest: dict[int, np.ndarray] = {}
+        self.share: dict[int, Array] = {}
+        self.rest: dict[int, Array] = {}
         self._run_of = np.cumsum(begins) - 1
         self._frames = frames.astype(np.float64)
 
-    def give(self, row: int, amounts: np.ndarray, at: np.ndarray | slice = slice(None)) -> None:
+    def give(self, row: int, amounts: Array, at: Array | slice = slice(None)) -> None:
         """Add `amounts`, multiples of GRAIN, of the spans `at` to what `row` is to get."""
         if not amounts.any():
             return
@@ -300,9 +301,9 @@ class _PerFrame:
 
     def __init__(self, rows: int) -> None:
         self.block = np.zeros((rows, 0))
-        self._more: list[np.ndarray] = []
+        self._more: list[Array] = []
 
-    def row(self, number: int) -> np.ndarray:
+    def row(self, number: int) -> Array:
         """The sums of a row, float64 [frames there is room for]."""
         of_block = len(self.block)
         return self.block[number] if number < of_block else self._more[number - of_block]
@@ -349,9 +350,7 @@ class _PerFrame:
             self._more = [_wider(row, frames) for row in self._more]
 
 
-def _add_steps(
-    sums: np.ndarray, first: np.ndarray, frames: np.ndarray, share: np.ndarray, rest: np.ndarray
-) -> None:
+def _add_steps(sums: Array, first: Array, frames: Array, share: Array, rest: Array) -> None:
     """Add spans that lie anyhow: steps up where one begins and down where it ends, summed up."""
     low, high = int(first.min()), int((first + frames).max())
     begin = first - low

@@ -19,6 +19,10 @@ LEAST_BASE_NS: Final = 100_000_000
 """Over a shorter time than that, the rate of two clocks is told worse than by calling it 1."""
 
 
+Event = Any
+"""What a device's own `record` gives; only that device looks into it."""
+
+
 class DeviceClock(Protocol):
     """A device's events. Times have any origin and need not run at the host's rate.
 
@@ -27,16 +31,16 @@ class DeviceClock(Protocol):
 
     host_time: bool
 
-    def record(self, stream: int) -> Any:
+    def record(self, stream: int) -> Event:
         """Enqueue an event behind all that was given to `stream`; returns at once."""
 
-    def done(self, event: Any) -> bool:
+    def done(self, event: Event) -> bool:
         """Whether the event has happened."""
 
-    def wait(self, event: Any) -> None:
+    def wait(self, event: Event) -> None:
         """Block the host until the event has happened."""
 
-    def time_ns(self, event: Any) -> int:
+    def time_ns(self, event: Event) -> int:
         """When the event happened, on the device's clock."""
 
 

@@ -16,9 +16,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from profiler.device.clock import ClockMap, DeviceClock, measure_pair
+from profiler.device.clock import ClockMap, DeviceClock, Event, measure_pair
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 DEVICE: Final = "device"
@@ -117,8 +117,8 @@ class _Item:
     stage: int
     epoch: int
     given_ns: int
-    began: Any
-    ended: Any
+    began: Event
+    ended: Event
     first_frame: int
     frames: int
     work: tuple[int, int, int]
@@ -312,7 +312,7 @@ class DeviceTimer:
         self._free[item.stream] = fitted_end
         return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
 
-    def _host_ns(self, event: Any) -> int:
+    def _host_ns(self, event: Event) -> int:
         device_ns = self._device.time_ns(event)
         return device_ns if self._device.host_time else self.clock_map.to_host(device_ns)
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from profiler.arrays import Array
+
 PIECE = 1 << 15
 """Spans copied and turned into Python numbers at once: an export of any length takes the same memory,
 but for the order (8 bytes per span)."""
 
 
-def in_order(spans: np.ndarray, lane: int | None = None) -> Iterator[np.ndarray]:
+def in_order(spans: Array, lane: int | None = None) -> Iterator[Array]:
     """Give the spans of `lane` (None: all) by start, in pieces; of those that start together the longest first.
 
     Spans that overlap without nesting, which no sound recording has, are shortened to fit: a viewer
@@ -34,7 +36,7 @@ def in_order(spans: np.ndarray, lane: int | None = None) -> Iterator[np.ndarray]
         yield piece
 
 
-def _order(spans: np.ndarray, lane: int | None) -> np.ndarray:
+def _order(spans: Array, lane: int | None) -> Array:
     """Return the positions of the spans of `lane`, the enclosing ones first."""
     if lane is None or (spans["lane"] == lane).all():
         return np.lexsort((-spans["duration_ns"], spans["start_ns"]))

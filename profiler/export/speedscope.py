@@ -8,8 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Final, TextIO
 
-import numpy as np
-
+from profiler.arrays import Array
 from profiler.export._files import write_text
 from profiler.export._nesting import in_order
 from profiler.session.reader import Session
@@ -66,7 +65,7 @@ class _Events:
         self._index = index
         self._open: list[tuple[int, int]] = []
 
-    def of(self, spans: np.ndarray) -> Iterator[str]:
+    def of(self, spans: Array) -> Iterator[str]:
         """Give the events up to the beginning of the last of `spans`."""
         stack = self._open
         for start, duration, stage, *_ in spans.tolist():

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.files.paths import KERNELS, cache_path
@@ -65,8 +65,6 @@ PIECE: Final = 4 << 20
 """Bytes that a thread digests at a time."""
 DIGESTING_THREADS: Final = 4
 _PREAMBLE: Final = struct.Struct("<8sII32s")
-
-Array = NDArray[Any]
 
 
 class CacheError(BadInput):

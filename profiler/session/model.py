@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
+from profiler.arrays import Array
 from profiler.spans import Stage
 
 StageInfo = Stage
@@ -99,4 +98,4 @@ class Utterance:
     errors: int | None
     reference_words: int | None
     done: bool
-    peaks: np.ndarray = field(repr=False, compare=False)
+    peaks: Array = field(repr=False, compare=False)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.machine.roofs.peaks import Peaks
 from profiler.session import facts, rows
 from profiler.session.errors import Damaged, SessionError, reason
@@ -107,7 +108,7 @@ class Session:
         return session
 
     @property
-    def spans(self) -> np.ndarray:
+    def spans(self) -> Array:
         """All spans read so far, dtype SPAN [n]; views taken before stay valid."""
         return self._spans.view
 
@@ -126,7 +127,7 @@ class Session:
         """Names of the sampled quantities."""
         return list(self._samples)
 
-    def samples(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def samples(self, name: str) -> tuple[Array, Array]:
         """Return (t_ns int64 [n], values float64 [n]) of a sampled quantity; KeyError if unknown."""
         view = self._samples[name].view
         return view["t_ns"], view["value"]

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.inputs import check_tree
 from profiler.session.errors import Damaged, plain
@@ -228,7 +229,7 @@ def counter(row: tuple[Any, ...]) -> tuple[int, CounterTotal]:
     )
 
 
-def check_spans(records: np.ndarray, lane_id: int, highest_stage: int) -> None:
+def check_spans(records: Array, lane_id: int, highest_stage: int) -> None:
     """Refuse spans that belong to no stage or another lane, or whose times no clock gave."""
     if not len(records):
         return
@@ -261,7 +262,7 @@ def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
     )
 
 
-def peaks(row: tuple[Any, ...] | None) -> np.ndarray:
+def peaks(row: tuple[Any, ...] | None) -> Array:
     """Check a row of `peaks`: int8 [n, 2], empty where there is none."""
     if row is None:
         return np.empty((0, 2), np.int8)
@@ -271,7 +272,7 @@ def peaks(row: tuple[Any, ...] | None) -> np.ndarray:
     return np.frombuffer(data, np.int8).reshape(-1, 2)
 
 
-def utterance(row: tuple[Any, ...], wave: np.ndarray) -> tuple[int, Utterance]:
+def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
     """Check a row of `utterance` (columns UTTERANCE): (revision, utterance)."""
     (
         revision,

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from profiler.arrays import Array
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import database
@@ -142,7 +143,7 @@ class SessionWriter:
         n_frames: int,
         audio_s: float,
         reference: str | None,
-        peaks: np.ndarray,
+        peaks: Array,
     ) -> int:
         """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2]."""
         if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:

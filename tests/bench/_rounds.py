@@ -26,10 +26,10 @@ from pipelines.config import Config
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring import with_context
+from profiler.arrays import Array
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 
 LANE = NullLane()

@@ -44,7 +44,6 @@ PRESETS = ("gmm", "gmm-continuous", "gmm-single-stream")
 WANTED_POINTS = 0.03  # word error rate that untying may cost
 MB = 1e6
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 
 

@@ -28,6 +28,7 @@ from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.session.model import FRAME_S
 from profiler.spans import NullLane, Recorder
@@ -37,7 +38,7 @@ MOST_FRAMES = 200
 """Of each utterance: batches of like lengths, and an end on the processor alone."""
 BLOCK = 64
 
-Scores = np.ndarray[Any, Any]
+Scores = Array
 
 
 def run(

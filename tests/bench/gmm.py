@@ -37,12 +37,12 @@ from pipelines.run.playlist import Item
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer
 from pipelines.scoring.continuous import pack
 from pipelines.scoring.strategy import never, quietly
+from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
 from tests.bench import continuous as bench_continuous
 from tests.bench._data import speech_for_words
 from tests.bench._rounds import Side, interleave, paired, spoken
 
-Array = np.ndarray[Any, Any]
 Progress = Callable[[str, float | None], None]
 
 LANE = NullLane()

@@ -47,6 +47,7 @@ from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import source
 from pipelines.search.graph.wfst import Graph as SearchGraph
 from pipelines.search.graph.wfst import load
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.process import children
 from profiler.spans import NullLane, Recorder
@@ -220,7 +221,7 @@ def _determinised(fst: Any) -> None:
 
 def tie(
     fst: Fst, windows: list[list[int]], definition: mdef.ModelDefinition, labels: Any
-) -> tuple[Fst, np.ndarray[Any, Any]]:
+) -> tuple[Fst, Array]:
     """Relabel OpenFst's windows of three phones by the senones that they are tied to."""
     phones = np.zeros((len(windows), 3), dtype=np.int64)
     symbol = np.zeros(len(windows), dtype=np.int64)

@@ -40,6 +40,7 @@ from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from profiler import kernel_spans
+from profiler.arrays import Array
 from profiler.lanes import Lane
 from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
@@ -69,7 +70,7 @@ class Pairs:
 
     on: dict[str, list[float]] = field(default_factory=dict)
     again: dict[str, list[float]] = field(default_factory=dict)
-    least: dict[tuple[str, str], np.ndarray[Any, Any]] = field(default_factory=dict)
+    least: dict[tuple[str, str], Array] = field(default_factory=dict)
     spans: int = 0
     dropped: int = 0
     wall_off_ns: int = 0
@@ -97,7 +98,7 @@ class Decoded:
 
     words: str
     times: dict[str, int]
-    blocks: np.ndarray[Any, Any]
+    blocks: Array
     spans: int
     dropped: int
 

@@ -33,10 +33,10 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
+from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]
-Array = np.ndarray[Any, Any]
 
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""

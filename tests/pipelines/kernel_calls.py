@@ -49,9 +49,9 @@ from pipelines.scoring.scorer import EXACT, _Source
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import never, quietly
+from profiler.arrays import Array
 from tests.fences import Fenced, Side
 
-Array = np.ndarray[Any, Any]
 ROOM = pipelines.scoring.__name__
 
 FRAMES = (0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64)

@@ -10,8 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from pipelines.models.nets import FORMAT, Card, Layer, Net
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array
 
 SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
 """Hidden layers: some with a bottleneck, one, none."""

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from pipelines.models.nets import Net
+from profiler.arrays import Array
 
 IR_VERSION, OPSET = 8, 17
 KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float64": 11}
-
-Array = np.ndarray[Any, Any]
 
 
 def varint(value: int) -> bytes:

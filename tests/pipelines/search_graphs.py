@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import kaldi_decoder
 import kaldifst
@@ -12,6 +11,7 @@ import numpy as np
 from language_models import random_model
 
 from pipelines.config import Graph as GraphConfig
+from pipelines.config import Search
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import arpa, ngram
@@ -27,7 +27,7 @@ TOY_WORDS = ("two", "to", "too", "a", "i", "eye", "read", "red", "four", "forwar
 
 
 def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0.0, **changes):
-    return SimpleNamespace(
+    return Search(
         **{
             "beam": beam,
             "max_active": max_active,

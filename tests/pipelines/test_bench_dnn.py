@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from pipelines.scoring.dnn import DenseNet
 from tests.bench import _data, dnn
 from tests.bench import _dnn_runs as runs
 from tests.pipelines.net_files import card, forward, net
-
-Array = np.ndarray[Any, Any]
 
 
 def test_both_sides_are_given_the_same_net_and_the_same_frames() -> None:

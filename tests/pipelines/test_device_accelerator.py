@@ -20,6 +20,7 @@ from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
+from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, NullLane, Recorder
@@ -32,8 +33,6 @@ GMM_NAT = dict(zip(DTYPES, (0.05, 0.5, 5.0), strict=True))
 """Largest error of log densities of some hundred nat; CUDA sums float32 products in another order."""
 NET_SHARE = dict(zip(DTYPES, (1e-5, 5e-3, 4e-2), strict=True))
 """Largest error as a part of the largest score: 24, 11 and 8 bits of fraction, through four products."""
-
-Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(scope="module")

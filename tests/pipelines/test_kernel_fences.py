@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
+from profiler.arrays import Array
 from profiler.process.children import environment, python
 from tests.fences import Fenced
 
@@ -98,7 +99,7 @@ def test_addresses_are_taken_of_checked_arrays_alone() -> None:
     [np.ones(32), np.ones((2, 32), np.float32)[:, ::2], np.ones((4, 8), np.float32).T],
     ids=["another type", "with gaps", "in another order"],
 )
-def test_an_address_is_one_of_the_right_type_in_c_order(wrong: np.ndarray[Any, Any]) -> None:
+def test_an_address_is_one_of_the_right_type_in_c_order(wrong: Array) -> None:
     with pytest.raises(TypingError, match="the kernel"):
         kernel_calls.one_row_too_many(wrong, np.ones(1, np.float32))
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from pipelines.models import shrink
 from pipelines.models.nets import BLOCK, Layer, Net
+from profiler.arrays import Array
 from tests.pipelines.net_files import card, forward, net
 
 SHAPE = (Layer(40), Layer(30), Layer(12, relu=False))
 FEATURES = np.random.default_rng(0).normal(0, 3, (9, 39)).astype(np.float32)
-
-Array = np.ndarray[Any, Any]
 
 
 def weights(made: Net) -> dict[str, Array]:

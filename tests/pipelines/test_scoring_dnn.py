@@ -24,11 +24,11 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
 
 NAT = 1e-3
-Array = np.ndarray[Any, Any]
 
 
 @pytest.mark.parametrize("layers", SHAPES)

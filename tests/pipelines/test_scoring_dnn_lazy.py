@@ -22,11 +22,11 @@ from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import WANTED_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
 from profiler.analysis.breakdown import breakdown
+from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
 
-Array = np.ndarray[Any, Any]
 SENONES = 60
 WIDTHS = (1, 15, 16, 17, 64, 65, 130)
 UNTOUCHED = np.float32(7)

@@ -23,12 +23,12 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, dnn, with_context
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
 
-Array = np.ndarray[Any, Any]
 LANE = NullLane()
 NAT = 2e-3
 TIMEOUT_S = 60.0

@@ -21,7 +21,6 @@ from tests.pipelines.net_files import SHAPES, card, forward, net, padded, uttera
 from tests.pipelines.onnx_files import ends, model, node, tensor, write
 
 NAT = 1e-3
-Array = np.ndarray[Any, Any]
 
 
 @pytest.mark.parametrize("layers", SHAPES)

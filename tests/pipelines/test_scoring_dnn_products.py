@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from pipelines.config import Dnn
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn
 from pipelines.scoring.dnn import products
@@ -19,9 +20,9 @@ from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.products import scalar, simd
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
+from profiler.arrays import Array
 from tests.pipelines.net_files import card, forward, net
 
-Array = np.ndarray[Any, Any]
 ROUNDING = 2.0**-24
 DENSE = ("blas", "scalar", "simd")
 SHAPES = [(1, 2), (7, 14), (16, 17), (50, 5), (49, 197), (137, 141)]
@@ -38,15 +39,8 @@ KINDS = {
 }
 
 
-class Settings:
-    """What `dnn.create` looks at of `pipelines.config.Dnn`."""
-
-    def __init__(self, dtype: str = "fp32", product: str = "blas") -> None:
-        self.dtype, self.product = dtype, product
-
-
 def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
-    return dnn.create(Settings(**KINDS[kind]), of, threads, max_frames)
+    return dnn.create(Dnn(**{"product": "blas"} | KINDS[kind]), of, threads, max_frames)
 
 
 @pytest.mark.parametrize("name", products.names())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,13 +10,13 @@ from pipelines.models.nets import Layer
 from pipelines.scoring.dnn import DenseNet, products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from tests.pipelines.net_files import card, forward, net
 
 SPARSE = ("blocks", "csr")
 MOST = 48
 COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48)
-Array = np.ndarray[Any, Any]
 
 
 def made(name: str, weight: Array, threads: int = 1) -> Product:

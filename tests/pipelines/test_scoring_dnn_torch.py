@@ -26,13 +26,13 @@ from pipelines.scoring.dnn.bf16 import Bf16Net
 from pipelines.scoring.dnn.compiled import NET_STAGE, CompiledNet, CompileError
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, WANTED_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
 
 HEADS = 3
 ROUNDED = 2.4e-2
 """Of the largest score: eight bits of fraction, through up to four products."""
-Array = np.ndarray[Any, Any]
 
 has_compiler = pytest.mark.skipif(
     availability.compiler_obstacle() is not None, reason="no compiler for torch.compile here"

@@ -7,7 +7,6 @@ import shutil
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,13 +25,13 @@ from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import NetRecipe, RecipeError
 from pipelines.training.speech import CorpusError, sentences
 from pipelines.training.train import Trainer, card_for, started
+from profiler.arrays import Array
 from tests.pipelines.net_files import net
 
 SENONES = 12
 RECIPE = NetRecipe(
     "tiny", "", (24,), 8, left=1, right=1, frames=10_000, batch=64, rate=1e-2, heads=2
 )
-Array = np.ndarray[Any, Any]
 
 
 class Linear:

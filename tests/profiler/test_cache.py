@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profiler.arrays import Array
 from profiler.files import cache
 
-ARRAYS: dict[str, np.ndarray[Any, Any]] = {
+ARRAYS: dict[str, Array] = {
     "means": np.arange(60, dtype=np.float32).reshape(3, 4, 5),
     "which": np.array([[7]], np.int64),
     "none": np.empty((0, 3), np.uint8),

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.models.language.ngram import MAX_GRAMS, LanguageModelError, NGram, make
+from profiler.arrays import F64, I64, U8, Array
 from profiler.files import inputs
 from profiler.plain import one_line
 
@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
 class _Reader:
     """Walks the file once; every size is checked against the file before anything is allocated."""
 
-    def __init__(self, file: str, data: NDArray[np.uint8]) -> None:
+    def __init__(self, file: str, data: U8) -> None:
         self.file = file
         self.data = data
         self.at = 0
@@ -54,7 +54,7 @@ class _Reader:
     def fail(self, what: str) -> LanguageModelError:
         return LanguageModelError(f"{self.file} is not a whole pocketsphinx .lm.bin: {what}.")
 
-    def take(self, n_bytes: int, what: str) -> NDArray[np.uint8]:
+    def take(self, n_bytes: int, what: str) -> U8:
         if n_bytes < 0 or self.at + n_bytes > len(self.data):
             raise self.fail(f"it ends inside the {what}")
         piece = self.data[self.at : self.at + n_bytes]
@@ -104,7 +104,7 @@ class _Reader:
         kept = min(order, max_order)
         return make(words, ids, probs, backoffs[: kept - 1])
 
-    def _tables(self, order: int) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _tables(self, order: int) -> list[tuple[F64, F64]]:
         """Per order from 2 on: natural-log probabilities and back-off weights by index."""
         if order > 1:
             self.take(4, "quantiser's header")
@@ -118,13 +118,13 @@ class _Reader:
             tables.append((prob, backoff))
         return tables
 
-    def _natural(self, raw: NDArray[np.generic]) -> NDArray[np.float64]:
+    def _natural(self, raw: Array) -> F64:
         values = np.ascontiguousarray(raw).view("<f4").astype(np.float64)
         if not np.isfinite(values).all():
             raise self.fail("a probability is not a finite number")
         return values * float(np.log(LOG_BASE))
 
-    def _children(self, pointers: NDArray[np.int64], count: int, k: int) -> int:
+    def _children(self, pointers: I64, count: int, k: int) -> int:
         if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > count:
             raise self.fail(
                 f"the pointers to its {k}-grams do not ascend from 0 to at most {count}"
@@ -145,7 +145,7 @@ class _Reader:
             raise self.fail("a word is not UTF-8") from None
 
 
-def _field(array: NDArray[np.uint8], offset: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _field(array: U8, offset: I64, width: int) -> I64:
     """Bits [offset, offset + width) of a bit array as integers; width <= 57, 8 spare bytes behind."""
     eight = np.ndarray((len(array) - 7,), dtype="<u8", buffer=array, strides=(1,))
     value = eight[offset >> 3] >> (offset & 7).astype(np.uint64)

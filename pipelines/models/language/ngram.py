@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from profiler.arrays import F64, I32, I64
 from profiler.errors import BadInput
 
 SENTENCE_START = "<s>"
@@ -28,8 +28,7 @@ LOG_ZERO = -99.0 * float(np.log(10.0))
 MIN_BACKOFF_MASS = 1e-6
 """Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1."""
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int32]
+Ids = I32
 
 
 class LanguageModelError(BadInput):
@@ -46,8 +45,8 @@ class NGram:
 
     words: tuple[str, ...]
     ids: tuple[Ids, ...]
-    log_prob: tuple[Floats, ...]
-    log_backoff: tuple[Floats, ...]
+    log_prob: tuple[F64, ...]
+    log_backoff: tuple[F64, ...]
 
     @property
     def order(self) -> int:
@@ -63,7 +62,7 @@ class NGram:
         """Word -> id."""
         return {word: i for i, word in enumerate(self.words)}
 
-    def find(self, grams: Ids) -> NDArray[np.int64]:
+    def find(self, grams: Ids) -> I64:
         """Row of each k-gram of int32 [n, k] in `ids[k-1]`, -1 where it is not listed."""
         k = grams.shape[1]
         if k == 1:
@@ -75,7 +74,7 @@ class NGram:
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[at] == wanted, at, -1)
 
-    def score(self, grams: Ids) -> Floats:
+    def score(self, grams: Ids) -> F64:
         """ln P(last word | the words before it) of each row of int32 [n, k]; k = 1 … order."""
         k = grams.shape[1]
         if k == 1:
@@ -106,8 +105,8 @@ class NGram:
 def make(
     words: Sequence[str],
     ids: Sequence[Ids],
-    log_prob: Sequence[Floats],
-    log_backoff: Sequence[Floats],
+    log_prob: Sequence[F64],
+    log_backoff: Sequence[F64],
 ) -> NGram:
     """Sort the levels and check what every algorithm here relies on; LanguageModelError if not."""
     vocabulary = tuple(words)
@@ -231,7 +230,7 @@ def prune(
     )
 
 
-def removal_entropy(model: NGram, k: int) -> Floats:
+def removal_entropy(model: NGram, k: int) -> F64:
     """Relative entropy [n_k] (nats) that removing each k-gram alone would add; Stolcke eq. 6."""
     level = model.ids[k - 1]
     prob = np.exp(model.log_prob[k - 1])
@@ -247,7 +246,7 @@ def removal_entropy(model: NGram, k: int) -> Floats:
     return -np.exp(_history_log_prob(model, level[:, :-1])) * change
 
 
-def expected_count(model: NGram, k: int) -> Floats:
+def expected_count(model: NGram, k: int) -> F64:
     """Probability [n_k] that k words in a row are just this k-gram, the sentence marks among them."""
     level = model.ids[k - 1]
     return np.exp(_history_log_prob(model, level[:, :-1]) + model.log_prob[k - 1])
@@ -291,9 +290,7 @@ def most_probable(model: NGram, candidates: Sequence[str], limit: int) -> list[s
     return [known[i] for i in order[:limit]]
 
 
-def _left_over(
-    model: NGram, k: int, lower: Floats, prob: Floats, context: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _left_over(model: NGram, k: int, lower: F64, prob: F64, context: I64) -> tuple[F64, F64]:
     """Mass each history of k-1 words leaves to unlisted words: (by itself, one order lower)."""
     n = len(model.ids[k - 2])
     explicit = np.bincount(context, prob, n)
@@ -304,7 +301,7 @@ def _left_over(
     )
 
 
-def _history_log_prob(model: NGram, history: Ids) -> Floats:
+def _history_log_prob(model: NGram, history: Ids) -> F64:
     """ln of the marginal probability of each history [n, k]; `<s>` is as frequent as `</s>`."""
     index = model.index()
     first = np.where(
@@ -317,7 +314,7 @@ def _history_log_prob(model: NGram, history: Ids) -> Floats:
     return first
 
 
-def _keys(grams: Ids, n_words: int) -> NDArray[np.int64]:
+def _keys(grams: Ids, n_words: int) -> I64:
     """One sortable integer per k-gram; 3 words of a 2 M vocabulary fit in 63 bits."""
     keys = grams[:, 0].astype(np.int64)
     for column in range(1, grams.shape[1]):
@@ -325,6 +322,6 @@ def _keys(grams: Ids, n_words: int) -> NDArray[np.int64]:
     return keys
 
 
-def _log(prob: Floats) -> Floats:
+def _log(prob: F64) -> F64:
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(prob), LOG_ZERO)

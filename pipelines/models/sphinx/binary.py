@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
+from profiler.arrays import Array
 from profiler.files.inputs import InputError, read_bytes
 
 LARGEST = 200 << 20
@@ -75,7 +75,7 @@ class Cursor:
             raise ModelError(f"{self.path}: {field} is {value}, expected {low} to {high}")
         return value
 
-    def array(self, kind: str, count: int, field: str) -> np.ndarray[Any, Any]:
+    def array(self, kind: str, count: int, field: str) -> Array:
         """`count` values of numpy kind `kind` ("f4", "u2" …) as a native-endian array."""
         dtype = np.dtype(self.order + kind)
         at = self._skip(count * dtype.itemsize, field)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
+from profiler.arrays import Array
 
 # Word positions as the file numbers them.
 INTERNAL, BEGIN, END, SINGLE = range(4)
@@ -23,8 +23,6 @@ STATES = 3
 MAX_PHONES = 128
 MAX_SENONES = 65_536  # senone numbers are 16 bits in the file
 SILENCE = "SIL"  # the phone that pocketsphinx looks up by this name
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
+from profiler.arrays import Array
 
 # What the front end makes: cepstra, deltas and delta-deltas (feature type 1s_c_d_dd).
 STREAMS = 3
@@ -28,8 +28,6 @@ FEATURE_TYPE = "1s_c_d_dd"
 STREAM_SPEC = "0-12/13-25/26-38"
 ONE_STREAM = (STREAMS * STREAM_DIM,)  # the same features unparted, as continuous models have them
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

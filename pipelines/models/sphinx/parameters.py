@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import Cursor
 from pipelines.models.sphinx.s3file import open_payload
+from profiler.arrays import Array
 
 # pocketsphinx' defaults -varfloor, -tmatfloor and -mixwfloor.
 VARIANCE_FLOOR = 1e-4
@@ -21,8 +21,6 @@ TRANSITION_FLOOR = 1e-4
 WEIGHT_FLOOR = 1e-7
 MAX_STREAMS = 16
 LARGEST = 1e10  # of a mean or variance: log densities then stay finite in single precision
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

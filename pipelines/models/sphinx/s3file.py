@@ -12,6 +12,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import Cursor, read_file
+from profiler.arrays import Array
 
 MAGIC = b"s3\n"
 BYTE_ORDER = 0x11223344
@@ -21,7 +22,7 @@ AT_ONCE = 1 << 16  # words that are Python's integers at a time, of 32 bytes eac
 CHECKSUM_ROTATION = 20  # bits, SphinxBase's bio format
 
 
-def checksum(words: np.ndarray) -> int:
+def checksum(words: Array) -> int:
     """Rolling 32-bit sum of uint32 `words`: rotate left by 20 bits, add the word."""
     total = 0
     back = 32 - CHECKSUM_ROTATION

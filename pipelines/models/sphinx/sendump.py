@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import Cursor, read_file
+from profiler.arrays import Array
 
 # pocketsphinx' log base and the shift of its 8-bit scores.
 LOG_BASE = 1.0001
@@ -27,8 +27,6 @@ LARGEST = (
     64 << 20
 )  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read they are four times as much
 KEYS = ("feature_count", "mixture_count", "model_count", "cluster_count", "cluster_bits")
-
-Array = np.ndarray[Any, Any]
 
 
 def read(path: Path, streams: int, densities: int, senones: int) -> Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -22,13 +21,11 @@ from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.spans import Cost, Linear
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

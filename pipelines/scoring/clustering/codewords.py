@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering import quantiser
@@ -20,13 +20,12 @@ from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 STAGE = "score.frames"
 STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
 """`codewords`: codewords that a frame was compared with."""
-
-Array = np.ndarray[Any, Any]
 
 
 class Codewords:
@@ -71,7 +70,7 @@ class Codewords:
 
 
 def codewords_of(
-    model: Any, size: int, progress: Progress, cancelled: Callable[[], bool]
+    model: AcousticModel, size: int, progress: Progress, cancelled: Callable[[], bool]
 ) -> Codewords:
     """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
 
@@ -90,7 +89,7 @@ def codewords_of(
     return Codewords(quantiser.restore(arrays), centre)
 
 
-def _senone_means(model: Any) -> Array:
+def _senone_means(model: AcousticModel) -> Array:
     """f32 [n_senones, dim]: the mean of each senone's mixture, streams side by side."""
     n_senones = len(model.senone_codebook)
     result = np.empty((n_senones, model.means.shape[1], model.means.shape[3]), np.float32)

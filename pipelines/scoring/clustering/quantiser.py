@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,7 +17,7 @@ from numba import njit
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
@@ -28,8 +27,6 @@ MOST_POINTS = 32_768
 """Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
 SEED = 1993
 FAR = 1e30  # squared norm of padding codewords: never the nearest
-
-Array = np.ndarray[Any, Any]
 
 
 QUANTISE = "score.quantise"

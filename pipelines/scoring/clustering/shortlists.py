@@ -28,7 +28,7 @@ from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.maxima import reached
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows
 from pipelines.scoring.strategy import Progress
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import BadInput, Cancelled
 
 NOWHERE = np.float32(1e15)
@@ -37,8 +37,6 @@ MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
 """What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,17 +9,13 @@ that brings them nearer, and the centres move to the means of what they hold, as
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
-
-Array = np.ndarray[Any, Any]
 
 
 def align(gaussians: Array) -> None:

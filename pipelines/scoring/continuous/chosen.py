@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
@@ -15,8 +13,6 @@ from pipelines.scoring.simd.panels import AHEAD
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 _NO_CLUSTERS = np.empty((0, 0, 0), np.uint16)
 _NO_FRAMES = np.empty((0, 0), np.uint64)

@@ -7,7 +7,7 @@ score.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -19,18 +19,17 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
-
-Array = np.ndarray[Any, Any]
 
 
 class ContinuousGmm:
     """Parameters and workspace of one continuous model; a `scoring.family.Family`."""
 
-    kind: ClassVar[Kind] = "Continuous"
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+    kind: Kind = "Continuous"
+    stages: Mapping[str, tuple[str, ...]] = {
         "score.gaussians": ("gaussians",),
         "score.lse": ("exponentials", "senones"),
         WAIT_STAGE: (),

@@ -8,8 +8,6 @@ first panels, the sooner the others are given up: those that won in the last fra
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -20,13 +18,11 @@ from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.maxima import can_reach, insert_down
 from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
 
 MOST = 128
 """The most components a model may have, and so the most that can be kept."""
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -12,10 +10,8 @@ from pipelines.scoring.gaussians.int8 import bytes_fit
 from pipelines.scoring.simd.maxima import lowest_bit
 from pipelines.scoring.simd.panels import panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, address
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -8,8 +8,6 @@ and return what the second one took. Layouts: see `packing`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -17,10 +15,8 @@ from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -10,8 +10,6 @@ groups (`groups` int64, ascending): `ends` int64 [groups · streams], where the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -19,14 +17,12 @@ from pipelines.scoring.simd.exponential import log_plus, sum_exp_down
 from pipelines.scoring.simd.maxima import lowest_bit, max_down
 from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
 
 EVERY = np.uint16((1 << LANES) - 1)
 """All lanes."""
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

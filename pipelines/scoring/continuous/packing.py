@@ -19,7 +19,6 @@ import math
 import mmap
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -29,9 +28,7 @@ from pipelines.scoring import cache
 from pipelines.scoring.continuous.alignment import align
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned
-from profiler.arrays import ArrayError, check
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError, check
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,17 @@ what is moved when. It knows nothing of frames that are left out, of transfers o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from pipelines.device import DeviceWork
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
+if TYPE_CHECKING:
+    from torch import Tensor
 NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,13 @@ class Arithmetic(Protocol):
         """The parameters `name` as they go into the number type."""
 
     def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+        self,
+        p: dict[str, Tensor],
+        x: Tensor,
+        out: Tensor,
+        ids: dict[str, int],
+        first_frame: int,
+        on: Placed,
     ) -> None:
         """Give the stages of `x` to the device's compute stream; `out` f32 [n, senones].
 

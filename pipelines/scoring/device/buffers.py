@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipelines.device import Device
 from pipelines.scoring.device.arithmetic import Arithmetic
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MOST_FRAMES = 256
 """The most that a block may hold (`block` of the settings)."""
@@ -19,11 +22,11 @@ class Slot:
     `spread`: the scores of all frames, where some were left out and they stay on the device.
     """
 
-    features: Any
-    features_there: Any
-    scores: Any
-    scores_there: Any
-    spread: Any
+    features: Tensor
+    features_there: Tensor
+    scores: Tensor
+    scores_there: Tensor
+    spread: Tensor | None
 
 
 def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Slot:
@@ -33,10 +36,10 @@ def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Sl
     features = MOST_FRAMES + sum(arithmetic.context), arithmetic.dim
     scores = MOST_FRAMES, arithmetic.n_senones
 
-    def here(shape: tuple[int, int]) -> Any:
+    def here(shape: tuple[int, int]) -> Tensor:
         return device.host_tensor(shape, torch.float32, pinned=pinned)
 
-    def there(shape: tuple[int, int]) -> Any:
+    def there(shape: tuple[int, int]) -> Tensor:
         return torch.empty(shape, dtype=torch.float32, device=device.where)
 
     return Slot(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,13 @@ from pipelines.scoring import dnn
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipelines.config import Config
 
 
 class Layers:
@@ -54,18 +58,24 @@ class Layers:
         return self.arrays[name]
 
     def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+        self,
+        p: dict[str, Tensor],
+        x: Tensor,
+        out: Tensor,
+        ids: dict[str, int],
+        first_frame: int,
+        on: Placed,
     ) -> None:
         """Fill `out` f32 [n, senones] with log posteriors, up to a constant per frame."""
         import torch
 
         n, number = len(x), getattr(torch, NAMES[on.dtype])
-        made: dict[str, Any] = {}
+        made: dict[str, Tensor] = {}
 
         def splice() -> None:
             made["x"] = (x - p["mean"]).mul_(p["scale"]).to(number)
 
-        def product(stage: str) -> Any:
+        def product(stage: str) -> Tensor:
             weight, bias = p[f"{stage} weight"], p[f"{stage} bias"]
             return torch.nn.functional.linear(made["x"], weight, bias[0])
 
@@ -123,7 +133,7 @@ class Layers:
         return costs
 
 
-def layers_of(config: Any, senones: int, features: int) -> Layers:
+def layers_of(config: Config, senones: int, features: int) -> Layers:
     """The net that the settings ask for, made as small as they say; ModelError, one sentence, where it cannot be."""
     net = dnn.read(config.dnn, senones, features)
     if not isinstance(net, Net):
@@ -134,6 +144,6 @@ def layers_of(config: Any, senones: int, features: int) -> Layers:
     return Layers(net)
 
 
-def key(config: Any) -> Hashable:
+def key(config: Config) -> Hashable:
     """What of the settings decides which net `layers_of` makes."""
     return dnn.origin(config.dnn)

@@ -12,13 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
 """Scaled features are clamped here; their squares stay finite in the number type."""
@@ -32,8 +36,6 @@ PIECE_BYTES_DEVICE = 256 << 20
 """… and a device is to be busy for more than a launch takes."""
 FLOOR = 1e-37
 """Of likelihoods before the logarithm: the least that float32 holds with full precision."""
-
-Array = np.ndarray[Any, Any]
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:
@@ -83,7 +85,7 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array, Array]:
     return centre.ravel(), scale.ravel(), matrix
 
 
-def _expand(p: dict[str, Any], x: Any, streams: int, on: Placed) -> Any:
+def _expand(p: dict[str, Tensor], x: Tensor, streams: int, on: Placed) -> Tensor:
     """[x², x, 1] per stream in the products' number type: [streams, n, 2·D + 1]."""
     import torch
 
@@ -136,14 +138,21 @@ class Tied(_Mixtures):
         self.arrays["column"] = column
 
     def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+        self,
+        p: dict[str, Tensor],
+        x: Tensor,
+        out: Tensor,
+        ids: dict[str, int],
+        first_frame: int,
+        on: Placed,
     ) -> None:
         """Fill `out` f32 [n, senones]."""
         import torch
 
         n, work = len(x), on.work
         book_shape = (self._streams, n, self._books, self._densities)
-        made: dict[str, Any] = {}
+        made: dict[str, Tensor] = {}
+        products: list[Tensor] = []
 
         def gaussians() -> None:
             made["g"] = torch.bmm(_expand(p, x, self._streams, on), p["gaussians"])
@@ -156,19 +165,20 @@ class Tied(_Mixtures):
             made["e"] = g.sub_(best).exp_()
 
         def mixtures() -> None:
-            made["products"] = [
+            products.extend(
                 _product(made["e"][:, :, first:last], p[f"weights {i}"])
                 for i, (first, last) in enumerate(self._groups)
-            ]
+            )
 
         def logarithms() -> None:
             found = []
-            for (first, last), product in zip(self._groups, made["products"], strict=True):
+            for (first, last), product in zip(self._groups, products, strict=True):
                 log = product.clamp_min_(FLOOR).log_()
                 log += made["shift"][:, first:last].transpose(0, 1)
                 found.append(log.transpose(0, 1).reshape(n, -1))
             torch.index_select(torch.cat(found, dim=1), 1, p["column"], out=out)
             made.clear()
+            products.clear()
 
         counts = self._counts(n)
         steps = (gaussians, exponentials, mixtures, logarithms)
@@ -216,14 +226,15 @@ class Tied(_Mixtures):
         }
 
 
-def _product(e: Any, weights: Any) -> Any:
+def _product(e: Tensor, weights: Tensor) -> Tensor:
     """Π over streams of exponentials [streams, n, books, K] · weights: f32 [books, n, width]."""
     import torch
 
-    product = None
+    product: Tensor | None = None
     for stream, mine in zip(e, weights, strict=True):
         mixture = torch.bmm(stream.transpose(0, 1), mine).float()
         product = mixture if product is None else product.mul_(mixture)
+    assert product is not None, "a model has a stream at least"
     return product
 
 
@@ -258,11 +269,17 @@ class Owned(_Mixtures):
         }
 
     def score(
-        self, p: dict[str, Any], x: Any, out: Any, ids: dict[str, int], first_frame: int, on: Placed
+        self,
+        p: dict[str, Tensor],
+        x: Tensor,
+        out: Tensor,
+        ids: dict[str, int],
+        first_frame: int,
+        on: Placed,
     ) -> None:
         """Fill `out` f32 [n, senones]."""
         n, k = len(x), self._densities
-        made: dict[str, Any] = {}
+        made: dict[str, Tensor] = {}
 
         def gaussians(stream: int, first: int, last: int) -> None:
             if "x" not in made:

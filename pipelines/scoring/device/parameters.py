@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.device import COMPUTE, COPY
 from pipelines.scoring.device.arithmetic import NAMES, Arithmetic, Placed
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Parameters:
@@ -22,8 +25,8 @@ class Parameters:
 
         self._work = on.work
         number = getattr(torch, NAMES[on.dtype])
-        self._here: dict[str, Any] = {}
-        self.there: dict[str, Any] = {}
+        self._here: dict[str, Tensor] = {}
+        self.there: dict[str, Tensor] = {}
         for name, array in arithmetic.arrays.items():
             exact = array.dtype == np.int64
             kept = torch.int64 if exact else torch.float32 if array.ndim == 1 else number

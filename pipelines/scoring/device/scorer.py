@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,13 +23,20 @@ from pipelines.scoring.device.arithmetic import Arithmetic, Placed
 from pipelines.scoring.device.buffers import MOST_FRAMES, Slot, slot
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import Prepared
+from pipelines.scoring.strategy import Made
+from profiler.arrays import Array
+from profiler.device.clock import Event
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipelines.config import Config, Placement
+    from pipelines.scoring.scorer import Scorer
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass
@@ -40,7 +47,7 @@ class _Begun:
     n: int
     chosen: Array
     slot: Slot
-    ready: Any
+    ready: Event
     stream: int
     settings: int
 
@@ -64,10 +71,10 @@ class DeviceScorer:
 
     def __init__(
         self,
-        config: Any,
+        config: Config,
         model: AcousticModel,
         work: DeviceWork,
-        spare: Callable[[], Any],
+        spare: Callable[[], Scorer],
         keep: bool = False,
     ) -> None:
         """Raises ModelError where the net that the settings name cannot be used."""
@@ -75,14 +82,13 @@ class DeviceScorer:
         self._model, self._keep = model, keep
         self._notices: list[str] = []
         self._work, self._make_spare = work, spare
-        self._spare: Any = None
+        self._spare: Scorer | None = None
         self._made = self._make(config)
         self._arithmetic = self._made.arithmetic
         self.context, self._dim = self._arithmetic.context, self._arithmetic.dim
         self._ids: dict[str, int] = {}
         self._settings = 0
         self._slots: list[Slot] = []
-        self._placement: Any = None
         self._parameters: Parameters | None = None
         self._last = np.zeros(self.n_senones, np.float32)
         self._begun: _Begun | None = None
@@ -112,7 +118,7 @@ class DeviceScorer:
         if self._spare is not None:
             self._spare.reset()
 
-    def needs(self, config: Any) -> Hashable:
+    def needs(self, config: Config) -> Hashable:
         """Another net, or one made smaller in another way, where the settings ask for it."""
         if self._spare is not None:
             needed: Hashable = self._spare.needs(_on_the_processor(config))
@@ -121,14 +127,14 @@ class DeviceScorer:
         return None if key == self._made.key else key
 
     def make_ready(
-        self, config: Any, progress: Callable[..., None], cancelled: Callable[[], bool]
-    ) -> Any:
+        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
+    ) -> Made:
         """Make it, on any thread."""
         if self._spare is not None:
             return self._spare.make_ready(_on_the_processor(config), progress, cancelled)
         return self._made if self.needs(config) is None else self._make(config)
 
-    def configure(self, config: Any, prepared: Any = None) -> None:
+    def configure(self, config: Config, prepared: Made = None) -> None:
         """Take over the settings from the next block on; a block begun under others is done again."""
         self._config = config
         if self._spare is not None:
@@ -139,7 +145,8 @@ class DeviceScorer:
             return
         self._settings += 1
         self._skip, self._block = config.frames.skip, min(config.block, MAX_FRAMES)
-        before, self._placement = self._placement, config.placement
+        before: Placement | None = getattr(self, "_placement", None)
+        self._placement = config.placement
         self._on = Placed(self._work, config.placement.dtype, config.threads)
         if self.needs(config) is not None:
             self._made = prepared if isinstance(prepared, _Made) else self._make(config)
@@ -164,7 +171,7 @@ class DeviceScorer:
             except RuntimeError as problem:
                 self._fall_back(problem)
 
-    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
+    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | Tensor:
         """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call.
 
         An array, or where scores are kept a tensor on the device, filled by the time its stream gets there.
@@ -187,11 +194,11 @@ class DeviceScorer:
         notices, self._notices = self._notices, []
         return notices
 
-    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
+    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | Tensor:
         """A dense scorer does everything here: scores f32 [frames, senones]."""
         return self.score(block, first_frame, lane)
 
-    def frame(self, state: Any, t: int, wanted: Array | None) -> Any:
+    def frame(self, state: Array | Tensor, t: int, wanted: Array | None) -> Array | Tensor:
         """Scores f32 [senones] of frame t of the prepared block."""
         return state[t]
 
@@ -208,13 +215,13 @@ class DeviceScorer:
         }
         return self._arithmetic.costs(frames, self._on) | own | self._work.costs()
 
-    def _make(self, config: Any) -> _Made:
+    def _make(self, config: Config) -> _Made:
         if config.model == "dnn":
             features = self._model.means.shape[1] * self._model.means.shape[3]
             return _Made(_key(config), dnn.layers_of(config, self.n_senones, features))
         return _Made(_key(config), gmm.mixtures_of(self._model))
 
-    def _score(self, block: Array, first_frame: int) -> Any:
+    def _score(self, block: Array, first_frame: int) -> Array | Tensor:
         begun, self._begun = self._begun, None
         n = max(0, len(block) - self._beyond)
         as_asked = begun is not None and (begun.first_frame, begun.n, begun.settings) == (
@@ -286,7 +293,7 @@ class DeviceScorer:
         first = int(np.argmax(chosen)) if chosen.any() else 0
         return block[first:], self._skip
 
-    def _windows(self, features: Any, part: slice, apart: int) -> Any:
+    def _windows(self, features: Tensor, part: slice, apart: int) -> Tensor:
         """Each frame of `part` with its context side by side, f32 [n, (1 + context) · dim]: rows that overlap."""
         wide = (1 + self._beyond) * self._dim
         begin = features.storage_offset() + part.start * apart * self._dim
@@ -304,13 +311,16 @@ class DeviceScorer:
             self._last[:] = scores[-1]
         return scores
 
-    def _kept(self, begun: _Begun) -> Any:
+    def _kept(self, begun: _Begun) -> Tensor:
         """The same on the device."""
         import torch
 
         buffers, n, first, skip = begun.slot, begun.n, self._frame, self._skip
         scored = int(begun.chosen.sum())
-        found = buffers.scores_there[:n] if scored == n else buffers.spread[:n]
+        found = buffers.scores_there[:n]
+        if scored < n:
+            assert buffers.spread is not None, "slots of a scorer that keeps its scores have one"
+            found = buffers.spread[:n]
 
         def spread() -> None:
             if scored < n:
@@ -326,8 +336,7 @@ class DeviceScorer:
 
     @property
     def _pinned(self) -> bool:
-        pinned: bool = self._placement.pinned
-        return pinned
+        return self._placement.pinned
 
     @property
     def _beyond(self) -> int:
@@ -374,12 +383,12 @@ class DeviceScorer:
         )
 
 
-def _key(config: Any) -> Hashable:
+def _key(config: Config) -> Hashable:
     """What of the settings decides which parameters there are."""
     return dnn.key(config) if config.model == "dnn" else None
 
 
-def _on_the_processor(config: Any) -> Any:
+def _on_the_processor(config: Config) -> Config:
     # Only here: a machine with a device may have little else installed.
     from pipelines import config as settings
 

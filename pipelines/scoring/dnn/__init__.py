@@ -7,32 +7,30 @@ float32 multiplies each layer by a product (`products`). To add an arithmetic: a
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
 from pipelines.models.onnx import OnnxModel
 from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.dnn.arithmetic import Arithmetic
+from pipelines.scoring.dnn.bf16 import Bf16Net
+from pipelines.scoring.dnn.compiled import CompiledNet
 from pipelines.scoring.dnn.dense import DenseNet
+from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
+
+if TYPE_CHECKING:
+    from pipelines.config import Dnn
 
 __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 
-ARITHMETICS = {
-    "fp32": ("dense", "DenseNet"),
-    "int8": ("quantised", "QuantisedNet"),
-    "bf16": ("bf16", "Bf16Net"),
-    "compiled": ("compiled", "CompiledNet"),
-    "onnx": ("onnx", "OnnxNet"),
-}
-"""Module of this package and class."""
 SHRINKING = {"low-rank": shrink.low_rank, "sparse": shrink.sparse, "blocks": shrink.blocks}
 
 
 def read(
-    dnn: Any, senones: int, features: int, cancelled: Callable[[], bool] = lambda: False
+    dnn: Dnn, senones: int, features: int, cancelled: Callable[[], bool] = lambda: False
 ) -> Net | OnnxModel:
     """The net that the settings `dnn` (pipelines.config.Dnn) name, made as small as they say.
 
@@ -50,20 +48,19 @@ def read(
     return SHRINKING[dnn.shrink](net, dnn.share) if dnn.shrink in SHRINKING else net
 
 
-def origin(dnn: Any) -> Hashable:
+def origin(dnn: Dnn) -> Hashable:
     """What of the settings `dnn` decides what `read` gives, as a key."""
     return dnn.net, dnn.shrink, dnn.share if dnn.shrink in SHRINKING else None
 
 
-def create(dnn: Any, net: Net | OnnxModel, threads: int, max_frames: int) -> Any:
+def create(dnn: Dnn, net: Net | OnnxModel, threads: int, max_frames: int) -> Arithmetic:
     """What computes `net` under the settings `dnn`, at most `max_frames` at a time."""
-    kind = dnn.dtype
     if isinstance(net, OnnxModel):
-        kind = "onnx"
-    elif kind == "fp32" and dnn.product == "compiled":
-        kind = "compiled"
-    module, name = ARITHMETICS[kind]
-    made = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    if kind == "fp32":
-        return made(net, threads, max_frames, dnn.product)
-    return made(net, threads, max_frames)
+        return OnnxNet(net, threads, max_frames)
+    if dnn.dtype == "int8":
+        return QuantisedNet(net, threads, max_frames)
+    if dnn.dtype == "bf16":
+        return Bf16Net(net, threads, max_frames)
+    if dnn.product == "compiled":
+        return CompiledNet(net, threads, max_frames)
+    return DenseNet(net, threads, max_frames, dnn.product)

@@ -23,6 +23,7 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 HALF = 2
@@ -32,8 +33,6 @@ LAID_OUT_FOR = 16
 """Frames that oneDNN is told of when it lays weights out: what it chooses suits 1 to 64 alike."""
 MOVED = 3.0
 """Times that an operand moves that is laid out anew for each product: read, written, read."""
-
-Array = np.ndarray[Any, Any]
 
 
 def has_fast_products() -> bool:

@@ -22,6 +22,7 @@ from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
 from profiler.spans import Cost, Linear
@@ -38,8 +39,6 @@ INDUCTOR = {
     # A net has a few small kernels; a pool of compiling processes would outlive the need for it.
     "compile_threads": 1,
 }
-
-Array = np.ndarray[Any, Any]
 
 
 class CompileError(BadInput):

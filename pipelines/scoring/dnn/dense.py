@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -23,6 +22,7 @@ from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
@@ -30,8 +30,6 @@ OUTPUT_STAGE = "score.output"
 WANTED_STAGE = "score.wanted outputs"
 NET_STAGE = "score.net"
 """Of a net that a library computes as a whole."""
-
-Array = np.ndarray[Any, Any]
 
 
 def layer_stage(number: int) -> str:

@@ -8,7 +8,7 @@ of 16 and 32, and as fast at 64: a library lays the weights out anew for every c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -16,16 +16,20 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
-from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
+from pipelines.scoring.simd.vector import (
+    LANES,
+    address,
+    address_of_rows,
+    aligned,
+    copy_floats,
+)
 from pipelines.scoring.thread_pool import shared
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 VECTORS = 4
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors."""
 PANEL = VECTORS * LANES
 FRAMES = 6
-
-Array = np.ndarray[Any, Any]
 
 
 class Integers(Protocol):

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from pipelines.models.onnx import Node, OnnxModel
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
 from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 NEEDED = {"senones": "all", "dtype": "fp32", "product": Dnn().product, "shrink": "none"}
 """The settings of `dnn` that leave a net as it is; all others need its weights layer by layer."""
@@ -46,10 +50,8 @@ PER_OUTPUT: Mapping[str, Mapping[str, float]] = {
 """Operations for each value that comes out of an operator that works value by value."""
 UNCHANGED = {"Identity", "Dropout", "Flatten", "Cast"}
 
-Array = np.ndarray[Any, Any]
 
-
-def check(config: Any) -> None:
+def check(config: Config) -> None:
     """ModelError when `config` asks for what cannot be done to a net from an .onnx file."""
     for name, needed in NEEDED.items():
         if (asked := getattr(config.dnn, name)) != needed:

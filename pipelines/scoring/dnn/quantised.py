@@ -8,8 +8,6 @@ its scores lie together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -26,14 +24,12 @@ from pipelines.scoring.dnn.dense import (
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
-
-Array = np.ndarray[Any, Any]
 
 
 class _Product:

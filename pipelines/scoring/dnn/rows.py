@@ -16,8 +16,12 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
-from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
-from profiler.arrays import ArrayError
+from pipelines.scoring.simd.vector import (
+    VECTOR_BYTES,
+    address,
+    aligned,
+)
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 AHEAD = 4
@@ -27,7 +31,6 @@ Of all senones a frame of speech asks for 37 % (5 000 words, beam 13); computed 
 ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16: 54, 4 · to the end of the block: 62, 3.
 """
 
-Array = np.ndarray[Any, Any]
 
 _float_1, _float_2, _float_4 = (make_float_rows(frames) for frames in (1, 2, 4))
 _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
@@ -21,16 +21,19 @@ from pipelines.models.onnx import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
 from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.dnn.arithmetic import Arithmetic, can_choose
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import SenoneRule, asked
+from pipelines.scoring.senones import SenoneRule, Source, asked
 from pipelines.scoring.strategy import Progress, never, quietly
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 FEATURES = 39
 """Of a frame, as the front end makes them."""
@@ -47,7 +50,7 @@ NET, REFUSED = "net", "refused"
 class _Ready:
     """What computes, and the net that it was made of: as read and made smaller, under its key."""
 
-    arithmetic: Any
+    arithmetic: Arithmetic
     net: Net | OnnxModel
     origin: Hashable
 
@@ -59,12 +62,12 @@ class DnnScorer(LayeredScorer):
     scored by a head of its own (the multi-frame net).
     """
 
-    _net: Any = None
+    _net: Arithmetic
     _recorder: Recorder | None = None
 
     def __init__(
         self,
-        config: Any,
+        config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
         cancelled: Callable[[], bool] = never,
@@ -94,15 +97,18 @@ class DnnScorer(LayeredScorer):
         beyond = sum(self.context)
         spliced = self._net.splice(np.zeros((3 + beyond, FEATURES), np.float32), Meter())
         for layer in self._layers.values():
-            if not layer.lazy or _can_choose(self._net):
+            if not layer.lazy or can_choose(self._net):
                 layer.score(spliced, self._scores[:3], Meter())
 
-    def _arranged(self, config: Any) -> SenoneRule:
-        arithmetic = self._part(NET, self).arithmetic
+    def _arranged(self, config: Config) -> SenoneRule:
+        ready = self._ready()
+        assert ready is not None, "make_ready made one"
+        arithmetic = ready.arithmetic
         # Also the rules that do not act now: none keeps an arithmetic that leaves.
         for layer in self._layers.values():
-            layer.configure(config.dnn, arithmetic)
-        if arithmetic is not self._net:
+            # Of one that cannot choose a lazy rule asks nothing: the settings refuse that.
+            layer.configure(config.gmm, cast("Source", arithmetic))
+        if arithmetic is not getattr(self, "_net", None):
             self._net = arithmetic
             self.context = arithmetic.context
             # None of its scores are known yet: it begins with a frame of its own.
@@ -119,13 +125,17 @@ class DnnScorer(LayeredScorer):
         super().reset()
         self._since = UNSEEN
 
-    def configure(self, config: Any, prepared: Prepared | None = None) -> None:
+    def configure(self, config: Config, prepared: Prepared | None = None) -> None:
         """Take over the settings from the next block on. ModelError when the net cannot do what they ask."""
         super().configure(config, prepared)
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
 
-    def _parts(self, config: Any) -> list[Part]:
+    def _ready(self) -> _Ready | None:
+        ready = self._part(NET, self)
+        return ready if isinstance(ready, _Ready) else None
+
+    def _parts(self, config: Config) -> list[Part]:
         found = super()._parts(config)
         if sentence := self._refusal(config):
             # Said where a live change is made ready, so that a run goes on as before.
@@ -133,19 +143,19 @@ class DnnScorer(LayeredScorer):
         found.append((NET, (self, _key(config)), partial(self._make, config)))
         return found
 
-    def _refusal(self, config: Any) -> str:
+    def _refusal(self, config: Config) -> str:
         """Why the settings ask for what the net that they name cannot do, as far as that is known unread."""
         if _is_graph(config):
             try:
                 check_graph(config)
             except ModelError as error:
                 return str(error)
-        ready = self._part(NET, self)
+        ready = self._ready()
         if ready is not None and ready.origin == dnn.origin(config.dnn):
             return self._too_few_heads(config, ready.net.card.heads)
         return ""
 
-    def _too_few_heads(self, config: Any, heads: int) -> str:
+    def _too_few_heads(self, config: Config, heads: int) -> str:
         if self._rule_of(config) is not self._rules[HEADS] or config.frames.skip <= heads:
             return ""
         return (
@@ -153,9 +163,9 @@ class DnnScorer(LayeredScorer):
             f"frames.rule=heads with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
 
-    def _make(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:
+    def _make(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:
         """What computes the net under `config`, tried out; changes nothing here."""
-        held, origin = self._part(NET, self), dnn.origin(config.dnn)
+        held, origin = self._ready(), dnn.origin(config.dnn)
         if held is not None and held.origin == origin:
             net = held.net
         else:
@@ -177,7 +187,9 @@ class DnnScorer(LayeredScorer):
         if self._rule is not self._rules[HEADS]:
             super()._part_of(block, scores)
             return
+        net = self._net
         assert self._rule is not None
+        assert can_choose(net), "the settings refuse heads of one that cannot"
         chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
         since = np.empty(len(block), np.int64)
         for t in range(len(block)):
@@ -186,43 +198,38 @@ class DnnScorer(LayeredScorer):
                 chosen[t], self._since = True, 0
             since[t] = self._since
         if chosen.any():
-            self._net.begin_some(block[chosen], self._meter)
+            net.begin_some(block[chosen], self._meter)
         # Without one of its own the block goes on from the last one begun.
-        kept = 0 if chosen.any() else self._net.begun
-        self._net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
+        kept = 0 if chosen.any() else net.begun
+        net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
         self._last[:] = scores[-1]
         self._known[:] = True
         self._frame += len(block)
 
 
-def _is_graph(config: Any) -> bool:
+def _is_graph(config: Config) -> bool:
     return str(config.dnn.net).endswith(".onnx")
 
 
-def _key(config: Any) -> Hashable:
+def _key(config: Config) -> Hashable:
     """What of the settings decides about the arithmetic, too."""
     chosen = config.dnn
     product = chosen.product if chosen.dtype == "fp32" else None
     return dnn.origin(config.dnn), chosen.dtype, product, config.threads
 
 
-def _refuse(sentence: str, *_: Any) -> None:
+def _refuse(sentence: str, *_: object) -> NoReturn:
     raise ModelError(sentence)
 
 
-def _can_choose(arithmetic: Any) -> bool:
-    """Whether it computes chosen senones, and several heads, after the hidden layers (`DenseNet.begin_some`)."""
-    return hasattr(arithmetic, "begin_some")
-
-
-def _try(arithmetic: Any, count: int) -> None:
+def _try(arithmetic: Arithmetic, count: int) -> None:
     """Score silence in every way, so that libraries and kernels are ready for `count` frames at once."""
     meter = Meter()
     silence = np.zeros((count + sum(arithmetic.context), FEATURES), np.float32)
     scores = np.empty((count, arithmetic.n_senones), np.float32)
     spliced = arithmetic.splice(silence, meter)
     arithmetic.score(spliced, scores, meter)
-    if _can_choose(arithmetic):
+    if can_choose(arithmetic):
         arithmetic.begin_some(spliced, meter)
         arithmetic.score_some(0, count, np.arange(min(4, arithmetic.n_senones)), scores, meter)
         first = np.zeros(count, np.int64)

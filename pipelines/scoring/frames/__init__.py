@@ -9,15 +9,16 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import Made, Progress
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
-Progress = Callable[[str, float | None], None]
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 
 class FrameRule(Protocol):
@@ -29,13 +30,13 @@ class FrameRule(Protocol):
     stages: Mapping[str, tuple[str, ...]]
     """The stages it records, and their work counts."""
 
-    def needs(self, config: Any) -> Hashable:
+    def needs(self, config: Config) -> Hashable:
         """What `prepare` would make under the settings `config`, as a key; None: nothing."""
 
-    def prepare(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
         """Make (or find in the cache) what `configure` takes; on any thread. Raises Cancelled."""
 
-    def configure(self, config: Any, prepared: Any = None) -> None:
+    def configure(self, config: Config, prepared: Made = None) -> None:
         """Work by the settings `config` from the next block on."""
 
     def reset(self) -> None:
@@ -57,7 +58,7 @@ def rules() -> list[str]:
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
-def create(rule: str, model: Any) -> FrameRule:
+def create(rule: str, model: AcousticModel) -> FrameRule:
     """The rule called `rule` for an acoustic `model`; ValueError when unknown."""
     if rule not in rules():
         raise ValueError(f"frames.rule is {rule!r}, expected one of {', '.join(rules())}")

@@ -8,16 +8,19 @@ Finding the codeword is a stage of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.clustering.codewords import STAGE, STAGES, Codewords, codewords_of
-from pipelines.scoring.frames import Progress
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import Progress
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 NONE = -1  # no codeword: no frame before
 
@@ -27,20 +30,22 @@ class Rule:
 
     stages: Mapping[str, tuple[str, ...]] = STAGES
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: AcousticModel) -> None:
         self._model = model
         self._codebook: Codewords | None = None
         self.reset()
 
-    def needs(self, config: Any) -> Hashable:
+    def needs(self, config: Config) -> Hashable:
         """The codebook, by its size."""
         return int(config.frames.codewords)
 
-    def prepare(self, config: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Codewords:
         """The codebook of `frames.codewords` codewords."""
         return codewords_of(self._model, config.frames.codewords, progress, cancelled)
 
-    def configure(self, config: Any, prepared: Any = None) -> None:
+    def configure(self, config: Config, prepared: Codewords | None = None) -> None:
         """Take over a codebook; numbers of another one say nothing about the last frame."""
         if prepared is not self._codebook:
             self._codebook = prepared

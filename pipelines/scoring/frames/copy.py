@@ -6,15 +6,18 @@ The simplest rule of the frame layer of Chan, Ravishankar and Rudnicky (2004), S
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Immediate
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines.config import Config
 
 
 class Rule(Immediate):
@@ -22,10 +25,10 @@ class Rule(Immediate):
 
     stages: Mapping[str, tuple[str, ...]] = {}
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: AcousticModel) -> None:
         """Needs nothing of the model."""
 
-    def configure(self, config: Any, prepared: Any = None) -> None:
+    def configure(self, config: Config, prepared: None = None) -> None:
         """Nothing can be set."""
 
     def reset(self) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pipelines.scoring.simd.vector import LANES, aligned
+from profiler.arrays import Array
 
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
-
-Array = np.ndarray[Any, Any]
 
 
 def rests(gaussians: Array) -> Array:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 LIMIT = 1e4  # features are clamped here: keeps every log density finite in float32
 NEVER = -1e30  # log density of the padding: no mixture ever notices it
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

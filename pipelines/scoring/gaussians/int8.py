@@ -9,14 +9,13 @@ step. An inverse deviation is one of 255 levels of the Gaussian's largest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
-from profiler.arrays import ArrayError, check
+from profiler.arrays import Array, ArrayError, check
 from profiler.spans import Cost, Linear
 
 NARROW = 0.02
@@ -27,8 +26,6 @@ FINE = 16  # steps of a frame in one of a mean
 FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
 LEAST_REACH = 1e-3  # deviations
 LOOK = 20_000  # Gaussians that the scale is taken from
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any
+from types import ModuleType
 
+from pipelines.scoring.family import Family
 from pipelines.scoring.strategy import Kind, Strategy
 
 
@@ -21,7 +22,7 @@ def methods(kind: Kind | None = None) -> list[str]:
     return [name for name in names if kind is None or hasattr(_module(name), kind)]
 
 
-def create(method: str, kind: Kind, family: Any) -> Strategy:
+def create(method: str, kind: Kind, family: Family) -> Strategy:
     """The strategy called `method` on the parameters and workspace of `family`; ValueError when unknown.
 
     `family`: a `scoring.tied.gmm.Gmm` for `Tied`, a `scoring.continuous.Family` for `Continuous`.
@@ -33,5 +34,5 @@ def create(method: str, kind: Kind, family: Any) -> Strategy:
     return strategy
 
 
-def _module(method: str) -> Any:
+def _module(method: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{method.replace('-', '_')}")

@@ -7,14 +7,14 @@ clusters have their own Gaussians evaluated; every other Gaussian gets its weigh
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
-from pipelines.scoring.continuous import ContinuousGmm, listed
+from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
@@ -24,43 +24,49 @@ from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
 from pipelines.scoring.tied.kernels import EXPANDED
+from pipelines.scoring.tied.packing import PackedGmm
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 
 class _Clustered:
     """What both kinds share: the clusters, and choosing the best of them."""
 
-    _parameters: Any
+    _parameters: PackedGmm | PackedContinuous
     """Of the family: its panels `gaussians`, and the `identity` that its clusters are kept under."""
     _clusters: clusters.Clusters
     _expand: int
 
-    def __init__(self, family: Any) -> None:
+    def __init__(self, family: Gmm | ContinuousGmm) -> None:
         self._parameters = family.parameters
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
         raise NotImplementedError
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Number of clusters."""
         return gmm.selection.codewords
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> clusters.Clusters:
         """The clusters, from the cache or made now (seconds)."""
         p = self._parameters
         return clusters.cluster(
             p.gaussians, p.identity, gmm.selection.codewords, progress, cancelled
         )
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: clusters.Clusters | None = None) -> None:
         """Take over the clusters, and how many are expanded."""
+        assert prepared is not None, "needs said so"
         self._take(prepared, gmm.selection.expand)
 
     @classmethod
-    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
+    def warm_up(cls, family: Gmm | ContinuousGmm, features: Array, scores: Array) -> None:
         """Score with one cluster for all panels of a stream."""
         strategy = cls(family)
         strategy._take(listed_densities.one_cluster(family.parameters.gaussians.shape), 1)

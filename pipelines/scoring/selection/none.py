@@ -7,7 +7,7 @@ best density taken out before the exponential, and one logarithm for the product
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
-from profiler.arrays import check
+from profiler.arrays import Array, check
 from profiler.spans import Cost, Linear
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 
 class Tied:
@@ -43,11 +44,13 @@ class Tied:
         self._evaluate: Evaluation = Floats(gmm)
         self._log_rows: Array | None = None
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """8-bit parameters, or logarithms of the weights."""
         return gmm.component if gmm.component in ("int8", "max") else None
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> EightBits | Array | None:
         """What the component needs (under a second)."""
         if gmm.component == "int8":
             return eight_bits(self._gmm.parameters.gaussians)
@@ -55,15 +58,21 @@ class Tied:
             return max_approximation.log_rows(self._gmm.parameters)
         return None
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: EightBits | Array | None = None) -> None:
         """Take over the component."""
         self._take(gmm.component, prepared)
 
-    def _take(self, component: str, prepared: Any) -> None:
+    def _take(self, component: str, prepared: EightBits | Array | None) -> None:
+        rows = None
         if component == "max":
+            assert isinstance(prepared, np.ndarray), "needs said so"
             check("log_rows", prepared, np.float32, self._gmm.parameters.weights.shape)
-        evaluate = Bytes(self._gmm, prepared) if component == "int8" else Floats(self._gmm)
-        self._evaluate, self._log_rows = evaluate, prepared if component == "max" else None
+            rows = prepared
+        evaluate: Evaluation = Floats(self._gmm)
+        if component == "int8":
+            assert isinstance(prepared, EightBits), "needs said so"
+            evaluate = Bytes(self._gmm, prepared)
+        self._evaluate, self._log_rows = evaluate, rows
 
     @classmethod
     def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
@@ -146,15 +155,17 @@ class Continuous:
         self._bytes: EightBits | None = None
         self._best = False
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """8-bit parameters."""
         return gmm.component if gmm.component == "int8" else None
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> EightBits | None:
         """The 8-bit parameters, if they are asked for (a second)."""
         return eight_bits(self._family.parameters.gaussians) if gmm.component == "int8" else None
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: EightBits | None = None) -> None:
         """Take over the component."""
         self._take(prepared if gmm.component == "int8" else None, gmm.component == "max")
 

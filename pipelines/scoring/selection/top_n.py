@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from profiler.arrays import check
+from profiler.arrays import Array, check
 from profiler.spans import Cost, Linear
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 DEFAULT_TOP_N = 4
 
@@ -49,23 +50,26 @@ class Tied:
         self._evaluate: Evaluation = Floats(gmm)
         self._resize(DEFAULT_TOP_N)
 
-    def _by_bound(self, gmm: Any) -> bool:
+    def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Bounds on what dimensions can add, for partial distances."""
         return "rests" if self._by_bound(gmm) else None
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Array | None:
         """These bounds (milliseconds)."""
         return rests_of(self._gmm) if self._by_bound(gmm) else None
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
         """Take over `top_n` and the component."""
         wanted = gmm.selection.top_n
         if min(wanted, self._gmm.parameters.n_densities) != self._keep:
             self._resize(wanted)
         if self._by_bound(gmm):
+            assert prepared is not None, "needs said so"
             self._evaluate = Bounded(self._gmm, prepared, self._keep, self.follow)
         else:
             self._evaluate = Floats(self._gmm)
@@ -180,21 +184,24 @@ class Continuous(Chosen):
         self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
         self._rest: Array | None = None
 
-    def _by_bound(self, gmm: Any) -> bool:
+    def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Bounds on what dimensions can add, for partial distances."""
         return "rests" if self._by_bound(gmm) else None
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Any:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Array | None:
         """These bounds."""
         return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
         """Take over `top_n` and the component."""
         self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
         if self._by_bound(gmm):
+            assert prepared is not None, "needs said so"
             shape = self._family.parameters.gaussians.shape[:3]
             check("rest", prepared, np.float32, (*shape, PARTS, LANES))
         self._rest = prepared if self._by_bound(gmm) else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
-from pipelines.scoring.continuous import ContinuousGmm, listed
+from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
 from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import EightBits, eight_bits
@@ -30,9 +30,12 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
+from pipelines.scoring.tied.packing import PackedGmm
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 
 class _Quantised:
@@ -42,12 +45,17 @@ class _Quantised:
     _lists: Shortlists
     _words: Array
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Codebook size and radius."""
         return gmm.selection.codewords, gmm.selection.threshold
 
     def _prepared(
-        self, p: Any, gmm: Any, shared: bool, progress: Progress, cancelled: Callable[[], bool]
+        self,
+        p: PackedGmm | PackedContinuous,
+        gmm: settings.Gmm,
+        shared: bool,
+        progress: Progress,
+        cancelled: Callable[[], bool],
     ) -> Shortlists:
         chosen = gmm.selection
         book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
@@ -83,20 +91,23 @@ class Continuous(_Quantised, Chosen):
         self._bytes: EightBits | None = None
         self._best = False
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Codebook size and radius, and whether in 8 bits."""
         return super().needs(gmm), gmm.component == "int8"
 
     def prepare(
-        self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
     ) -> tuple[Shortlists, EightBits | None]:
         """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
         p = self._family.parameters
         lists = self._prepared(p, gmm, False, progress, cancelled)
         return lists, eight_bits(p.gaussians) if gmm.component == "int8" else None
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(
+        self, gmm: settings.Gmm, prepared: tuple[Shortlists, EightBits | None] | None = None
+    ) -> None:
         """Take over shortlists and component."""
+        assert prepared is not None, "needs said so"
         lists, in_bytes = prepared
         self._take(lists, in_bytes, gmm.component == "max")
 
@@ -209,12 +220,15 @@ class Tied(_Quantised):
         self._kept = np.empty((*shape, p.padded_densities + LANES), np.float32)
         self._count = np.zeros(shape, np.int64)
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Shortlists:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Shortlists:
         """Codebook and shortlists, from the cache or made now."""
         return self._prepared(self._gmm.parameters, gmm, True, progress, cancelled)
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Shortlists | None = None) -> None:
         """Take over the shortlists."""
+        assert prepared is not None, "needs said so"
         self._take(prepared)
 
     def _take(self, lists: Shortlists) -> None:

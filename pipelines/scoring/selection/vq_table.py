@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numba import njit
@@ -25,13 +25,14 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
-from profiler.arrays import ArrayError, check
+from profiler.arrays import Array, ArrayError, check
 from profiler.errors import Cancelled
 from profiler.spans import Cost, Linear
 
-LOOKUP = "score.lookup"
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
-Array = np.ndarray[Any, Any]
+LOOKUP = "score.lookup"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +55,19 @@ class _Lookup:
         LOOKUP: ("lookups", "senones"),
     }
 
-    def __init__(self, family: Any) -> None:
+    def __init__(self, family: Gmm | ContinuousGmm) -> None:
         self._family = family
         streams = family.parameters.gaussians.shape[1]
         self._words = np.zeros((MAX_FRAMES, streams), np.int32)
         self._table: Table | None = None
 
-    def needs(self, gmm: Any) -> Hashable:
+    def needs(self, gmm: settings.Gmm) -> Hashable:
         """Size of the codebook."""
         return gmm.selection.codewords
 
-    def prepare(self, gmm: Any, progress: Progress, cancelled: Callable[[], bool]) -> Table:
+    def prepare(
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+    ) -> Table:
         """Codebook and table, from the cache or made now (seconds)."""
         p = self._family.parameters
         size = gmm.selection.codewords
@@ -90,8 +93,9 @@ class _Lookup:
         """Fill `scores` f32 [n, senones] of stream s alone from `x` f32 [n, 1, 2·D + 1]."""
         raise NotImplementedError
 
-    def configure(self, gmm: Any, prepared: Any = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Table | None = None) -> None:
         """Take over the table."""
+        assert prepared is not None, "needs said so"
         self._take(prepared)
 
     def _take(self, table: Table) -> None:
@@ -100,7 +104,7 @@ class _Lookup:
         self._table = table
 
     @classmethod
-    def warm_up(cls, family: Any, features: Array, scores: Array) -> None:
+    def warm_up(cls, family: Gmm | ContinuousGmm, features: Array, scores: Array) -> None:
         """Look up in an empty table of one codeword."""
         strategy, shape = cls(family), family.parameters.gaussians.shape
         book = listed_densities.trivial(shape).codebook

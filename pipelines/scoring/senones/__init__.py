@@ -11,22 +11,21 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
-from profiler.arrays import check, check_indices
+from profiler.arrays import Array, check, check_indices
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 
-class Source(Protocol):
-    """What the layers below offer: all senones of a block at once, or chosen ones of single frames."""
-
-    def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim]."""
+class SomeSenones(Protocol):
+    """What computes chosen senones of single frames."""
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """What can be done for a block before anybody says which senones are wanted."""
@@ -36,11 +35,18 @@ class Source(Protocol):
     ) -> None:
         """Fill scores[first:last, senones], for frames of the block begun; `senones` int64, distinct."""
 
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of the stages of `score`."""
-
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the stages of `begin_some` and `score_some`."""
+
+
+class Source(SomeSenones, Protocol):
+    """What the layers below offer: all senones of a block at once, or chosen ones of single frames."""
+
+    def score(self, features: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim]."""
+
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of the stages of `score`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +76,8 @@ class SenoneRule(Protocol):
     lazy: bool
     """Whether it is told frame by frame what the search wants; if not, `score` alone is called."""
 
-    def configure(self, gmm: Any, source: Source) -> None:
-        """Work by the settings `gmm` (pipelines.config.Gmm) on `source` from the next block on."""
+    def configure(self, gmm: settings.Gmm, source: Source) -> None:
+        """Work by the settings `gmm` on `source` from the next block on."""
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] from `features` f32 [n, dim], n ≤ MAX_FRAMES."""
@@ -105,7 +111,7 @@ def create(rule: str, n_senones: int, parents: Parents) -> SenoneRule:
     return made
 
 
-def parents_of(model: Any) -> Parents:
+def parents_of(model: AcousticModel) -> Parents:
     """Which senones of `model` (with its `mdef`) are context-independent, and whose parents they are.
 
     A senone whose phone and state no context-independent one has is its own parent: it is always computed.

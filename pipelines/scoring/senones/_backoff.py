@@ -10,7 +10,7 @@ exceed it. Sphinx-3's other way of backing off, by the best Gaussian of the fram
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -18,14 +18,15 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
+
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 STAGE = "score.backoff"
 INDEX = 12.0
 """Bytes of a senone's number, of its parent's and of a place in the list."""
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
@@ -106,7 +107,7 @@ class ByParent:
         self._rows = np.empty((0, n_senones), np.float32)
         self._source: Source
 
-    def configure(self, gmm: Any, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: Source) -> None:
         """Take over beam and cap, and work on `source`."""
         self._source = source
         self._beam, self._cap = float(gmm.ci_beam), int(gmm.ci_cap)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
+from profiler.arrays import Array
 from profiler.spans import Cost
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 
 class Rule:
@@ -23,7 +23,7 @@ class Rule:
     def __init__(self, n_senones: int, parents: Parents) -> None:
         self._source: Source
 
-    def configure(self, gmm: Any, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: Source) -> None:
         """Work on `source`."""
         self._source = source
 

@@ -11,20 +11,21 @@ beam 13, a frame asks for 32 % of the senones; eight frames ahead, 40 % are comp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
+
+if TYPE_CHECKING:
+    from pipelines import config as settings
 
 AHEAD = 8
 """Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)
@@ -58,7 +59,7 @@ class Rule:
         self._frames, self._ahead = 0, 1
         self._source: Source
 
-    def configure(self, gmm: Any, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: Source) -> None:
         """Work on `source`."""
         self._source = source
 

@@ -22,6 +22,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic as _untyped_intrinsic
 
 from pipelines.scoring.blocks import FLOAT
+from profiler.arrays import Array
 
 # numba's type hints take the typing context for a parameter of the call.
 intrinsic: Any = _untyped_intrinsic
@@ -42,7 +43,7 @@ WIDE_REGISTERS = has_feature("avx512f")
 """Whether a vector of 16 floats is one of at least 32 registers."""
 
 
-def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> np.ndarray[Any, Any]:
+def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
     """Zeros of `kind` that begin with a cache line: a vector then lies in one line and not across two."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     space = np.zeros(size + VECTOR_BYTES, np.uint8)

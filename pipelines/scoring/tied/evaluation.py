@@ -7,7 +7,7 @@ stage `score.gaussians`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -23,13 +23,11 @@ from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
-from profiler.arrays import ArrayError, check
+from profiler.arrays import Array, ArrayError, check
 from profiler.spans import Cost, Linear
 
 MOST_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
-
-Array = np.ndarray[Any, Any]
 
 
 class Evaluation(Protocol):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 STAGES: dict[str, tuple[str, ...]] = {
@@ -33,8 +33,6 @@ STAGES: dict[str, tuple[str, ...]] = {
     "score.log": ("senones",),
     WAIT_STAGE: (),
 }
-
-Array = np.ndarray[Any, Any]
 
 
 class Gmm:

@@ -16,8 +16,6 @@ other are an `ArrayError`, here and in all kernels of scoring.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -26,14 +24,12 @@ from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_tile
 from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_floats
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 EXPANDED = 2 * STREAM_DIM + 1
 _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
 _tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
-
-Array = np.ndarray[Any, Any]
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ them for a whole block at once does. The mixtures are what can be left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ STAGES: dict[str, tuple[str, ...]] = {
     STAGE: ("components", "senones", "weights"),
 }
 """`weights`: mixture weights read, once a call however many frames it is for."""
-
-
-Array = np.ndarray[Any, Any]
 
 
 class LazyMixtures:

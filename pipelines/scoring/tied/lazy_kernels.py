@@ -8,8 +8,6 @@ are asked for: panels of 16 senones would do for nothing, four of five hold one 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -17,9 +15,7 @@ from pipelines.models.sphinx.model import STREAMS
 from pipelines.scoring.simd.dot_products import ROWS, make_stream_products
 from pipelines.scoring.simd.exponential import log_shifted
 from pipelines.scoring.simd.vector import LANES, address
-from profiler.arrays import ArrayError
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError
 
 _products_of_four = make_stream_products(STREAMS)
 

@@ -6,8 +6,6 @@ Layouts as in `kernels`; besides, `index` int32 [n, B, 3, K], `kept` f32 [n, B, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -22,12 +20,10 @@ from pipelines.scoring.simd.panels import add_to, make_panel
 from pipelines.scoring.simd.tiles import make_rows
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied.kernels import columns_fit
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 
 _panel = make_panel(1)
 _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
-
-Array = np.ndarray[Any, Any]
 
 
 def trivial(shape: tuple[int, ...]) -> Shortlists:

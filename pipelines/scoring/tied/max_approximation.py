@@ -6,8 +6,6 @@ the exact sum here; it says what the exponentials cost, and what leaving them ou
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -17,10 +15,8 @@ from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import address, copy_floats
 from pipelines.scoring.tied.kernels import columns_fit, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 
 def log_rows(p: PackedGmm) -> Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,7 @@ from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied.kernels import EXPANDED, columns_fit, runs_fit
-from profiler.arrays import ArrayError, check, check_offsets
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError, check, check_offsets
 
 
 def _padded(count: int) -> int:

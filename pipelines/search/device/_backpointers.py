@@ -7,20 +7,19 @@ that it grows as slowly as on the processor.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
 from pipelines.search.device.frontier import NOBODY
+from profiler.arrays import Array
 
 BROKEN = -(1 << 62)
 
 
 @numba.njit(cache=True, nogil=True)
 def _append(
-    history: Any, used: int, latest: int, arc: int, frame: int
-) -> Any:  # pragma: no cover - compiled
+    history: Array, used: int, latest: int, arc: int, frame: int
+) -> np.int32:  # pragma: no cover - compiled
     history[used, 0] = latest
     history[used, 1] = arc
     history[used, 2] = frame
@@ -29,16 +28,16 @@ def _append(
 
 @numba.njit(cache=True, nogil=True)
 def absorb(
-    previous: Any,
-    arc: Any,
-    base: Any,
-    path: Any,
-    path_arc: Any,
-    path_before: Any,
+    previous: Array,
+    arc: Array,
+    base: Array,
+    path: Array,
+    path_arc: Array,
+    path_before: Array,
     longest: int,
     first_frame: int,
-    entry: Any,
-    history: Any,
+    entry: Array,
+    history: Array,
     used: int,
 ) -> int:  # pragma: no cover - compiled
     """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN

@@ -11,12 +11,17 @@ is done again with more room.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pipelines.device import Device, is_out_of_memory
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
+from profiler.arrays import Array
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 BLOCK_FRAMES = 64
 """Frames of one call at most: bounds the back-pointers that lie on the device."""
@@ -84,7 +89,7 @@ class Buffers:
         tables = self.tables
         tables["cost"].copy_(tables["weight"] + penalty * tables["words"])
 
-    def take(self, scores: Any, scale: float) -> None:
+    def take(self, scores: Tensor, scale: float) -> None:
         """Make costs of log likelihoods [frames, batch, senones] that are on the device."""
         self.scores[: len(scores), :, 1:].copy_(scores).mul_(-scale)
 
@@ -107,7 +112,7 @@ class Frontier:
     def __init__(self, buffers: Buffers, room: Room, least: int) -> None:
         self.room, self.least = room, least
         self._b = buffers
-        self._graph: Any = None
+        self._graph: torch.cuda.CUDAGraph | None = None
 
     def place(self) -> None:
         """Allocate; where there is CUDA, hold a frame as a graph: one launch for all its kernels."""
@@ -139,7 +144,7 @@ class Frontier:
         self._nothing = torch.zeros((b, 1), dtype=torch.int64, device=where)
         self._all_places = self._nothing + a
 
-        def counted(size: int, each: int) -> Any:
+        def counted(size: int, each: int) -> Tensor:
             """0, each, 2·each …: where the rows of the utterances begin, [size, 1]."""
             return (torch.arange(size, device=where) * each).unsqueeze(1)
 
@@ -151,9 +156,9 @@ class Frontier:
         self._states_from = counted(b, self._dead + 1)
         self._columns_from = counted(b, shared.columns)
         if where == "cuda":
-            self._record(torch)
+            self._record()
 
-    def hold(self, states: np.ndarray[Any, Any], costs: np.ndarray[Any, Any]) -> None:
+    def hold(self, states: Array, costs: Array) -> None:
         """These are the tokens, [batch, at most room.tokens] of the host's."""
         import torch
 
@@ -161,7 +166,7 @@ class Frontier:
             torch.from_numpy(states).to(self.state), torch.from_numpy(costs).to(self.cost)
         )
 
-    def take_over(self, state: Any, cost: Any) -> None:
+    def take_over(self, state: Tensor, cost: Tensor) -> None:
         """Go on from the tokens [batch, at most room.tokens], each in its place."""
         import torch
 
@@ -183,23 +188,25 @@ class Frontier:
             else:
                 self._graph.replay()
 
-    def moves(self, frames: int) -> Iterator[tuple[Any, Any]]:
+    def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
         """What comes down after a block: host tensors and those on the device that go into them."""
         for name, here in self._here.items():
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]
 
-    def told(self, frames: int) -> np.ndarray[Any, Any]:
+    def told(self, frames: int) -> Array:
         """COUNTS of a block that has come down, int32 [frames, batch, 4]."""
-        counts: np.ndarray[Any, Any] = self._here["counts"].numpy()[:frames]
+        counts: Array = self._here["counts"].numpy()[:frames]
         return counts
 
-    def found(self, name: str) -> np.ndarray[Any, Any]:
+    def found(self, name: str) -> Array:
         """`previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state` and `cost`."""
-        array: np.ndarray[Any, Any] = self._here[name].numpy()
+        array: Array = self._here[name].numpy()
         return array
 
-    def _record(self, torch: Any) -> None:
+    def _record(self) -> None:
+        import torch
+
         self._b.restart(3)
         for _ in range(2):  # libraries choose their kernels on the first calls
             self.step()
@@ -296,12 +303,12 @@ class Frontier:
         t.add_(1)
 
 
-def tables_of(arcs: DirectArcs, where: str) -> dict[str, Any]:
+def tables_of(arcs: DirectArcs, where: str) -> dict[str, Tensor]:
     """The graph on the device; a last state without arcs takes the tokens that are none."""
     import torch
 
     degree = np.append(np.diff(arcs.first), 0).astype(np.int32)
-    found: dict[str, np.ndarray[Any, Any]] = {
+    found: dict[str, Array] = {
         "degree": degree,
         "first": arcs.first,
         "target": arcs.target,

@@ -8,13 +8,11 @@ more arcs); a token's history still names the arcs of the original graph.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.graph.wfst import Graph, GraphError
-from profiler.arrays import check, check_indices, check_offsets
+from profiler.arrays import F32, I8, I32, I64, Array, check, check_indices, check_offsets
 
 LONGEST_PATH = 64
 """Epsilon arcs in a row; more are a cycle."""
@@ -36,19 +34,19 @@ class DirectArcs:
     longest path. ArrayError where something leads nowhere.
     """
 
-    first: NDArray[np.int32]
-    target: NDArray[np.int32]
-    label: NDArray[np.int32]
-    weight: NDArray[np.float32]
-    words: NDArray[np.int8]
-    base: NDArray[np.int32]
-    path: NDArray[np.int32]
-    path_arc: NDArray[np.int32]
-    path_before: NDArray[np.int32]
-    path_end: NDArray[np.int32]
-    path_weight: NDArray[np.float32]
-    path_words: NDArray[np.int8]
-    start: NDArray[np.int32]
+    first: I32
+    target: I32
+    label: I32
+    weight: F32
+    words: I8
+    base: I32
+    path: I32
+    path_arc: I32
+    path_before: I32
+    path_end: I32
+    path_weight: F32
+    path_words: I8
+    start: I32
     longest: int
 
     def __post_init__(self) -> None:
@@ -61,7 +59,7 @@ class DirectArcs:
         check_indices("paths + 1", self.path + 1, paths + 1)
         check_indices("start", self.start, paths)
         # Behind each path lies a shorter one, so that following them ends.
-        lengths: NDArray[Any] = np.ones(paths, np.int64)
+        lengths: Array = np.ones(paths, np.int64)
         for _ in range(self.longest):
             lengths = 1 + np.where(self.path_before >= 0, lengths[self.path_before], 0)
         check_indices("lengths", lengths, self.longest + 1)
@@ -132,13 +130,13 @@ def direct_arcs(graph: Graph) -> DirectArcs:
     )
 
 
-def _epsilon_paths(graph: Graph, source: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
     """All paths of one and more epsilon arcs: start, end, weight, words, last arc, path before, length."""
     arcs = graph.arcs
     epsilon = np.flatnonzero(arcs["ilabel"] == 0)
     begin = np.searchsorted(source[epsilon], np.arange(graph.n_states + 1))
     names = ("start", "end", "weight", "words", "arc", "before", "length")
-    levels: list[dict[str, NDArray[Any]]] = []
+    levels: list[dict[str, Array]] = []
     level = {
         "start": source[epsilon],
         "end": arcs["target"][epsilon].astype(np.int64),

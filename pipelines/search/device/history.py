@@ -6,10 +6,7 @@ the original graph's arcs; it grows with what is still possible, not with the to
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
@@ -17,12 +14,10 @@ from pipelines.search.device.graph import DirectArcs
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.history import collect
 from pipelines.search.words import Word, WordTracer
-from profiler.arrays import ArrayError, check, check_indices
+from profiler.arrays import F32, I64, Array, ArrayError, check, check_indices
 
 FIRST_HISTORY = 1 << 16
 """Entries (12 bytes) that a history starts with; it grows and is collected as needed."""
-
-Array = np.ndarray[Any, Any]
 
 
 class UtteranceHistory:
@@ -32,7 +27,7 @@ class UtteranceHistory:
     `path_costs` [epsilon paths]: with the penalties of their words.
     """
 
-    def __init__(self, graph: Graph, arcs: DirectArcs, path_costs: NDArray[np.float32]) -> None:
+    def __init__(self, graph: Graph, arcs: DirectArcs, path_costs: F32) -> None:
         self.complete = self.lost = False
         self.best_cost = np.inf
         self._graph, self._arcs = graph, arcs
@@ -137,7 +132,7 @@ class UtteranceHistory:
         found = self._tracer.words(self._history[: self._used], entry, self._frames)
         return found, self._tracer.entries
 
-    def wanted(self) -> tuple[NDArray[np.int64], int]:
+    def wanted(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
         arcs = self._arcs
         states = self.states[self.costs < np.inf]

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
+from pipelines.config import Search
 from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_memory
 from pipelines.search.device.frontier import (
     BLOCK_FRAMES,
@@ -27,7 +28,11 @@ from pipelines.search.device.frontier import (
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory
 from pipelines.search.graph.wfst import Graph
+from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FIRST_ROOM = Room(1024, 4096)
 """The least that there is room for; it grows in steps of two, and is kept for the next utterance."""
@@ -54,7 +59,7 @@ class DeviceSearch:
     DeviceError, one sentence, where the device has too little memory. `utterances`: what has come of each.
     """
 
-    def __init__(self, graph: Graph, config: Any, work: DeviceWork, batch: int = 1) -> None:
+    def __init__(self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1) -> None:
         self.graph, self.batch = graph, batch
         if obstacle := SEARCH_OBSTACLES.get(work.device.name):
             raise DeviceError(
@@ -79,7 +84,7 @@ class DeviceSearch:
         for name, counts in STAGES.items():
             self._ids[name] = recorder.stage(name, "search", counts)
 
-    def configure(self, config: Any) -> None:
+    def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
         self._scale = float(config.acoustic_scale)
         self._least, self._most = int(config.min_active), int(config.max_active)
@@ -111,7 +116,11 @@ class DeviceSearch:
         return notices
 
     def advance(
-        self, scores: Any, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane
+        self,
+        scores: Array | Tensor,
+        lengths: Sequence[int],
+        first_frame: int,
+        lane: Lane | NullLane,
     ) -> None:
         """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
 
@@ -152,7 +161,7 @@ class DeviceSearch:
         }
 
     def _block(
-        self, scores: Any, lengths: list[int], first_frame: int, lane: Lane | NullLane
+        self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane
     ) -> None:
         """One block: up, over all its frames, down, into the history; again where there was too little room."""
         frames, work, ids, shared = len(scores), self._work, self._ids, self._buffers
@@ -210,7 +219,7 @@ class DeviceSearch:
             work.download(target, source, first_frame, frames)
         work.wait_for(work.mark(COPY), COPY)
 
-    def _keep(self, frontier: Frontier, told: Any, lengths: list[int]) -> None:
+    def _keep(self, frontier: Frontier, told: Array, lengths: list[int]) -> None:
         """Take the block's back-pointers into the histories, and the tokens after it."""
         names = ("previous", "arc", "best", "state", "cost")
         previous, arc, best, states, costs = (frontier.found(name) for name in names)
@@ -242,7 +251,7 @@ class DeviceSearch:
             self._at_once(found.place)
         return found
 
-    def _larger(self, room: Room, told: Any) -> Room | None:
+    def _larger(self, room: Room, told: Array) -> Room | None:
         """What room the block needs that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(told[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipelines.config import Search
 from pipelines.device import DeviceWork
 from pipelines.search.adaptive_beam import Governor
 from pipelines.search.alternatives import Hypothesis
@@ -14,7 +14,11 @@ from pipelines.search.device.history import UtteranceHistory
 from pipelines.search.device.search import STAGES, DeviceSearch
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.words import Word
+from profiler.arrays import I64, Array
 from profiler.spans import Cost, Lane, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class DeviceViterbi:
@@ -24,7 +28,7 @@ class DeviceViterbi:
     `nbest` and `confidences` stay empty.
     """
 
-    def __init__(self, graph: Graph, config: Any, work: DeviceWork) -> None:
+    def __init__(self, graph: Graph, config: Search, work: DeviceWork) -> None:
         self.graph = graph
         self._work = work
         self._search = DeviceSearch(graph, config, work)
@@ -42,7 +46,7 @@ class DeviceViterbi:
         self._search.stages(recorder)
         self._ids = {name: recorder.stage(name, "search", c) for name, c in STAGES.items()}
 
-    def configure(self, config: Any) -> None:
+    def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
         self._config = config
         if not config.governor:
@@ -88,7 +92,9 @@ class DeviceViterbi:
         self._latest = (first_frame, 0)
         self._search.begin()
 
-    def advance(self, scores: Any, first_frame: int, lane: Lane | NullLane | None = None) -> None:
+    def advance(
+        self, scores: Array | Tensor, first_frame: int, lane: Lane | NullLane | None = None
+    ) -> None:
         """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device."""
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
@@ -99,7 +105,7 @@ class DeviceViterbi:
         if len(scores) and not self.lost:
             self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
 
-    def wanted(self, lane: Lane | NullLane | None = None) -> NDArray[np.int64]:
+    def wanted(self, lane: Lane | NullLane | None = None) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
         found, arcs = self._one.wanted()

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Words = NDArray[np.int32]
-Offsets = NDArray[np.int64]
-Weights = NDArray[np.float32]
+from profiler.arrays import F32, I32, I64, Bool
+
+Words = I32
+Offsets = I64
+Weights = F32
 
 
 @numba.njit(cache=True, nogil=True)
-def sort_by_source(
-    source: NDArray[np.int64], first: Offsets, order: NDArray[np.int64]
-) -> None:  # pragma: no cover - compiled
+def sort_by_source(source: I64, first: Offsets, order: I64) -> None:  # pragma: no cover - compiled
     """Fill `first` and the stable order of the arcs by `source`: a counting sort."""
     for arc in range(len(source)):
         first[source[arc] + 1] += 1
@@ -95,7 +94,7 @@ def pack(
 
 @numba.njit(cache=True, nogil=True)
 def reach(
-    first: Offsets, target: Words, start: int, reached: NDArray[np.bool_]
+    first: Offsets, target: Words, start: int, reached: Bool
 ) -> None:  # pragma: no cover - compiled
     """Mark the states that paths from `start` come to."""
     stack = np.empty(len(reached), dtype=np.int64)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from profiler.arrays import I32, I64, Bool
 
 _EMPTY = -1
 _FIRST_TABLE = 1 << 12
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _slot(table: NDArray[np.int64], keys: NDArray[np.int64], key: int) -> int:
+def _slot(table: I64, keys: I64, key: int) -> int:
     """Where the place with `key` is, or should be put, in a table of a power of 2 entries."""
     mask = len(table) - 1
     # Fibonacci hashing (Knuth 6.4): 2^64 / golden ratio.
@@ -28,14 +29,14 @@ def _slot(table: NDArray[np.int64], keys: NDArray[np.int64], key: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def find_places(
-    first: NDArray[np.int64],
-    ilabel: NDArray[np.int32],
-    target: NDArray[np.int32],
+    first: I64,
+    ilabel: I32,
+    target: I32,
     start: int,
-    base: NDArray[np.int32],
-    onward: NDArray[np.int32],
+    base: I32,
+    onward: I32,
     span: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
+) -> tuple[I64, I64]:  # pragma: no cover - compiled
     """Keys of all places that are reached from the start, and the table that finds them.
 
     `base` [labels]: base phone of an input label, -1 for a disambiguation symbol; `onward`
@@ -71,21 +72,21 @@ def find_places(
 
 @numba.njit(cache=True, nogil=True)
 def fill_arcs(
-    keys: NDArray[np.int64],
-    table: NDArray[np.int64],
-    first: NDArray[np.int64],
-    ilabel: NDArray[np.int32],
-    target: NDArray[np.int32],
-    is_final: NDArray[np.bool_],
-    base: NDArray[np.int32],
-    onward: NDArray[np.int32],
-    said: NDArray[np.int32],
+    keys: I64,
+    table: I64,
+    first: I64,
+    ilabel: I32,
+    target: I32,
+    is_final: Bool,
+    base: I32,
+    onward: I32,
+    said: I32,
     silence: int,
-    symbol: NDArray[np.int32],
-    new_first: NDArray[np.int64],
-    new_label: NDArray[np.int32],
-    new_target: NDArray[np.int32],
-    came_from: NDArray[np.int64],
+    symbol: I32,
+    new_first: I64,
+    new_label: I32,
+    new_target: I32,
+    came_from: I64,
 ) -> None:  # pragma: no cover - compiled
     """The arcs of all places, in their order; the last place of `new_first` is the common end.
 

@@ -27,6 +27,7 @@ from pipelines.search.graph.openfst import from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import Source, language, source
 from pipelines.search.graph.wfst import Graph, GraphError, from_fst
+from profiler.arrays import Array
 from profiler.plain import one_line
 
 COMPILER_VERSION = 2
@@ -139,9 +140,7 @@ def _check_phones(said: Source, recipe: Recipe) -> None:
         )
 
 
-def transition_costs(
-    definition: ModelDefinition, transitions: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def transition_costs(definition: ModelDefinition, transitions: Array) -> tuple[Array, Array]:
     """-ln P(stay) and -ln P(go on) of the HMM state of each senone, float32 [n_senones] each."""
     matrix = definition.tmats[definition.senone_phone]
     state = definition.senone_state

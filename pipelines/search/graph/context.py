@@ -11,19 +11,16 @@ skips. Self-loops come later, as in Kaldi.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.models.sphinx.definition import POSITIONS, ModelDefinition
 from pipelines.search.graph import _context
 from pipelines.search.graph.lexicon import PhoneLabels
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.wfst import GraphError
-from profiler.arrays import check, check_indices
+from profiler.arrays import I32, check, check_indices
 
 
-def expand(
-    fst: Fst, definition: ModelDefinition, labels: PhoneLabels
-) -> tuple[Fst, NDArray[np.int32]]:
+def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[Fst, I32]:
     """Put phones into context and tie them.
 
     Before the first phone and after the last silence is the context. Returns the transducer with
@@ -78,10 +75,10 @@ def expand(
 
 def _check(
     fst: Fst,
-    base: NDArray[np.int32],
-    onward: NDArray[np.int32],
-    said: NDArray[np.int32],
-    symbol: NDArray[np.int32],
+    base: I32,
+    onward: I32,
+    said: I32,
+    symbol: I32,
     silence: int,
 ) -> None:
     """What the kernels follow without looking: ArrayError where it leads nowhere."""
@@ -102,7 +99,7 @@ def _check(
 
 def _tied(
     definition: ModelDefinition,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[I32, I32, I32, I32]:
     """Sequences of senones, and all that can be held: a base phone in a left context.
 
     `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left,
@@ -128,7 +125,7 @@ def _tied(
     )
 
 
-def spell(fst: Fst, sequences: NDArray[np.int32], first_symbol: int) -> Fst:
+def spell(fst: Fst, sequences: I32, first_symbol: int) -> Fst:
     """Replace each sequence label by its three senones (labels senone + 1) in series.
 
     Disambiguation labels become `first_symbol`, `first_symbol` + 1 … Arcs that end alike (same

@@ -13,10 +13,10 @@ changes no best path.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.models.language.ngram import SENTENCE_END, SENTENCE_START, NGram
 from pipelines.search.graph.openfst import Fst, from_arcs
+from profiler.arrays import I32, I64, Array
 
 
 def backoff_label(n_words: int) -> int:
@@ -36,7 +36,7 @@ def acceptor(model: NGram) -> Fst:
         for k in range(1, model.order)
     ]
     # State of each history: 0 is the empty one.
-    states: list[NDArray[np.int64]] = []
+    states: list[I64] = []
     n_states = 1
     for children in has_children:
         numbers = np.full(len(children), -1, dtype=np.int64)
@@ -44,7 +44,7 @@ def acceptor(model: NGram) -> Fst:
         n_states += int(children.sum())
         states.append(numbers)
 
-    def suffix_state(grams: NDArray[np.int32]) -> NDArray[np.int64]:
+    def suffix_state(grams: I32) -> I64:
         """State of the longest suffix (at most order - 1 words) that has longer n-grams."""
         result = np.zeros(len(grams), dtype=np.int64)
         for k in range(1, min(grams.shape[1], model.order - 1) + 1):
@@ -55,7 +55,7 @@ def acceptor(model: NGram) -> Fst:
         return result
 
     final = np.full(n_states, np.inf, dtype=np.float32)
-    arcs: list[tuple[NDArray, NDArray, NDArray, NDArray, NDArray]] = []
+    arcs: list[tuple[Array, Array, Array, Array, Array]] = []
     for k in range(1, model.order + 1):
         grams = model.ids[k - 1]
         weight = -model.log_prob[k - 1]

@@ -11,13 +11,22 @@ import struct
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.graph import _arcs
-from profiler.arrays import ArrayError, check, check_indices, check_offsets
+from profiler.arrays import (
+    F32,
+    I32,
+    I64,
+    Array,
+    ArrayError,
+    Bool,
+    check,
+    check_indices,
+    check_offsets,
+)
 
 if TYPE_CHECKING:
     import kaldifst
@@ -31,7 +40,7 @@ _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the res
 LABELS = 1 << 31
 """Labels, states and arcs are int32."""
 
-Words = NDArray[np.int32]
+Words = I32
 
 
 @dataclass
@@ -44,11 +53,11 @@ class Fst:
     """
 
     start: int
-    final: NDArray[np.float32]
-    first: NDArray[np.int64]
+    final: F32
+    first: I64
     ilabel: Words
     olabel: Words
-    weight: NDArray[np.float32]
+    weight: F32
     target: Words
 
     def __post_init__(self) -> None:
@@ -83,12 +92,12 @@ class Fst:
 def from_arcs(
     n_states: int,
     start: int,
-    final: NDArray[np.float32],
-    source: NDArray[Any],
-    ilabel: NDArray[Any],
-    olabel: NDArray[Any],
-    weight: NDArray[Any],
-    target: NDArray[Any],
+    final: F32,
+    source: Array,
+    ilabel: Array,
+    olabel: Array,
+    weight: Array,
+    target: Array,
 ) -> Fst:
     """An Fst from arcs in any order, which is kept within each state."""
     sources = np.ascontiguousarray(source, dtype=np.int64)
@@ -107,7 +116,7 @@ def from_arcs(
     )
 
 
-def reached(fst: Fst) -> NDArray[np.bool_]:
+def reached(fst: Fst) -> Bool:
     """Which states paths from the start come to, bool [states]."""
     found = np.zeros(fst.n_states, dtype=bool)
     if fst.n_states:

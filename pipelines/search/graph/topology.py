@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.graph.openfst import Fst, from_arcs, reached
+from profiler.arrays import F32, I32, I64
 
 COPY_ARCS = 2
 """A split state with at most this many arcs is copied; a larger one is reached by an epsilon."""
@@ -28,13 +28,11 @@ class Topology:
     """
 
     fst: Fst
-    loop_label: NDArray[np.int32]
-    loop_weight: NDArray[np.float32]
+    loop_label: I32
+    loop_weight: F32
 
 
-def finish(
-    fst: Fst, n_senones: int, stay: NDArray[np.float32], leave: NDArray[np.float32]
-) -> Topology:
+def finish(fst: Fst, n_senones: int, stay: F32, leave: F32) -> Topology:
     """All steps; `stay`, `leave` float32 [n_senones]: -ln of a state's transition probabilities."""
     ilabel = np.where(fst.ilabel > n_senones, 0, fst.ilabel).astype(np.int32)
     plain = Fst(fst.start, fst.final, fst.first, ilabel, fst.olabel, fst.weight, fst.target)
@@ -134,7 +132,7 @@ def trim(fst: Fst) -> Fst:
     )
 
 
-def add_loops(fst: Fst, stay: NDArray[np.float32], leave: NDArray[np.float32]) -> Topology:
+def add_loops(fst: Fst, stay: F32, leave: F32) -> Topology:
     """Split states by how they are entered, then give each senone's state its loop and exit cost."""
     n = fst.n_states
     # Every (state, entering label) that occurs, the start being entered by an epsilon.
@@ -207,10 +205,10 @@ def epsilon_first(topology: Topology) -> Topology:
     return Topology(renumbered, topology.loop_label[order], topology.loop_weight[order])
 
 
-def _self(fst: Fst) -> NDArray[np.int32]:
+def _self(fst: Fst) -> I32:
     return np.arange(fst.n_states, dtype=np.int32)
 
 
-def _ranges(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranges(counts: I64) -> I64:
     """0 … c-1 for each c of `counts`, one after another."""
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import LARGEST
 from profiler import arrays
+from profiler.arrays import F32, I32, U8, Array, Bool
 from profiler.errors import BadInput
 from profiler.files import cache
 
@@ -53,16 +53,16 @@ class Graph:
     start: int
     n_epsilon_states: int
     n_senones: int
-    states: NDArray[Any]
-    arcs: NDArray[Any]
-    final: NDArray[np.float32]
+    states: Array
+    arcs: Array
+    final: F32
     words: tuple[str, ...]
-    pron_first: NDArray[np.int32]
-    phone_first: NDArray[np.int32]
-    pron_phones: NDArray[np.uint8]
-    senone_phone: NDArray[np.uint8]
-    senone_state: NDArray[np.uint8]
-    filler: NDArray[np.bool_]
+    pron_first: I32
+    phone_first: I32
+    pron_phones: U8
+    senone_phone: U8
+    senone_state: U8
+    filler: Bool
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,14 +112,14 @@ class Graph:
 
 def from_fst(
     fst: Fst,
-    loop_label: NDArray[np.int32],
-    loop_weight: NDArray[np.float32],
+    loop_label: I32,
+    loop_weight: F32,
     n_senones: int,
     words: tuple[str, ...],
     pronunciations: list[list[tuple[int, ...]]],
-    senone_phone: NDArray[Any],
-    senone_state: NDArray[Any],
-    filler: NDArray[Any],
+    senone_phone: Array,
+    senone_state: Array,
+    filler: Array,
     made: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Packs a transducer without self-loops whose states with epsilon arcs come first.
@@ -265,11 +265,11 @@ _FAULTS = {
 }
 
 
-def _within(values: NDArray[Any], low: int, high: int) -> bool:
+def _within(values: Array, low: int, high: int) -> bool:
     return not len(values) or bool(values.min() >= low and values.max() <= high)
 
 
-def _ascends(offsets: NDArray[Any], last: int) -> bool:
+def _ascends(offsets: Array, last: int) -> bool:
     return bool(
         # Compared, not subtracted: a difference of two int32 may not be one.
         len(offsets)
@@ -279,5 +279,5 @@ def _ascends(offsets: NDArray[Any], last: int) -> bool:
     )
 
 
-def _offsets(counts: list[int]) -> NDArray[np.int32]:
+def _offsets(counts: list[int]) -> I32:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)

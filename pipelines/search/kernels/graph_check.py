@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.search.kernels.layout import LARGEST
+from profiler.arrays import I32
 
 SOUND, RANGES, LOOPS, TARGETS, WORDS, SENONES, WEIGHTS, EPSILONS, ORDER = range(9)
 _MAGNITUDE = np.int32(0x7FFFFFFF)
@@ -15,8 +15,8 @@ _LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are 
 
 @numba.njit(cache=True, nogil=True)
 def fault(
-    states: NDArray[np.int32],
-    arcs: NDArray[np.int32],
+    states: I32,
+    arcs: I32,
     n_senones: int,
     n_words: int,
     n_epsilon_states: int,

@@ -7,6 +7,8 @@ its work inside so that the call itself does not count, and releases the GIL so 
 import numba
 import numpy as np
 
+from profiler.arrays import Array
+
 HORNER_TERMS = 16
 """Multiply-adds per element of `fma_vector`, enough to hide the load and the store."""
 
@@ -15,7 +17,7 @@ SCALAR_CHAINS = 8
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def fma_vector(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+def fma_vector(values: Array, out: Array, repeats: int) -> None:
     """Evaluate a polynomial of 16 multiply-adds on each of `values` (float32 [n]), `repeats` times."""
     a = np.float32(0.5)
     b = np.float32(0.25)
@@ -29,7 +31,7 @@ def fma_vector(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def fma_scalar(values: np.ndarray, index: np.ndarray, repeats: int) -> np.float32:
+def fma_scalar(values: Array, index: Array, repeats: int) -> np.float32:
     """Sum products over indirect loads (uint32 [n]), 8 chains: 1 multiply-add per element, not vectorisable."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = np.float32(0.0)
     f = np.float32(0.999)
@@ -47,7 +49,7 @@ def fma_scalar(values: np.ndarray, index: np.ndarray, repeats: int) -> np.float3
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def exp_loop(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+def exp_loop(values: Array, out: Array, repeats: int) -> None:
     """Take exp of each of `values` (float32 [n]), `repeats` times."""
     for _ in range(repeats):
         for i in range(values.size):
@@ -55,7 +57,7 @@ def exp_loop(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def log_loop(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+def log_loop(values: Array, out: Array, repeats: int) -> None:
     """Take log of each of `values` (float32 [n]), `repeats` times."""
     for _ in range(repeats):
         for i in range(values.size):
@@ -79,7 +81,7 @@ EXP_2, EXP_3, EXP_4, EXP_5 = (np.float32(1 / f) for f in (2.0, 6.0, 24.0, 120.0)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def exp_vector(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+def exp_vector(values: Array, out: Array, repeats: int) -> None:
     """Take exp of each of `values` (float32 [n], −80…80) by a polynomial the compiler can vectorise."""
     one = np.float32(1.0)
     for _ in range(repeats):
@@ -100,7 +102,7 @@ ATANH_3, ATANH_5, ATANH_7, ATANH_9 = (np.float32(2 / d) for d in (3.0, 5.0, 7.0,
 
 # Without numpy's error model every division is a branch that might raise.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def log_vector(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+def log_vector(values: Array, out: Array, repeats: int) -> None:
     """Take log of each of `values` (float32 [n], normal and positive) in a form that vectorises."""
     two = np.float32(2.0)
     one = np.float32(1.0)
@@ -117,7 +119,7 @@ def log_vector(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def read(values: np.ndarray, repeats: int) -> np.float32:
+def read(values: Array, repeats: int) -> np.float32:
     """Read all of `values` (float32 [n]) `repeats` times and return a sum, so that none is left out."""
     total = np.float32(0.0)
     for r in range(repeats):
@@ -130,7 +132,7 @@ def read(values: np.ndarray, repeats: int) -> np.float32:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def write(values: np.ndarray, repeats: int) -> None:
+def write(values: Array, repeats: int) -> None:
     """Write all of `values` (float32 [n]) `repeats` times, with another number each time."""
     for r in range(repeats):
         s = np.float32(r) + np.float32(0.5)
@@ -139,7 +141,7 @@ def write(values: np.ndarray, repeats: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def triad(a: np.ndarray, b: np.ndarray, c: np.ndarray, repeats: int) -> None:
+def triad(a: Array, b: Array, c: Array, repeats: int) -> None:
     """a = b + s·c (STREAM's triad) over float32 [n], `repeats` times."""
     for r in range(repeats):
         s = np.float32(r)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from profiler.arrays import check, check_indices
+from profiler.arrays import Array, check, check_indices
 from profiler.errors import Cancelled as Stopped
 from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs import timing
@@ -264,7 +264,7 @@ def _arithmetic(name: str) -> Work:
     positive = aligned(size)
     positive[:] = np.linspace(0.1, 5.0, size)
 
-    def over(function: Callable[..., Any], values: np.ndarray) -> Callable[[], Task]:
+    def over(function: Callable[..., Any], values: Array) -> Callable[[], Task]:
         def make() -> Task:
             out = aligned(values.size, APART)
             _check_alike(values, out)
@@ -272,8 +272,8 @@ def _arithmetic(name: str) -> Work:
 
         return make
 
-    def repeated(function: np.ufunc) -> Callable[[np.ndarray, np.ndarray, int], None]:
-        def run(values: np.ndarray, out: np.ndarray, repeats: int) -> None:
+    def repeated(function: np.ufunc) -> Callable[[Array, Array, int], None]:
+        def run(values: Array, out: Array, repeats: int) -> None:
             for _ in range(repeats):
                 function(values, out=out)
 
@@ -288,7 +288,7 @@ def _arithmetic(name: str) -> Work:
         return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(negative, order, n))
     if name == "fma":
         return Work(2.0 * kernels.HORNER_TERMS * VECTOR, over(kernels.fma_vector, positive))
-    functions: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
+    functions: dict[str, tuple[Callable[..., Any], Array]] = {
         "exp.numpy": (repeated(np.exp), negative),
         "exp.numba": (kernels.exp_loop, negative),
         "exp.vector": (kernels.exp_vector, negative),
@@ -355,13 +355,13 @@ def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roo
         return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])
 
 
-def _check_alike(*arrays: np.ndarray) -> None:
+def _check_alike(*arrays: Array) -> None:
     """What the kernels take their arrays for: float32, writable, all as long as the first."""
     for array in arrays:
         check("an array to be timed", array, np.float32, (arrays[0].size,), writable=True)
 
 
-def aligned(n: int, offset: int = 0) -> np.ndarray:
+def aligned(n: int, offset: int = 0) -> Array:
     """Return float32 ones [n] that begin `offset` bytes after a page: how they lie decides what L1 gives."""
     room = np.ones(n + (PAGE_BYTES + offset) // 4 + 1, np.float32)
     first = (-room.ctypes.data % PAGE_BYTES + offset) // 4

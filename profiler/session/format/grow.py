@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from profiler.arrays import Array
+
 FIRST_CAPACITY = 1024
 
 
@@ -16,7 +18,7 @@ class Growing:
         return self._filled
 
     @property
-    def view(self) -> np.ndarray:
+    def view(self) -> Array:
         """The elements so far, read-only."""
         view = self._store[: self._filled]
         view.flags.writeable = False
@@ -29,7 +31,7 @@ class Growing:
             store[: self._filled] = self._store[: self._filled]
             self._store = store
 
-    def extend(self, values: np.ndarray) -> None:
+    def extend(self, values: Array) -> None:
         """Append `values`, doubling the room when it is used up."""
         need = self._filled + len(values)
         if need > len(self._store):

@@ -10,15 +10,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
-
-Array = np.ndarray[Any, Any]
 
 
 class Product(ABC):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from profiler.arrays import check_indices, check_offsets
+from profiler.arrays import Array, check_indices, check_offsets
 from profiler.errors import BadInput
 
 MOST_INPUTS = 1 << 16  # that 16 bits tell apart
-
-Array = np.ndarray[Any, Any]
 
 
 def compressed(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
-from profiler.arrays import ArrayError
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError
 
 
 def room(max_frames: int, inputs: int) -> Array:

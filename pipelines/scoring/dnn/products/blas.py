@@ -6,18 +6,17 @@ thirds of torch's with the 5 126 rows of an output layer.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
+from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
-
-Array = np.ndarray[Any, Any]
 
 
 class Weights(Product):

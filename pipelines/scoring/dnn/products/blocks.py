@@ -20,7 +20,7 @@ frame it is short of 1/kept: calls of some 5 µs, of which 1 to 2 are Python's.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -30,14 +30,19 @@ from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.products._columns import compressed
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.simd.sparse import make_block_tile
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
+from pipelines.scoring.simd.vector import (
+    LANES,
+    VECTOR_BYTES,
+    address,
+    aligned,
+    copy_floats,
+)
 from pipelines.scoring.thread_pool import shared
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
-Array = np.ndarray[Any, Any]
 
 
 _tile_1, _tile_2, _tile_4, _tile_8 = (make_block_tile(frames, True) for frames in (1, 2, 4, 8))

@@ -20,7 +20,7 @@ library is weak, too; 64 frames of a layer no longer fit the first cache.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -30,14 +30,19 @@ from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.products._columns import compressed
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
+from pipelines.scoring.simd.vector import (
+    LANES,
+    VECTOR_BYTES,
+    address,
+    aligned,
+    copy_floats,
+)
 from pipelines.scoring.thread_pool import shared
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
-Array = np.ndarray[Any, Any]
 
 
 _row_1, _row_2 = make_sparse_row(1), make_sparse_row(VECTORS)

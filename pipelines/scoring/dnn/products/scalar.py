@@ -6,7 +6,7 @@ keeps eight sums going, lies several times higher. Added in the order of the inp
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -14,10 +14,8 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.thread_pool import shared
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
-
-Array = np.ndarray[Any, Any]
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.

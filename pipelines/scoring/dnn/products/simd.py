@@ -9,7 +9,7 @@ blocks of 16 to 64 frames.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -26,7 +26,7 @@ from pipelines.scoring.simd.vector import (
     copy_floats,
 )
 from pipelines.scoring.thread_pool import shared
-from profiler.arrays import ArrayError
+from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 VECTORS = 4 if WIDE_REGISTERS else 1
@@ -34,8 +34,6 @@ VECTORS = 4 if WIDE_REGISTERS else 1
 by 8 frames are as quick in themselves and leave more of a panel empty: 9 % slower at 256 outputs, 1 % at 512."""
 PANEL = VECTORS * LANES
 FRAMES = 6 if WIDE_REGISTERS else 4
-
-Array = np.ndarray[Any, Any]
 
 
 _asking_tile = make_layer_tile(FRAMES, VECTORS, ask=True)
