@@ -16,9 +16,7 @@ from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, 
 from pipelines.scoring.simd.tiles import make_rows
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied.kernels import columns_fit
-from profiler.arrays import ArrayError
-
-Array = np.ndarray[Any, Any]
+from profiler.arrays import Array, ArrayError
 
 LANE_BOUND = 6
 """Up to this many are found by lane maxima: beyond, their bound lets too many through."""
