@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from profiler.analysis.breakdown import breakdown
@@ -23,9 +23,16 @@ def wait_until(done: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
 
 def wait_for_frames(path: Path, frames: int = 1) -> None:
     """Until the session that is being recorded at `path` has so many frames."""
-    # A file that is just being made is no session yet.
-    wait_until(lambda: path.exists() and path.stat().st_size > 0)
-    with closing(Session.open(path)) as session:
+    opened: list[Session] = []
+
+    def made() -> bool:
+        # A file that is just being made is no session yet.
+        with suppress(OSError):
+            opened.append(Session.open(path))
+        return bool(opened)
+
+    wait_until(made)
+    with closing(opened[0]) as session:
 
         def recorded() -> bool:
             session.refresh()
