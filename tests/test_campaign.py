@@ -31,7 +31,8 @@ if not hasattr(os, "pidfd_open"):
 
 def test_hostile_inputs_end_in_a_sentence(tmp_path):
     # In a process of its own: forks of this one would inherit the threads of the tests.
-    options = ["--json", "--cache", os.environ["ASRSCOPE_CACHE"]]
+    # How long things take is asked on an idle machine, by the campaign itself.
+    options = ["--json", "--seconds", "300", "--cache", os.environ["ASRSCOPE_CACHE"]]
     told = subprocess.run(
         [*children.python("-m", "tests.bench.campaign"), "--each", str(SHARE), *options],
         cwd=CHECKOUT,

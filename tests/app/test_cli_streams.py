@@ -178,7 +178,9 @@ def test_nothing_printed_steers_a_terminal(
     assert done.returncode in (0, main.USAGE_ERROR), done.stderr
     for text in (done.stdout.decode("utf-8"), done.stderr.decode("utf-8")):
         assert not any(chr(code) in text for code in CONTROLS)
-    assert len(done.stderr.splitlines()) == (1 if done.returncode else 0)
+    # A library of the system remarks on a home folder that is not there.
+    said = [line for line in done.stderr.splitlines() if not line.startswith(b"Fontconfig")]
+    assert len(said) == (1 if done.returncode else 0)
 
 
 def test_stages_and_settings_of_strangers_do_not_steer_it(

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from pipelines.models.nets import Net
 from profiler.arrays import Array
+
+needs_onnx, needs_onnxruntime = (
+    pytest.mark.skipif(find_spec(name) is None, reason=f"the package {name} is not installed")
+    for name in ("onnx", "onnxruntime")
+)
 
 IR_VERSION, OPSET = 8, 17
 KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float64": 11}

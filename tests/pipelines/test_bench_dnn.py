@@ -14,8 +14,11 @@ from pipelines.scoring.dnn import DenseNet
 from tests.bench import _data, dnn
 from tests.bench import _dnn_runs as runs
 from tests.pipelines.net_files import card, forward, net
+from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
 
 
+@needs_onnx
+@needs_onnxruntime
 def test_both_sides_are_given_the_same_net_and_the_same_frames() -> None:
     made = net(card(Layer(24), Layer(16, relu=False)))
     rng = np.random.default_rng(2)

@@ -25,7 +25,7 @@ from pipelines.scoring.blocks import MAX_FRAMES
 from profiler.errors import Cancelled
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net, write
-from tests.pipelines.onnx_files import ends, model, node, tensor
+from tests.pipelines.onnx_files import ends, model, needs_onnx, node, tensor
 
 MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
 INPUTS, SENONES = MADE.card.inputs, MADE.card.senones
@@ -58,6 +58,7 @@ def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Pa
         assert found.tensors[name].flags.writeable
 
 
+@needs_onnx
 def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path: Path) -> None:
     path = onnx_files.write(tmp_path, net(card(Layer(16))))
     found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), onnx.load(path)

@@ -258,13 +258,20 @@ def test_a_run_says_what_is_wrong_with_a_net(
     tmp_path: Path, bundled_speech: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = bundled_speech / "08-kal16-short.flac"
-    # Each run takes seconds: a name, a shape and a graph stand for all that is said above.
+    # Each run takes seconds: a name and a shape stand for all that is said above.
     said = refused_by_a_run("nobody.safetensors", short, capsys)
     assert "There is no net 'nobody.safetensors'" in said
     path = write(tmp_path, net(card(*SHAPE, senones=5126)))
     retyped(too_wide)(path)
     said = refused_by_a_run(path, short, capsys)
     assert f"{path}: layers.0.weight has the shape [16, 99], its card asks for [16, 234]." in said
+
+
+@onnx_files.needs_onnx
+def test_a_run_says_what_is_wrong_with_a_graph(
+    tmp_path: Path, bundled_speech: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = bundled_speech / "08-kal16-short.flac"
     graph = onnx_files.write(tmp_path, net(card(Layer(8), senones=5126)))
     graph.write_bytes(graph.read_bytes()[:-9])
     assert f"{graph} is not a whole ONNX file" in refused_by_a_run(graph, short, capsys)

@@ -20,6 +20,7 @@ from tests.pipelines.onnx_files import (
     ends,
     integer,
     model,
+    needs_onnx,
     node,
     of_net,
     part,
@@ -27,6 +28,8 @@ from tests.pipelines.onnx_files import (
     varint,
     write,
 )
+
+pytestmark = [needs_onnx]
 
 SHAPE = (Layer(16), Layer(8, relu=False))
 MADE = net(card(*SHAPE))

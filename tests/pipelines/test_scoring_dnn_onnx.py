@@ -18,7 +18,17 @@ from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check, law
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance
-from tests.pipelines.onnx_files import ends, model, node, tensor, write
+from tests.pipelines.onnx_files import (
+    ends,
+    model,
+    needs_onnx,
+    needs_onnxruntime,
+    node,
+    tensor,
+    write,
+)
+
+pytestmark = [needs_onnx, needs_onnxruntime]
 
 NAT = 1e-3
 

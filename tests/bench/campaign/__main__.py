@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.bench import campaign
 from tests.bench.campaign.attack import Attack
-from tests.bench.campaign.driver import Driver, Tally, limit_cores, warm
+from tests.bench.campaign.driver import SECONDS, Driver, Tally, limit_cores, warm
 
 NOT_KINDS = {"attack", "driver", "desk", "__main__"}
 
@@ -48,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kind", nargs="+", choices=kinds(), default=kinds())
     parser.add_argument("--each", type=int, default=100, help="attacks of each kind")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="what is a hang (20; more on a busy machine)"
+    )
     parser.add_argument("--keep", type=Path, help="where the folders of findings are kept")
     parser.add_argument("--cache", type=Path, help="of graphs; a new one unless told otherwise")
     parser.add_argument("--json", action="store_true")
@@ -56,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     warm()
     whole, rows = Tally(), []
     with tempfile.TemporaryDirectory(prefix="campaign-") as place:
-        driver = Driver(Path(place), cache=given.cache)
+        driver = Driver(Path(place), given.seconds, given.cache)
         driver.fill()
         for kind in given.kind:
             start = time.monotonic()
