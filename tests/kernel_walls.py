@@ -414,12 +414,17 @@ def mixtures(walls: Walls) -> None:
             first = walls(np.linspace(0, frames, senones + 1), np.int64)
             new = [walls.empty(s, np.float32) for s in ((senones, 1, components, width),) * 2]
             new.append(walls.empty((1, components, senones), np.float32))
-            estimation.fit(
+            old = estimation.Densities(
                 means, walls(np.ones(shape), np.float32), walls(weights, np.float32),
-                walls(rng.integers(0, books, senones), np.int32), 11, 1.0,
+                walls(rng.integers(0, books, senones), np.int32),
+            )  # fmt: skip
+            real = estimation.Frames(
                 walls(rng.normal(size=(frames, width)), np.float32),
                 walls(np.arange(frames), np.int32), walls(np.ones(frames), np.float32), first,
-                2, np.random.default_rng(1), 0, senones, *new,
+            )  # fmt: skip
+            estimation.fit(
+                old, real, estimation.Mixtures(*new), 0, senones, samples=11, prior=1.0, steps=2,
+                rng=np.random.default_rng(1),
             )  # fmt: skip
             assert np.isfinite(new[0]).all()
 

@@ -141,6 +141,7 @@ class Workspace:
         scores: NDArray[np.float32],
         begin: int,
         end: int,
+        *,
         scale: float,
         patience_ns: int,
         spans: Lent,

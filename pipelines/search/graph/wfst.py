@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.models.sphinx.definition import ModelDefinition
 from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import LARGEST
 from profiler import arrays
@@ -110,22 +112,19 @@ class Graph:
         )
 
 
-def from_fst(
-    fst: Fst,
-    loop_label: NDArray[np.int32],
-    loop_weight: NDArray[np.float32],
-    n_senones: int,
+def from_topology(
+    made: Topology,
+    definition: ModelDefinition,
     words: tuple[str, ...],
     pronunciations: list[list[tuple[int, ...]]],
-    senone_phone: NDArray[Any],
-    senone_state: NDArray[Any],
-    filler: NDArray[Any],
-    made: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Packs a transducer without self-loops whose states with epsilon arcs come first.
 
-    `pronunciations`: per word its pronunciations as phone numbers. GraphError when it is unsound.
+    `pronunciations`: per word its pronunciations as phone numbers; `about`: how it was made. GraphError when it is
+    unsound.
     """
+    fst = made.fst
     # The records want a state's epsilon arcs last.
     epsilon = fst.ilabel == 0
     source = fst.source
@@ -143,14 +142,14 @@ def from_fst(
     states["first"] = fst.first
     states["epsilon"][:-1] = fst.first[1:] - n_epsilon
     states["epsilon"][-1] = fst.first[-1]
-    states["loop_label"][:-1] = loop_label
-    states["loop_weight"][:-1] = loop_weight
+    states["loop_label"][:-1] = made.loop_label
+    states["loop_weight"][:-1] = made.loop_weight
     with_epsilon = np.nonzero(n_epsilon)[0]
     prons = [p for word in pronunciations for p in word]
     return Graph(
         start=fst.start,
         n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
-        n_senones=n_senones,
+        n_senones=definition.n_senones,
         states=states,
         arcs=arcs,
         final=np.ascontiguousarray(fst.final, dtype=np.float32),
@@ -158,10 +157,10 @@ def from_fst(
         pron_first=_offsets([len(word) for word in pronunciations]),
         phone_first=_offsets([len(p) for p in prons]),
         pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint8),
-        senone_phone=np.asarray(senone_phone, dtype=np.uint8),
-        senone_state=np.asarray(senone_state, dtype=np.uint8),
-        filler=np.asarray(filler, dtype=bool),
-        made=dict(made or {}),
+        senone_phone=np.asarray(definition.senone_phone, dtype=np.uint8),
+        senone_state=np.asarray(definition.senone_state, dtype=np.uint8),
+        filler=np.asarray(definition.filler, dtype=bool),
+        made=dict(about or {}),
     )
 
 
