@@ -14,7 +14,7 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from pipelines.audio.loading import SAMPLE_RATE
+from pipelines.frontend.parameters import SAMPLE_RATE
 
 SPEEDS = (0.9, 1.1)
 """Drawn evenly between; Ko et al. took 0.9, 1.0 and 1.1."""

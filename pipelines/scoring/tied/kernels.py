@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
+from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_tile

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.dot_products import ROWS, make_stream_products
 from pipelines.scoring.simd.exponential import log_shifted
 from pipelines.scoring.simd.vector import LANES, address
