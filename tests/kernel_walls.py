@@ -30,7 +30,8 @@ from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs, _context
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.wfst import Graph, from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.kernels import history as _history
 from pipelines.search.kernels import lattice as _lattice
 from pipelines.search.viterbi import Viterbi
@@ -148,16 +149,15 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
             ]
     columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
     fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
-    return from_fst(
-        fst,
-        rng.integers(0, n_senones + 1, n).astype(np.int32),
-        rng.random(n).astype(np.float32),
-        n_senones,
+    return from_topology(
+        Topology(
+            fst,
+            rng.integers(0, n_senones + 1, n).astype(np.int32),
+            rng.random(n).astype(np.float32),
+        ),
+        Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False])),
         ("a", "b"),
         [[(0,)], [(0, 0)]],
-        np.zeros(n_senones),
-        rng.integers(0, 2, n_senones),
-        np.array([False]),
     )
 
 

@@ -26,7 +26,7 @@ from pipelines.search.graph.ngrams import backoff_label
 from pipelines.search.graph.openfst import from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import Source, language, source
-from pipelines.search.graph.wfst import Graph, GraphError, from_topology
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.plain import one_line
 
 COMPILER_VERSION = 2
@@ -113,7 +113,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     progress("checking the graph", 0.95)
     return from_topology(
         result,
-        definition,
+        Senones(definition.senone_phone, definition.senone_state, definition.filler),
         said.words,
         [_phones(said.dictionary, word, definition) for word in said.words],
         {"recipe": recipe.as_dict(), "words": len(said.dictionary), **said.about},

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.models.sphinx.definition import ModelDefinition
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
@@ -112,9 +111,17 @@ class Graph:
         )
 
 
+class Senones(NamedTuple):
+    """What a graph knows of the senones: `phone` and `state` of each, and for each phone whether it is a `filler`."""
+
+    phone: NDArray[Any]
+    state: NDArray[Any]
+    filler: NDArray[Any]
+
+
 def from_topology(
     made: Topology,
-    definition: ModelDefinition,
+    senones: Senones,
     words: tuple[str, ...],
     pronunciations: list[list[tuple[int, ...]]],
     about: Mapping[str, Any] | None = None,
@@ -149,7 +156,7 @@ def from_topology(
     return Graph(
         start=fst.start,
         n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
-        n_senones=definition.n_senones,
+        n_senones=len(senones.phone),
         states=states,
         arcs=arcs,
         final=np.ascontiguousarray(fst.final, dtype=np.float32),
@@ -157,9 +164,9 @@ def from_topology(
         pron_first=_offsets([len(word) for word in pronunciations]),
         phone_first=_offsets([len(p) for p in prons]),
         pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint8),
-        senone_phone=np.asarray(definition.senone_phone, dtype=np.uint8),
-        senone_state=np.asarray(definition.senone_state, dtype=np.uint8),
-        filler=np.asarray(definition.filler, dtype=bool),
+        senone_phone=np.asarray(senones.phone, dtype=np.uint8),
+        senone_state=np.asarray(senones.state, dtype=np.uint8),
+        filler=np.asarray(senones.filler, dtype=bool),
         made=dict(about or {}),
     )
 
