@@ -30,7 +30,8 @@ from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs, _context
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.wfst import Graph, from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.kernels import history as _history
 from pipelines.search.kernels import lattice as _lattice
 from pipelines.search.viterbi import Viterbi
@@ -147,16 +148,15 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
             ]
     columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
     fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
-    return from_fst(
-        fst,
-        rng.integers(0, n_senones + 1, n).astype(np.int32),
-        rng.random(n).astype(np.float32),
-        n_senones,
+    return from_topology(
+        Topology(
+            fst,
+            rng.integers(0, n_senones + 1, n).astype(np.int32),
+            rng.random(n).astype(np.float32),
+        ),
+        Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False])),
         ("a", "b"),
         [[(0,)], [(0, 0)]],
-        np.zeros(n_senones),
-        rng.integers(0, 2, n_senones),
-        np.array([False]),
     )
 
 
@@ -411,12 +411,17 @@ def mixtures(walls: Walls) -> None:
             first = walls(np.linspace(0, frames, senones + 1), np.int64)
             new = [walls.empty(s, np.float32) for s in ((senones, 1, components, width),) * 2]
             new.append(walls.empty((1, components, senones), np.float32))
-            estimation.fit(
+            old = estimation.Densities(
                 means, walls(np.ones(shape), np.float32), walls(weights, np.float32),
-                walls(rng.integers(0, books, senones), np.int32), 11, 1.0,
+                walls(rng.integers(0, books, senones), np.int32),
+            )  # fmt: skip
+            real = estimation.Frames(
                 walls(rng.normal(size=(frames, width)), np.float32),
                 walls(np.arange(frames), np.int32), walls(np.ones(frames), np.float32), first,
-                2, np.random.default_rng(1), 0, senones, *new,
+            )  # fmt: skip
+            estimation.fit(
+                old, real, estimation.Mixtures(*new), 0, senones, samples=11, prior=1.0, steps=2,
+                rng=np.random.default_rng(1),
             )  # fmt: skip
             assert np.isfinite(new[0]).all()
 

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 from profiler.errors import BadInput
+from profiler.export import writers
 from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
 
@@ -27,11 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     for kind in PICTURES:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")
-    parser.add_argument(
-        "--csv", metavar="F", help="write the stages as a table (F = - : to standard output)"
-    )
-    parser.add_argument("--chrome-trace", metavar="F", help="write spans for Perfetto")
-    parser.add_argument("--speedscope", metavar="F", help="write spans for speedscope")
+    for writer in writers():
+        parser.add_argument(f"--{writer.FORMAT.option}", metavar="F", help=writer.FORMAT.help)
     parser.add_argument("--view", metavar="NAME", help="one view instead of the whole desk")
     parser.add_argument("--size", metavar="WxH", default=DEFAULT_SIZE, help="points, not pixels")
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
@@ -39,30 +37,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write what was asked for."""
-    from profiler.export import chrome_trace, speedscope, table
     from profiler.session.reader import Session
 
-    pictures = [Path(p) for kind in PICTURES if (p := getattr(arguments, kind)) is not None]
+    given: dict[str, str | None] = vars(arguments)
+    pictures = [Path(name) for kind in PICTURES if (name := given[kind]) is not None]
     tables = [
-        (module, Path(path))
-        for module, path in (
-            (table, arguments.csv),
-            (chrome_trace, arguments.chrome_trace),
-            (speedscope, arguments.speedscope),
-        )
-        if path is not None
+        (writer, Path(name))
+        for writer in writers()
+        if (name := given[writer.FORMAT.option.replace("-", "_")]) is not None
     ]
     if not pictures and not tables:
+        known = [*PICTURES, *(writer.FORMAT.option for writer in writers())]
         raise BadInput(
-            "export wants at least one of --png, --svg, --pdf, --csv, --chrome-trace, --speedscope."
+            f"export wants at least one of {', '.join(f'--{option}' for option in known)}."
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     size = parse_size(arguments.size)
     # What was written is said where the data does not go.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
-        for module, path in tables:
-            module.write(session, path)
+        for writer, path in tables:
+            writer.write(session, path)
             if not _streamed(path):
                 print(path, file=news)
     if pictures:

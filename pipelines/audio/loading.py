@@ -20,6 +20,7 @@ import soundfile
 import soxr
 
 from pipelines.audio import containers
+from pipelines.frontend.parameters import SAMPLE_RATE
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
 from profiler.files import inputs
@@ -33,7 +34,6 @@ COST = Cost(
 )
 """Reading has no cost law: libsndfile and soxr do the work."""
 
-SAMPLE_RATE = 16_000
 HOP_SAMPLES = round(SAMPLE_RATE * FRAME_S)
 SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"})
 """Files that folders and patterns pick up; a file named outright may have any suffix."""

@@ -17,6 +17,7 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
 from pipelines.experiments.rerun import Arm, Stretch, alternate, interleave, ratio
 from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.recogniser import Progress
@@ -283,7 +284,7 @@ def _with_fewer_codebooks(
         return Perturbation(
             change.name, unavailable="the whole model fits the cache, or nothing does"
         )
-    samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * audio.SAMPLE_RATE)]
+    samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
     features = Mfcc(model.feat_params).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
     alternate([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, peaks)

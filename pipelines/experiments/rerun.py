@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
 from pipelines.run import playlist
 from pipelines.run.control import Control
@@ -178,8 +179,8 @@ def _gather(paths: list[Path], folder: Path, limit_s: float) -> tuple[tuple[Item
 
 
 def _cut(path: Path, seconds: float, target: Path) -> Path:
-    samples = audio.load(path).samples[: int(seconds * audio.SAMPLE_RATE)]
-    soundfile.write(target, samples, audio.SAMPLE_RATE, subtype="FLOAT")
+    samples = audio.load(path).samples[: int(seconds * SAMPLE_RATE)]
+    soundfile.write(target, samples, SAMPLE_RATE, subtype="FLOAT")
     return target
 
 

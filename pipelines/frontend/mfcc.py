@@ -23,6 +23,7 @@ import numpy as np
 from pipelines.frontend import _kernels
 from pipelines.frontend.parameters import (
     SAMPLE_RATE,
+    STREAMS,
     FeatureParameterError,
     FeatureParameters,
 )
@@ -38,7 +39,6 @@ STAGES = (MFCC, NORMALISE)
 FULL_SCALE = 32_768.0  # pocketsphinx' features are those of 16-bit integer samples
 PIECE_FRAMES = 512  # frames per piece of `run`: about 5 ms of work
 BLOCK_FRAMES = 64  # frames per call of the FFT: its buffers stay in the L2 cache
-N_STREAMS = 3  # cepstra, first differences, second differences
 
 
 class Piece(NamedTuple):
@@ -65,7 +65,7 @@ class Mfcc:
         p = parameters
         self.parameters = p
         self._stage_ids: dict[str, int] = {}
-        self.dimension = N_STREAMS * p.ncep
+        self.dimension = STREAMS * p.ncep
         self.window = np.hamming(p.window_samples)
         self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
@@ -199,7 +199,7 @@ class Utterance:
         mean = self._mean()
         check("cepstra", self.cepstra, np.float32, (self.n_frames, len(mean)))
         check("mean", mean, np.float32, (None,))
-        width = N_STREAMS * len(mean)
+        width = STREAMS * len(mean)
         check("features", self.features, np.float32, (self.n_frames, width), writable=True)
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)

@@ -45,7 +45,11 @@ NEUTRAL = frozenset(
 """Options seen in `feat.params` files that leave the features of a whole utterance as they are
 (without `warp_params`, which is refused, every `warp_type` is the identity)."""
 
-STREAMS_OF_13 = "0-12/13-25/26-38"
+FEATURE_TYPE = "1s_c_d_dd"
+"""What this front end makes: cepstra, deltas and delta-deltas."""
+STREAMS = 3
+STREAM_DIM = 13
+STREAM_SPEC = "0-12/13-25/26-38"
 
 
 class FeatureParameterError(BadInput):
@@ -60,7 +64,7 @@ class FeatureParameters:
     upperf: float = 6855.4976  # upper edge of the mel filters, Hz
     nfilt: int = 40
     nfft: int = 512
-    ncep: int = 13
+    ncep: int = STREAM_DIM
     alpha: float = 0.97  # pre-emphasis
     wlen: float = 0.025625  # Hamming window, seconds
     frate: int = 100  # frames per second
@@ -148,7 +152,10 @@ class FeatureParameters:
             f"and fit into -nfft {self.nfft}",
         )
         demand(self.nfft & (self.nfft - 1) == 0, f"-nfft {self.nfft} must be a power of two")
-        demand(self.ncep == 13, f"-ncep {self.ncep} is not implemented (only 13)")
+        demand(
+            self.ncep == STREAM_DIM,
+            f"-ncep {self.ncep} is not implemented (only {STREAM_DIM})",
+        )
         demand(
             self.ncep <= self.nfilt <= self.nfft // 2,
             f"-nfilt {self.nfilt} must lie between -ncep {self.ncep} and half of -nfft",
@@ -209,9 +216,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 _FIXED: dict[str, tuple[str, ...]] = {
     "samprate": ("16000", "16000.0", "16000.000000"),
-    "feat": ("1s_c_d_dd",),
-    "ceplen": ("13",),
-    "svspec": (STREAMS_OF_13,),
+    "feat": (FEATURE_TYPE,),
+    "ceplen": (str(STREAM_DIM),),
+    "svspec": (STREAM_SPEC,),
     "agc": ("none",),
     "varnorm": ("no", "false", "0"),
     "dither": ("no", "false", "0"),

@@ -8,6 +8,7 @@ chance comes from a seed and the senone's number: the same model on every run.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,7 @@ def _fit(
     new_variances: Array,
     new_weights: Array,
 ) -> None:
-    """As `fit`, which says what the arrays are and has checked them."""
+    """As `fit`, whose types say what the arrays are, and which has checked them."""
     mix = np.empty(new_means.shape[2], np.float32)
     for senone in range(first, last):
         begin, end = first_of[senone], first_of[senone + 1]
@@ -200,70 +201,95 @@ def _fit(
         new_weights[0, :, senone] = mix
 
 
-def fit(
-    means: Array,
-    deviations: Array,
-    cumulative: Array,
-    codebooks: Array,
-    samples: int,
-    prior: float,
-    frames: Array,
-    which: Array,
-    shares: Array,
-    first_of: Array,
-    steps: int,
-    rng: np.random.Generator,
-    first: int,
-    last: int,
-    new_means: Array,
-    new_variances: Array,
-    new_weights: Array,
-) -> None:
-    """Fit one full-width mixture to each of the senones first … last − 1.
+@dataclass(frozen=True, eq=False)
+class Densities:
+    """What senones are drawn from.
 
     `means`, `deviations` f32 [codebooks, streams, densities, dim]; `cumulative` f32 [streams, densities, senones],
-    the running sum of the mixture weights; `codebooks` [senones]. A fit sees `samples` draws of the senone's own
-    density, which together count as `prior` frames, and the real frames `frames[which[i]]` f32 [streams · dim], each
-    by its share `shares[i]`, for i from first_of[senone] to first_of[senone + 1]. Fills `new_means`,
-    `new_variances` f32 [senones, 1, M, streams · dim] and `new_weights` f32 [1, M, senones].
+    the running sum of the mixture weights; `codebooks` [senones].
     """
+
+    means: Array
+    deviations: Array
+    cumulative: Array
+    codebooks: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Real frames of each senone: `features` f32 [n, dim]; those of senone q are `features[which[i]]`, each by
+    its share `shares[i]`, for i from first[q] to first[q + 1]."""
+
+    features: Array
+    which: Array
+    shares: Array
+    first: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mixtures:
+    """Full-width mixtures: `means`, `variances` f32 [senones, 1, M, dim]; `weights` f32 [1, M, senones]."""
+
+    means: Array
+    variances: Array
+    weights: Array
+
+
+def fit(
+    old: Densities,
+    frames: Frames,
+    new: Mixtures,
+    first: int,
+    last: int,
+    *,
+    samples: int,
+    prior: float,
+    steps: int,
+    rng: np.random.Generator,
+) -> None:
+    """Fit one full-width mixture to each of the senones first … last − 1, and fill `new` with them.
+
+    A fit sees `samples` draws of the senone's own density, which together count as `prior` frames, and its real
+    frames of streams · dim floats. `steps`: of EM.
+    """
+    means, codebooks, which, first_of = old.means, old.codebooks, frames.which, frames.first
     books, streams, densities, dim = means.shape
-    senones, _, components, _ = new_means.shape
+    senones, _, components, _ = new.means.shape
     f32 = np.float32
     check("means", means, f32, (books, streams, densities, dim))
-    check("deviations", deviations, f32, means.shape)
-    check("cumulative weights", cumulative, f32, (streams, densities, senones))
+    check("deviations", old.deviations, f32, means.shape)
+    check("cumulative weights", old.cumulative, f32, (streams, densities, senones))
     check("codebooks", codebooks, codebooks.dtype, (senones,))
     check_indices("codebooks", codebooks, books)
-    check("frames", frames, f32, (None, streams * dim))
+    check("frames", frames.features, f32, (None, streams * dim))
     check("which", which, which.dtype, (None,))
-    check_indices("which", which, len(frames))
-    check("shares", shares, f32, (len(which),))
+    check_indices("which", which, len(frames.features))
+    check("shares", frames.shares, f32, (len(which),))
     check("first_of", first_of, first_of.dtype, (senones + 1,))
     check_offsets("first_of", first_of, len(which))
-    check("new means", new_means, f32, (senones, 1, components, streams * dim), writable=True)
-    check("new variances", new_variances, f32, new_means.shape, writable=True)
-    check("new weights", new_weights, f32, (1, components, senones), writable=True)
+    check("new means", new.means, f32, (senones, 1, components, streams * dim), writable=True)
+    check("new variances", new.variances, f32, new.means.shape, writable=True)
+    check("new weights", new.weights, f32, (1, components, senones), writable=True)
     if not (0 <= first <= last <= senones and min(samples, components, densities) >= 1):
         raise ArrayError(
             f"no senones {first} to {last} of {senones} can be fitted to {samples} samples"
         )
     _fit(
         means,
-        deviations,
-        cumulative,
+        old.deviations,
+        old.cumulative,
         codebooks,
         samples,
         prior,
-        frames,
+        frames.features,
         which,
-        shares,
+        frames.shares,
         first_of,
         steps,
         rng,
         first,
         last,
-        new_means,
-        new_variances,
-        new_weights,
+        new.means,
+        new.variances,
+        new.weights,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from pipelines.models import derived, estimation
 from pipelines.models.derived import Progress
 from pipelines.models.errors import ModelError
+from pipelines.models.estimation import Densities, Frames, Mixtures
 from pipelines.models.sphinx import AcousticModel
 from profiler.arrays import Array
 from profiler.errors import Cancelled
@@ -31,26 +31,15 @@ SEED = 20_260_000
 AT_ONCE = 64  # senones per compiled call: some 0.3 s, so that cancelling is quick
 
 
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """Real frames of each senone: `features` f32 [n, dim]; those of senone q are `features[which[i]]`, each by
-    its share `shares[i]`, for i from first[q] to first[q + 1]."""
-
-    features: Array
-    which: Array
-    shares: Array
-    first: Array
-
-    @classmethod
-    def none(cls, model: AcousticModel) -> Frames:
-        """No frame for any senone."""
-        width = model.n_streams * model.means.shape[3]
-        return cls(
-            np.empty((0, width), np.float32),
-            np.empty(0, np.int32),
-            np.empty(0, np.float32),
-            np.zeros(model.n_senones + 1, np.int64),
-        )
+def no_frames(model: AcousticModel) -> Frames:
+    """No frame for any senone."""
+    width = model.n_streams * model.means.shape[3]
+    return Frames(
+        np.empty((0, width), np.float32),
+        np.empty(0, np.int32),
+        np.empty(0, np.float32),
+        np.zeros(model.n_senones + 1, np.int64),
+    )
 
 
 def name_of(base: AcousticModel, components: int, kind: str) -> str:
@@ -135,29 +124,23 @@ def fit(
 
     A senone's samples count as `prior` frames. `title` is what `progress` is told.
     """
-    frames = frames or Frames.none(base)
+    frames = frames or no_frames(base)
     deviations = np.sqrt(base.variances)
     cumulative = np.cumsum(base.weights, axis=1)
+    old = Densities(base.means, deviations, cumulative, base.senone_codebook)
+    new = Mixtures(arrays["means"], arrays["variances"], arrays["weights"])
     for first in range(0, base.n_senones, AT_ONCE):
         progress(title, first / base.n_senones)
         if cancelled():
             raise Cancelled
         estimation.fit(
-            base.means,
-            deviations,
-            cumulative,
-            base.senone_codebook,
-            samples,
-            prior,
-            frames.features,
-            frames.which,
-            frames.shares,
-            frames.first,
-            STEPS,
-            np.random.default_rng([SEED, first]),
+            old,
+            frames,
+            new,
             first,
             min(first + AT_ONCE, base.n_senones),
-            arrays["means"],
-            arrays["variances"],
-            arrays["weights"],
+            samples=samples,
+            prior=prior,
+            steps=STEPS,
+            rng=np.random.default_rng([SEED, first]),
         )

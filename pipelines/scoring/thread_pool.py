@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Protocol
 
@@ -54,8 +54,12 @@ def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> N
     if threads <= 1:
         part(0, 0, count)
         return
-    edges = [count * i // threads for i in range(threads + 1)]
-    _pool(threads).share(part, list(pairwise(edges)))
+    _pool(threads).share(part, _even(count, threads))
+
+
+@lru_cache
+def _even(count: int, threads: int) -> list[Range]:
+    return list(pairwise(count * i // threads for i in range(threads + 1)))
 
 
 @cache

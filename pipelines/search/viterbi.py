@@ -155,12 +155,12 @@ class Viterbi:
                 scores,
                 done,
                 stop,
-                self._scale,
-                PATIENCE_NS,
-                lane.lend(),
-                self._steps,
-                called_ns,
-                first_frame,
+                scale=self._scale,
+                patience_ns=PATIENCE_NS,
+                spans=lane.lend(),
+                stages=self._steps,
+                called_ns=called_ns,
+                first_frame=first_frame,
             )
             lane.settle()
             if not HAS_CLOCK:

@@ -139,6 +139,7 @@ class Workspace:
         scores: F32,
         begin: int,
         end: int,
+        *,
         scale: float,
         patience_ns: int,
         spans: Lent,

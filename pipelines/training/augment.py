@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import soxr
 
-from pipelines.audio.loading import SAMPLE_RATE
+from pipelines.frontend.parameters import SAMPLE_RATE
 from profiler.arrays import F32
 
 SPEEDS = (0.9, 1.1)

@@ -25,6 +25,7 @@ from safetensors.numpy import load_file, save_file
 from assets.speech.build import VOICES, speak
 from pipelines.audio import loading as audio
 from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.training import augment
 from pipelines.training.augment import Change, Samples
 from pipelines.training.speech import SENTENCES, CorpusError, sentences
@@ -138,7 +139,7 @@ class Maker:
             return np.divide(speak(source.text, source.voice), 32768, dtype=np.float32)
         if source.file not in self._recordings:
             self._recordings[source.file] = audio.load(source.file).samples
-        first, last = (int(s * audio.SAMPLE_RATE) for s in source.span_s)
+        first, last = (int(s * SAMPLE_RATE) for s in source.span_s)
         return self._recordings[source.file][first:last]
 
 

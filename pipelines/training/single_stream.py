@@ -27,7 +27,8 @@ from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import derived, dictionary, single_stream, sphinx
 from pipelines.models.derived import Progress
-from pipelines.models.single_stream import Frames
+from pipelines.models.estimation import Frames
+from pipelines.models.single_stream import no_frames
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
@@ -252,7 +253,7 @@ class _Maker:
 def _by_senone(base: AcousticModel, batches: list[Batch]) -> Frames:
     """The frames of all batches, listed by senone, in order of time."""
     if not batches:
-        return Frames.none(base)
+        return no_frames(base)
     senones = np.concatenate([batch.senones for batch in batches])
     shares = np.concatenate([batch.shares for batch in batches])
     frame, column = np.nonzero(shares > 0)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from profiler.files.outputs import writing
-from profiler.session.files import own_files
-from profiler.session.reader import Session
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 
 def write_text(
     session: Session, path: str | os.PathLike[str], fill: Callable[[TextIO], None]
 ) -> None:
     """Let `fill` write what becomes the file `path`, never one of the session's own; OutputError."""
+    from profiler.session.files import own_files
+
     with (
         writing(path, "the export", own_files(session.path)) as draft,
         # A file name that is no UTF-8 may stand in it.

@@ -4,21 +4,36 @@ Complete events (ph X) with ts and dur in µs, one tid per lane so that they nes
 samples, markers as instant events, names as metadata (ph M).
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from profiler.analysis.breakdown import breakdown
+from profiler.export import Format
 from profiler.export._files import write_text
 from profiler.export._nesting import PIECE, in_order
-from profiler.session.model import Marker
-from profiler.session.reader import Session
+
+if TYPE_CHECKING:
+    from profiler.session.model import Marker
+    from profiler.session.reader import Session
 
 PID: Final = 1
 COUNTER_TID: Final = 0
 FIRST_TID: Final = 1
 US: Final = 1e-3
+
+FORMAT: Final = Format(
+    name="chrome",
+    option="chrome-trace",
+    help="write spans for Perfetto",
+    title="Chrome trace",
+    kind="Chrome trace",
+    suffix=".trace.json",
+    mime="application/json",
+    place=2,
+)
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
@@ -49,6 +64,8 @@ def _fill(session: Session, file: TextIO) -> None:
 
 def _totals(session: Session) -> dict[str, Any]:
     """What the whole adds up to, in the words of the report."""
+    from profiler.analysis.breakdown import breakdown
+
     parts = breakdown(session)
     return {
         "audio_s": parts.audio_s,

@@ -3,17 +3,33 @@
 Follows https://www.speedscope.app/file-format-schema.json: `at` never falls, opens and closes balance.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterator
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from profiler.arrays import Array
+from profiler.export import Format
 from profiler.export._files import write_text
 from profiler.export._nesting import in_order
-from profiler.session.reader import Session
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+
+FORMAT: Final = Format(
+    name="speedscope",
+    option="speedscope",
+    help="write spans for speedscope",
+    title="Speedscope",
+    kind="speedscope",
+    suffix=".speedscope.json",
+    mime="application/json",
+    place=3,
+)
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:

@@ -4,16 +4,20 @@ The last row is the overhead that no stage explains, so that the times of all ro
 time of the decode lane; those of the other lanes have none.
 """
 
+from __future__ import annotations
+
 import csv
 import os
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import numpy as np
 
-from profiler.analysis.breakdown import OVERHEAD, Breakdown, breakdown
-from profiler.analysis.statistics import percentiles
+from profiler.export import Format
 from profiler.export._files import write_text
-from profiler.session.reader import Session
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import Breakdown
+    from profiler.session.reader import Session
 
 COLUMNS: Final = (
     "stage",
@@ -41,13 +45,28 @@ COLUMNS: Final = (
     "sentence",
 )
 
+FORMAT: Final = Format(
+    name="csv",
+    option="csv",
+    help="write the stages as a table (F = - : to standard output)",
+    title="Stages as a table (CSV)",
+    kind="CSV",
+    suffix=".csv",
+    mime="text/csv",
+    place=1,
+)
+
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the stages of the whole session to `path`; OutputError with one sentence."""
+    from profiler.analysis.breakdown import breakdown
+
     write_text(session, path, lambda file: _fill(session, breakdown(session), file))
 
 
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
+    from profiler.analysis.statistics import percentiles
+
     table = csv.writer(file)
     table.writerow(COLUMNS)
     stages = {stage.name: stage.id for stage in session.stages.values()}
@@ -88,6 +107,8 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
 
 def _between(session: Session, parts: Breakdown) -> list[object]:
     """The row of what lies between the stages; their times are rounded, and this one makes up for it."""
+    from profiler.analysis.breakdown import OVERHEAD
+
     rows = [row for row in parts.stages if row.share is not None]
     known: dict[str, object] = {
         "stage": OVERHEAD,

@@ -15,6 +15,7 @@ from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
+from profiler.export import writers
 
 
 @pytest.fixture
@@ -72,6 +73,12 @@ def test_the_spans_are_written_for_other_viewers(window, answer, kind, key):
     target = answer(f"{kind}.json")
     window.actions_.trigger(f"export.{kind}")
     assert json.loads(target.read_text(encoding="utf-8"))[key]
+
+
+def test_the_menu_offers_every_format_there_is(window):
+    data = [a for a in window.actions_ if a.id.startswith("export.")][-len(writers()) :]
+    assert [a.id for a in data] == [f"export.{writer.FORMAT.name}" for writer in writers()]
+    assert [a.text for a in data] == ["Stages as a table (CSV)…", "Chrome trace…", "Speedscope…"]
 
 
 def test_where_nothing_can_be_written_the_banner_says_so(window, answer, tmp_path):

@@ -40,7 +40,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
-from pipelines.search.graph import cache, context, lexicon
+from pipelines.search.graph import context, lexicon
 from pipelines.search.graph.ngrams import backoff_label
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, recipe_of
@@ -49,6 +49,8 @@ from pipelines.search.graph.wfst import Graph as SearchGraph
 from pipelines.search.graph.wfst import load
 from profiler.arrays import Array
 from profiler.errors import BadInput
+from profiler.files import cache
+from profiler.files.paths import cache_path
 from profiler.process import children
 from profiler.spans import NullLane, Recorder
 from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
@@ -88,7 +90,9 @@ def run(
         needs_words(items)
     model = sphinx.load(sphinx.default_directory())
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(dir=cache.folder(), prefix=".build-bench-") as folder:
+    home = cache_path(cache.GRAPHS)
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home, prefix=".build-bench-") as folder:
         place = Path(folder) / "graph"
         for name, settings in GRAPHS.items():
             progress(f"building {name}", len(rows) / len(GRAPHS))

@@ -163,9 +163,9 @@ def _first_picture(path: Path) -> dict[str, float]:
 
 
 def _export(path: Path, kind: str) -> dict[str, Any]:
-    from profiler.export import chrome_trace, speedscope, table
+    from profiler.export import writers
 
-    module = {"chrome": chrome_trace, "speedscope": speedscope, "csv": table}[kind]
+    module = next(writer for writer in writers() if writer.FORMAT.name == kind)
     with Session.open(path) as session, tempfile.TemporaryDirectory() as folder:
         len(session.spans)
         # Imports and the interpreter's own buffers are not the export's.

@@ -19,7 +19,8 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import topology
 from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
-from pipelines.search.graph.wfst import Graph, from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Graph, Senones, from_topology
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
 QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
@@ -106,16 +107,11 @@ def random_graph(seed: int, all_final: bool, n_senones: int = 7) -> Graph:
     sorted_graph = topology.epsilon_first(
         topology.Topology(fst, loop_label.astype(np.int32), loop_weight.astype(np.float32))
     )
-    return from_fst(
-        sorted_graph.fst,
-        sorted_graph.loop_label,
-        sorted_graph.loop_weight,
-        n_senones,
+    return from_topology(
+        sorted_graph,
+        Senones(np.zeros(n_senones), np.ones(n_senones), np.array([True])),
         tuple("abcdefg"[:5]),
         [[] for _ in range(5)],
-        np.zeros(n_senones),
-        np.ones(n_senones),
-        np.array([True]),
     )
 
 
@@ -123,16 +119,11 @@ def equal_orders() -> Graph:
     """One state, and two words over its only senone that cost the same: either may be said first."""
     two = np.array([0, 0])
     fst = from_arcs(1, 0, np.zeros(1, np.float32), two, two + 1, np.array([1, 2]), two + 0.5, two)
-    return from_fst(
-        fst,
-        np.zeros(1, np.int32),
-        np.zeros(1, np.float32),
-        1,
+    return from_topology(
+        Topology(fst, np.zeros(1, np.int32), np.zeros(1, np.float32)),
+        Senones(np.zeros(1), np.ones(1), np.array([True])),
         ("a", "b"),
         [[], []],
-        np.zeros(1),
-        np.ones(1),
-        np.array([True]),
     )
 
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pipelines.audio import containers
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.run import playlist
 
-RATE = audio.SAMPLE_RATE
+RATE = SAMPLE_RATE
 CONTAINERS = [
     ("a.wav", "PCM_16"),
     ("b.wav", "FLOAT"),

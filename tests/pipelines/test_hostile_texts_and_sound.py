@@ -14,6 +14,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import presets
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import dictionary
 from pipelines.run import playlist
 from pipelines.search.graph import grammar
@@ -53,7 +54,7 @@ def listen(paths: tuple[str, ...]) -> None:
         sound = audio.load(item.path)
         assert sound.samples.dtype == np.float32
         assert np.isfinite(sound.samples).all()
-        assert 0 < len(sound.samples) <= audio.LONGEST_S * audio.SAMPLE_RATE
+        assert 0 < len(sound.samples) <= audio.LONGEST_S * SAMPLE_RATE
 
 
 def say(path: str) -> None:

@@ -9,7 +9,7 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
 from pipelines.frontend.parameters import FeatureParameterError
-from pipelines.models import continuous, derived, opening, single_stream, sphinx
+from pipelines.models import continuous, derived, estimation, opening, single_stream, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
@@ -182,7 +182,7 @@ def test_single_stream_scores_by_the_definition(base):
 def test_real_frames_outweigh_the_samples_where_there_are_many(base):
     """A cluster of frames far from the model's own density draws Gaussians and weight to it."""
     frames = np.random.default_rng(0).normal(40.0, 0.5, (300, 39)).astype(np.float32)
-    given = single_stream.Frames(
+    given = estimation.Frames(
         features=frames,
         which=np.arange(300, dtype=np.int32),
         shares=np.ones(300, np.float32),

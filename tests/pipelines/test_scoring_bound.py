@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from selection_reference import KINDS, configured
 
-from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
+from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
 from pipelines.scoring.gaussians.int8 import eight_bits
 from pipelines.scoring.meter import Meter

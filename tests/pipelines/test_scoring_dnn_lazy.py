@@ -21,6 +21,7 @@ from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import WANTED_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
+from pipelines.scoring.simd import dot_products
 from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
 from profiler.session.reader import Session
@@ -88,7 +89,7 @@ def test_rows_of_integers_are_exact(width: int) -> None:
 
 def test_a_processor_without_the_byte_product_computes_the_same() -> None:
     weight, hidden, products = integers(64)
-    tile = rows.make_tile(rows.Bytes(one_instruction=False), 2)
+    tile = dot_products.make_byte_rows(2, one_instruction=False)
 
     @njit
     def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]
@@ -105,7 +106,7 @@ def test_a_processor_without_the_byte_product_computes_the_same() -> None:
             frames.ctypes.data,
         )
 
-    places = np.arange(rows.LATER + rows.ROWS)
+    places = np.arange(dot_products.LATER + dot_products.ROWS)
     ones, frames = np.ones(SENONES, np.float32), np.ones((2, 2), np.float32)
     frames.view(np.int32)[:, 1] = 128 * hidden[:2].sum(1, dtype=np.int32)
     out = np.zeros((2, SENONES), np.float32)

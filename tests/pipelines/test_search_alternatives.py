@@ -12,7 +12,8 @@ from search_graphs import random_graph, settings, smooth_scores
 
 from pipelines.search import alternatives, workspace
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.wfst import from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 
 SCALE = 0.1
@@ -171,16 +172,11 @@ def fork(costs):
         np.array([*costs, 0.0]),
         np.array([1] * n + [2]),
     )
-    return from_fst(
-        fst,
-        np.zeros(3, dtype=np.int32),
-        np.zeros(3, dtype=np.float32),
-        1,
+    return from_topology(
+        Topology(fst, np.zeros(3, dtype=np.int32), np.zeros(3, dtype=np.float32)),
+        Senones(np.zeros(1), np.ones(1), np.array([True])),
         tuple("abcdefgh"[: n + 1]),
         [[] for _ in range(n + 1)],
-        np.zeros(1),
-        np.ones(1),
-        np.array([True]),
     )
 
 

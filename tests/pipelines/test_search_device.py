@@ -30,7 +30,8 @@ from pipelines.search.device.graph import direct_arcs
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.wfst import GraphError, from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import GraphError, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
@@ -327,16 +328,11 @@ def test_epsilon_arcs_in_a_circle_are_refused():
         np.array([1, 1, 0]),
     )
     none = np.zeros(2)
-    graph = from_fst(
-        fst,
-        none.astype(np.int32),
-        none.astype(np.float32),
-        1,
+    graph = from_topology(
+        Topology(fst, none.astype(np.int32), none.astype(np.float32)),
+        Senones([0], [1], np.array([True])),
         ("a",),
         [[]],
-        [0],
-        [1],
-        np.array([True]),
     )
     with pytest.raises(GraphError, match="cycle of epsilon arcs"):
         direct_arcs(graph)

@@ -22,7 +22,8 @@ from pipelines.frontend.mfcc import Mfcc
 from pipelines.scoring import build_scorer
 from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
-from pipelines.search.graph.wfst import GraphError, from_fst
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import GraphError, Senones, from_topology
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import SPAN, NullLane, Recorder
@@ -319,7 +320,9 @@ def circle(weight, word):
     final = np.zeros(2, np.float32)
     fst = from_arcs(2, 0, final, *(np.array(column) for column in columns))
     nothing = np.zeros(2, np.int32), np.zeros(2, np.float32)
-    return from_fst(fst, *nothing, 1, ("a",), [[]], np.zeros(1), np.ones(1), np.array([True]))
+    return from_topology(
+        Topology(fst, *nothing), Senones(np.zeros(1), np.ones(1), np.array([True])), ("a",), [[]]
+    )
 
 
 @pytest.mark.parametrize("lattice", [False, True])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import mimetypes
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, spans_of
 
 from profiler.analysis.breakdown import breakdown
-from profiler.export import _nesting, chrome_trace, speedscope, table
+from profiler.export import _nesting, chrome_trace, speedscope, table, writers
 from profiler.export._nesting import in_order
 from profiler.files.outputs import OutputError
 from profiler.session.reader import Session
@@ -216,7 +217,7 @@ def test_the_table_has_a_row_per_stage_and_blanks_where_unknown(
     assert emit["work"] == f"tokens={BLOCKS * 206} arcs={BLOCKS * 800} senones={BLOCKS * 120}"
 
 
-@pytest.mark.parametrize("module", [chrome_trace, speedscope, table])
+@pytest.mark.parametrize("module", writers())
 def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
     module: Any, small: Path, tmp_path: Path
 ) -> None:
@@ -229,7 +230,7 @@ def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]
 
 
-@pytest.mark.parametrize("module", [chrome_trace, speedscope, table])
+@pytest.mark.parametrize("module", writers())
 def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder
@@ -237,5 +238,13 @@ def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
     SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
     with Session.open(tmp_path / "s.asrs") as session:
         module.write(session, tmp_path / "out")
-    if module is not table:
+    if module.FORMAT.mime == "application/json":
         json.loads((tmp_path / "out").read_text())
+
+
+def test_every_file_of_the_folder_is_a_format_of_its_own() -> None:
+    assert writers() == [table, chrome_trace, speedscope]
+    formats = [writer.FORMAT for writer in writers()]
+    for name in ("name", "option", "title", "suffix", "place"):
+        assert len({getattr(one, name) for one in formats}) == len(formats), name
+    assert all(mimetypes.MimeTypes().guess_type(f"a{one.suffix}")[0] == one.mime for one in formats)

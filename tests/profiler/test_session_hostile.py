@@ -15,7 +15,7 @@ from profiler_sessions import KEPT, edit
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.export import chrome_trace, speedscope, table
+from profiler.export import chrome_trace, speedscope, table, writers
 from profiler.session.errors import SessionError
 from profiler.session.format import schema
 from profiler.session.reader import Session
@@ -43,8 +43,8 @@ def use(path: Path, folder: Path) -> bool:
         CostTrack().update(session)
         breakdown(session)
         breakdown(session, 3, 20)
-        for module in (chrome_trace, speedscope, table):
-            module.write(session, folder / "export")
+        for writer in writers():
+            writer.write(session, folder / "export")
     return True
 
 

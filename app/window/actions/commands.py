@@ -13,6 +13,7 @@ from app.style.theme import theme
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry, always
+from profiler.export import writers
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -112,9 +113,10 @@ def _exports(w: MainWindow) -> list[Action]:
             )
             for view_id, entry in VIEWS.items()
         ),
-        add("csv", tr("Stages as a table (CSV)…"), ask("csv")),
-        add("chrome", tr("Chrome trace…"), ask("chrome")),
-        add("speedscope", tr("Speedscope…"), ask("speedscope")),
+        *(
+            add(writer.FORMAT.name, tr("{0}…").format(tr(writer.FORMAT.title)), ask(writer))
+            for writer in writers()
+        ),
     ]
 
 

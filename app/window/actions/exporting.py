@@ -15,16 +15,12 @@ from profiler.session.files import own_files
 if TYPE_CHECKING:
     from app.model.playhead import Playhead
     from app.window.actions.files import Files
+    from profiler.export import Writer
 
 PICTURE_SCALE = 2.0
 """Pixels per point of a picture: sharp on paper and on dense screens."""
 
 PICTURE_KINDS = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
-DATA: dict[str, tuple[str, str]] = {
-    "csv": (".csv", "CSV (*.csv)"),
-    "chrome": (".trace.json", "Chrome trace (*.json)"),
-    "speedscope": (".speedscope.json", "speedscope (*.json)"),
-}
 
 
 def tr(text: str) -> str:
@@ -52,18 +48,16 @@ def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
         export(widget, target, size, PICTURE_SCALE, provenance_of(session), theme().name, own)
 
 
-def ask_data(files: Files, playhead: Playhead, kind: str) -> None:
+def ask_data(files: Files, playhead: Playhead, writer: Writer) -> None:
     """Ask where to, then write the session's data."""
-    suffix, kinds = DATA[kind]
-    target = files.ask_target(tr("Export"), suffix, kinds)
+    form = writer.FORMAT
+    kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
+    target = files.ask_target(tr("Export"), form.suffix, kinds)
     if target is not None:
-        files.write(target, partial(write_data, playhead, kind))
+        files.write(target, partial(write_data, playhead, writer))
 
 
-def write_data(playhead: Playhead, kind: str, target: Path) -> None:
-    """Write stages (``csv``) or spans (``chrome``, ``speedscope``) of the session shown."""
-    from profiler.export import chrome_trace, speedscope, table
-
-    writers = {"csv": table.write, "chrome": chrome_trace.write, "speedscope": speedscope.write}
+def write_data(playhead: Playhead, writer: Writer, target: Path) -> None:
+    """Write the session shown as ``writer`` does."""
     if playhead.session is not None:
-        writers[kind](playhead.session, target)
+        writer.write(playhead.session, target)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.frontend.parameters import FEATURE_TYPE, STREAM_DIM, STREAM_SPEC, STREAMS
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
@@ -21,11 +22,6 @@ from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
 from profiler.arrays import Array
 
-# What the front end makes: cepstra, deltas and delta-deltas (feature type 1s_c_d_dd).
-STREAMS = 3
-STREAM_DIM = 13
-FEATURE_TYPE = "1s_c_d_dd"
-STREAM_SPEC = "0-12/13-25/26-38"
 ONE_STREAM = (STREAMS * STREAM_DIM,)  # the same features unparted, as continuous models have them
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
 

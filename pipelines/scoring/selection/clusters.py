@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed

@@ -66,13 +66,13 @@ def make_float_rows(frames: int) -> Callable[..., None]:
     return _make_rows(_Floats(), frames)
 
 
-def make_byte_rows(frames: int) -> Callable[..., None]:
+def make_byte_rows(frames: int, one_instruction: bool = BYTE_PRODUCTS) -> Callable[..., None]:
     """The same of 8-bit integers, as `Bytes` multiplies them.
 
     `scales`: the address of f32 [rows]; `frame`: that of f32 [frames, 2], scale and, as an integer, 128 times the sum
     of the activations.
     """
-    return _make_rows(Bytes(BYTE_PRODUCTS), frames)
+    return _make_rows(Bytes(one_instruction), frames)
 
 
 def _make_rows(kind: Any, frames: int) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.bounds import PARTS, rests
 from pipelines.scoring.gaussians.expansion import NEVER

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
+from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
+from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_tile

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.dot_products import ROWS, make_stream_products
 from pipelines.scoring.simd.exponential import log_shifted
 from pipelines.scoring.simd.vector import LANES, address

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.clustering.clusters import Clusters
 from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.clustering.shortlists import Shortlists

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import address, copy_floats

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.models.sphinx import AcousticModel
-from pipelines.models.sphinx.model import STREAM_DIM, STREAMS
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES

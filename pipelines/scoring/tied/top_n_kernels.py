@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.models.sphinx.model import STREAMS
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
 from pipelines.scoring.simd.tiles import make_rows

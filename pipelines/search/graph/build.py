@@ -26,7 +26,7 @@ from pipelines.search.graph.ngrams import backoff_label
 from pipelines.search.graph.openfst import from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import Source, language, source
-from pipelines.search.graph.wfst import Graph, GraphError, from_fst
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
 from profiler.plain import one_line
 
@@ -112,17 +112,12 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
     del fst
     progress("checking the graph", 0.95)
-    return from_fst(
-        result.fst,
-        result.loop_label,
-        result.loop_weight,
-        definition.n_senones,
+    return from_topology(
+        result,
+        Senones(definition.senone_phone, definition.senone_state, definition.filler),
         said.words,
         [_phones(said.dictionary, word, definition) for word in said.words],
-        definition.senone_phone,
-        definition.senone_state,
-        definition.filler,
-        made={"recipe": recipe.as_dict(), "words": len(said.dictionary), **said.about},
+        {"recipe": recipe.as_dict(), "words": len(said.dictionary), **said.about},
     )
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import LARGEST
 from profiler import arrays
@@ -110,22 +111,27 @@ class Graph:
         )
 
 
-def from_fst(
-    fst: Fst,
-    loop_label: I32,
-    loop_weight: F32,
-    n_senones: int,
+class Senones(NamedTuple):
+    """What a graph knows of the senones: `phone` and `state` of each, and for each phone whether it is a `filler`."""
+
+    phone: Array
+    state: Array
+    filler: Array
+
+
+def from_topology(
+    made: Topology,
+    senones: Senones,
     words: tuple[str, ...],
     pronunciations: list[list[tuple[int, ...]]],
-    senone_phone: Array,
-    senone_state: Array,
-    filler: Array,
-    made: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Packs a transducer without self-loops whose states with epsilon arcs come first.
 
-    `pronunciations`: per word its pronunciations as phone numbers. GraphError when it is unsound.
+    `pronunciations`: per word its pronunciations as phone numbers; `about`: how it was made. GraphError when it is
+    unsound.
     """
+    fst = made.fst
     # The records want a state's epsilon arcs last.
     epsilon = fst.ilabel == 0
     source = fst.source
@@ -143,14 +149,14 @@ def from_fst(
     states["first"] = fst.first
     states["epsilon"][:-1] = fst.first[1:] - n_epsilon
     states["epsilon"][-1] = fst.first[-1]
-    states["loop_label"][:-1] = loop_label
-    states["loop_weight"][:-1] = loop_weight
+    states["loop_label"][:-1] = made.loop_label
+    states["loop_weight"][:-1] = made.loop_weight
     with_epsilon = np.nonzero(n_epsilon)[0]
     prons = [p for word in pronunciations for p in word]
     return Graph(
         start=fst.start,
         n_epsilon_states=int(with_epsilon[-1]) + 1 if len(with_epsilon) else 0,
-        n_senones=n_senones,
+        n_senones=len(senones.phone),
         states=states,
         arcs=arcs,
         final=np.ascontiguousarray(fst.final, dtype=np.float32),
@@ -158,10 +164,10 @@ def from_fst(
         pron_first=_offsets([len(word) for word in pronunciations]),
         phone_first=_offsets([len(p) for p in prons]),
         pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint8),
-        senone_phone=np.asarray(senone_phone, dtype=np.uint8),
-        senone_state=np.asarray(senone_state, dtype=np.uint8),
-        filler=np.asarray(filler, dtype=bool),
-        made=dict(made or {}),
+        senone_phone=np.asarray(senones.phone, dtype=np.uint8),
+        senone_state=np.asarray(senones.state, dtype=np.uint8),
+        filler=np.asarray(senones.filler, dtype=bool),
+        made=dict(about or {}),
     )
 
 

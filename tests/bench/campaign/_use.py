@@ -26,7 +26,7 @@ from pipelines.experiments import rerun
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
-from profiler.export import chrome_trace, speedscope, table
+from profiler.export import writers
 from profiler.machine.roofs.peaks import drift_text, drift_warning, sound_drift
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
@@ -94,10 +94,10 @@ def look(session: Session, folder: Path) -> None:
     _window(session, track)
     with contextlib.suppress(BadInput):
         rerun.settings_of(session.configs, frames)
-    for module in (chrome_trace, speedscope):
-        module.write(session, folder / "export")
-        json.loads((folder / "export").read_bytes(), parse_constant=_no_constant)
-    table.write(session, folder / "export")
+    for writer in writers():
+        writer.write(session, folder / "export")
+        if writer.FORMAT.mime == "application/json":
+            json.loads((folder / "export").read_bytes(), parse_constant=_no_constant)
 
 
 def _window(session: Session, track: CostTrack) -> None:

@@ -23,7 +23,8 @@ from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.recipe import recipe_of
-from pipelines.search.graph.wfst import Graph, from_fst, save
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Graph, Senones, from_topology, save
 from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign.attack import Attack
 
@@ -240,7 +241,10 @@ def _small(*arcs: tuple[int, int, int, float, int], states: int = 2, senones: in
         n = senones or sound.n_senones
         phones = np.resize(sound.senone_phone, n), np.resize(sound.senone_state, n)
         fst = from_arcs(states, 0, np.zeros(states, np.float32), *columns)
-        save(from_fst(fst, *nothing, n, ("one",), [[]], *phones, sound.filler), path)
+        save(
+            from_topology(Topology(fst, *nothing), Senones(*phones, sound.filler), ("one",), [[]]),
+            path,
+        )
 
     return made
 
