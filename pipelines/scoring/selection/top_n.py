@@ -19,11 +19,12 @@ from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.gaussians.bounds import PARTS, rests
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.kernels import LANES, STREAMS
+from pipelines.scoring.tied.kernels import STREAMS
 from profiler.arrays import Array, check
 from profiler.spans import Cost, Linear
 
