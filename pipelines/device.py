@@ -220,7 +220,7 @@ class TorchDevice:
     def time_ns(self, event: Event) -> int:
         """When the event happened, counted from the device's opening."""
         since = round(self._base.elapsed_time(event) * 1e6)
-        at = self._base_ns + since
+        at: int = self._base_ns + since
         if since > REBASE_NS:
             self._base, self._base_ns = event, at
         return at

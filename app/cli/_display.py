@@ -49,10 +49,11 @@ def require_display() -> None:
 def show_window(session: str | None, demo: bool) -> int:
     """Show the window until it is closed."""
     from app import gui
+    from app.application import application
     from profiler.process import signals
 
     with _answering_for_qt():
-        gui.application()
+        application()
     with signals.usual():
         return gui.open_window(session, demo)
 

@@ -57,7 +57,7 @@ class TimeViewBox(pg.ViewBox):
         """Second of audio under a position in view box pixels."""
         first, last = self.axis.visible
         width = max(1.0, self.boundingRect().width())
-        return first + (last - first) * position.x() / width
+        return float(first + (last - first) * position.x() / width)
 
     def wheelEvent(self, ev: Any, axis: Any = None) -> None:
         """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""
@@ -133,17 +133,18 @@ class PixelItem(QGraphicsObject):
 
     def boundingRect(self) -> QRectF:
         """Return the view box in its own pixels."""
-        return self.box.boundingRect()
+        area: QRectF = self.box.boundingRect()
+        return area
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""
         first, last = self.box.axis.visible
-        return (second - first) / (last - first) * self.box.boundingRect().width()
+        return (second - first) / (last - first) * self.boundingRect().width()
 
     def xs_of(self, seconds: F64) -> F64:
         """Pixels of many seconds of audio."""
         first, last = self.box.axis.visible
-        return (seconds - first) * (self.box.boundingRect().width() / (last - first))
+        return (seconds - first) * (self.boundingRect().width() / (last - first))
 
     def paint(
         self,
@@ -164,7 +165,7 @@ class PixelItem(QGraphicsObject):
 
 def polyline(x: F64, y: F64) -> QPolygonF:
     """Points [n] as a polygon for `QPainter.drawPolyline`, without a Python object per point."""
-    polygon = pg.functions.create_qpolygonf(len(x))
+    polygon: QPolygonF = pg.functions.create_qpolygonf(len(x))
     points = pg.functions.ndarray_from_qpolygonf(polygon)
     points[:, 0], points[:, 1] = x, y
     return polygon

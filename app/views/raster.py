@@ -26,6 +26,8 @@ MAX_LAYERS = 8
 
 def hatch_cell(hatch: str) -> Bool:
     """Pattern [CELL, CELL] of a hatch by name, True where ink lies; unknown names are solid."""
+    x: I64
+    y: I64
     y, x = np.mgrid[0:CELL, 0:CELL]
     match hatch:
         case "diagonal":

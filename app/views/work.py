@@ -25,13 +25,13 @@ from app.views.readout import Line
 from app.views.scale import clock, count, milliseconds, percent, short_count
 from app.views.view import Table
 from app.views.work_model import (
-    SCORING_BYTES,
     SCORING_TIME,
     Curve,
     Lane,
     WorkModel,
     work_model,
 )
+from profiler.analysis.track import SCORING_BYTES
 from profiler.session.model import FRAME_S
 
 HEADING = 16

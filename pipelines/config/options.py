@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -209,7 +209,8 @@ def get(config: msgspec.Struct, key: str) -> Value:
     node: Any = config
     for part in key.split("."):
         node = getattr(node, part)
-    return node
+    value: Value = node
+    return value
 
 
 def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
@@ -262,7 +263,7 @@ def check(config: Tree) -> Tree:
     return config
 
 
-def replace(config: Tree, key: str, value: Value) -> Tree:
+def replace(config: Tree, key: str, value: object) -> Tree:
     """A copy of `config` with setting `key` changed; ConfigError when the value does not fit."""
     return _replaced(config, key, fitted(option_of(type(config), key), value))
 
@@ -300,10 +301,11 @@ def _replaced(config: Tree, key: str, value: Value) -> Tree:
 
 def to_dict(config: msgspec.Struct) -> dict[str, Any]:
     """The tree as nested plain values, for TOML, JSON and sessions."""
-    return msgspec.to_builtins(config)
+    tree: dict[str, Any] = msgspec.to_builtins(config)
+    return tree
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+def flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """The leaves of a nested mapping as dotted keys and values; an empty mapping within it is a leaf too."""
     left = [(prefix, iter(tree.items()))]
     while left:
@@ -312,6 +314,6 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Va
             if isinstance(value, Mapping) and value:
                 left.append((f"{prefix}{name}.", iter(value.items())))
                 break
-            yield f"{prefix}{name}", cast("Value", value)
+            yield f"{prefix}{name}", value
         else:
             left.pop()

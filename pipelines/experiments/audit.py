@@ -275,7 +275,9 @@ class _Exact:
         return self._kept[first:last]
 
     def _score(self, first: int, last: int) -> Array:
-        scores = self._counted.scorer.score(self.block(first, last), first, self._counted.lane)
+        scores: Array = self._counted.scorer.score(
+            self.block(first, last), first, self._counted.lane
+        )
         self._counted.settle()
         return scores
 

@@ -242,8 +242,11 @@ class Utterance:
         if self._tables.parameters.cmn == "none" or self.n_frames == 0:
             return np.zeros(self.cepstra.shape[1], np.float32)
         if self._sums[-1] == 0:
-            return self.cepstra.mean(axis=0, dtype=np.float64).astype(np.float32)
-        return (self._sums[:-1] / self._sums[-1]).astype(np.float32)
+            mean = self.cepstra.mean(axis=0, dtype=np.float64)
+        else:
+            mean = self._sums[:-1] / self._sums[-1]
+        single: F32 = mean.astype(np.float32)
+        return single
 
 
 def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]:

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.models import derived
 from pipelines.models.derived import Progress
 from pipelines.models.sphinx import AcousticModel
+from profiler.arrays import Array
 from profiler.errors import Cancelled
 
 RECIPE = 1  # raise it when the same files would give other parameters
@@ -54,7 +55,7 @@ def untied(
     return derived.keep(name, base, arrays, origin)
 
 
-def _untie(base: AcousticModel, stream: int, m: int, arrays: dict[str, derived.Array]) -> float:
+def _untie(base: AcousticModel, stream: int, m: int, arrays: dict[str, Array]) -> float:
     """Fill one stream of `arrays`; returns the share of the weights kept, the mean over senones."""
     weights = base.weights[stream]
     # Ties broken by number, so that every machine derives the same model.

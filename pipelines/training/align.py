@@ -276,4 +276,4 @@ def _viterbi(
     for t in range(frames - 1, -1, -1):
         path[t] = state
         state = source[t, state]
-    return best
+    return best  # type: ignore[no-any-return]

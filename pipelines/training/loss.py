@@ -42,5 +42,5 @@ def divergence(logits: torch.Tensor, scores: torch.Tensor, temperature: float) -
 
     Can be differentiated once, for the logits.
     """
-    found: torch.Tensor = _Divergence.apply(logits, scores, temperature)
+    found: torch.Tensor = _Divergence.apply(logits, scores, temperature)  # type: ignore[no-untyped-call]
     return found

@@ -58,7 +58,7 @@ class FeedForward(nn.Module):
 
 
 def _affine(width: int, outputs: int, std: float, random: torch.Generator) -> nn.Linear:
-    layer = nn.utils.skip_init(nn.Linear, width, outputs)
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, width, outputs)
     with torch.no_grad():
         layer.weight.normal_(0.0, std, generator=random)
         layer.bias.zero_()

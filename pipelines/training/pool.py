@@ -39,7 +39,8 @@ class Pool:
 
     def later(self, at: Array, frames: int) -> Array:
         """The frames that many after `at`, or the last of the utterance."""
-        return np.minimum(at + frames, self._last[at])
+        later: Array = np.minimum(at + frames, self._last[at])
+        return later
 
     def _around(self, source: Array, at: Array, left: int, right: int) -> F32:
         where = at[:, None] + np.arange(-left, right + 1)

@@ -145,7 +145,7 @@ class Times:
     def warm_up(self) -> int:
         """How many of the first repeats are warm-up, leaving enough for an interval."""
         relative = self.by_utterance / np.maximum(undisturbed(self.by_utterance), 1.0)
-        cut = math.ceil(warm_up(relative.ravel()) / relative.shape[1])
+        cut: int = math.ceil(warm_up(relative.ravel()) / relative.shape[1])
         return min(cut, max(self.repeats - LEAST_REPEATS, 0))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from profiler.analysis import attribution
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.tiles import group_codes, pick, tile
-from profiler.arrays import Array
+from profiler.arrays import Array, Bool
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
@@ -222,7 +222,7 @@ class CostTrack:
         return np.minimum(2 * decoded + SLACK_FRAMES, MAX_FRAMES)
 
     def _places(self, spans: Array, limit: Array) -> Array:
-        inside = spans["first_frame"].astype(np.int64) + spans["frames"] < limit
+        inside: Bool = spans["first_frame"].astype(np.int64) + spans["frames"] < limit
         self.misplaced += int(np.count_nonzero(~inside))
         return inside
 

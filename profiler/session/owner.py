@@ -38,7 +38,7 @@ def alive(owner: object) -> bool | None:
     try:
         process = psutil.Process(pid)
         return (
-            abs(process.create_time() - started) < START_TOLERANCE_S
+            bool(abs(process.create_time() - started) < START_TOLERANCE_S)
             and process.status() != psutil.STATUS_ZOMBIE
         )
     except psutil.NoSuchProcess:

@@ -149,4 +149,5 @@ def _field(array: U8, offset: I64, width: int) -> I64:
     """Bits [offset, offset + width) of a bit array as integers; width <= 57, 8 spare bytes behind."""
     eight = np.ndarray((len(array) - 7,), dtype="<u8", buffer=array, strides=(1,))
     value = eight[offset >> 3] >> (offset & 7).astype(np.uint64)
-    return (value & np.uint64((1 << width) - 1)).astype(np.int64)
+    found: I64 = (value & np.uint64((1 << width) - 1)).astype(np.int64)
+    return found

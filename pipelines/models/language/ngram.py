@@ -243,7 +243,8 @@ def removal_entropy(model: NGram, k: int) -> F64:
     change = prob * (lower_log + new_log_alpha - model.log_prob[k - 1]) + numerator * (
         new_log_alpha - log_alpha
     )
-    return -np.exp(_history_log_prob(model, level[:, :-1])) * change
+    lost: F64 = -np.exp(_history_log_prob(model, level[:, :-1])) * change
+    return lost
 
 
 def expected_count(model: NGram, k: int) -> F64:

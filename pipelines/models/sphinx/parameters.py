@@ -13,7 +13,7 @@ import numpy as np
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import Cursor
 from pipelines.models.sphinx.s3file import open_payload
-from profiler.arrays import Array
+from profiler.arrays import F32, Array
 
 # pocketsphinx' defaults -varfloor, -tmatfloor and -mixwfloor.
 VARIANCE_FLOOR = 1e-4
@@ -97,7 +97,8 @@ def read_transitions(path: Path) -> Array:
         raise ModelError(f"{path}: a state has no way out, all its counts are zero")
     table /= sums
     table = np.where(table > 0, np.maximum(table, TRANSITION_FLOOR), 0.0)
-    return (table / table.sum(2, keepdims=True)).astype(np.float32)
+    floored: F32 = (table / table.sum(2, keepdims=True)).astype(np.float32)
+    return floored
 
 
 def read_mixture_weights(path: Path) -> Array:

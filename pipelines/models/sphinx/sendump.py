@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import Cursor, read_file
-from profiler.arrays import Array
+from profiler.arrays import F32, Array
 
 # pocketsphinx' log base and the shift of its 8-bit scores.
 LOG_BASE = 1.0001
@@ -76,7 +76,8 @@ def read(path: Path, streams: int, densities: int, senones: int) -> Array:
     if clusters and int(table.max()) >= CLUSTERS:
         raise ModelError(f"{path}: a weight names cluster {int(table.max())} of {CLUSTERS}")
     probability = np.exp(-NAT_PER_STEP * codebook).astype(np.float32)
-    return probability[table]
+    weights: F32 = probability[table]
+    return weights
 
 
 def _header(cursor: Cursor) -> dict[str, int]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.listed import AHEAD, finish, queue_fits
+from pipelines.scoring.continuous.listed import finish, queue_fits
 from pipelines.scoring.gaussians.int8 import bytes_fit
 from pipelines.scoring.simd.maxima import lowest_bit
-from pipelines.scoring.simd.panels import panel_of_bytes
+from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns

@@ -187,7 +187,8 @@ class DeviceScorer:
             except RuntimeError as problem:
                 self._fall_back(problem)
         assert self._spare is not None
-        return self._spare.score(block, first_frame, lane)
+        scores: Array = self._spare.score(block, first_frame, lane)
+        return scores
 
     def take_notices(self) -> list[str]:
         """What the person who watches should know, each sentence once."""

@@ -57,7 +57,7 @@ class EightBits:
     @property
     def bytes_each(self) -> float:
         """Of one Gaussian."""
-        return self.panels.shape[3] / LANES
+        return float(self.panels.shape[3] / LANES)
 
     def frames(self, x: Array) -> Array:
         """int16 [n, streams, 2 · pairs] of expanded frames `x` f32 [n, streams, 2·D + 1]."""
@@ -155,7 +155,7 @@ def bytes_fit(x: Array, panels: Array) -> bool:
     """Whether frames int16 [n, streams, 2 · pairs] are those of `panels` uint8 [groups, streams, slots, size]."""
     streams, depth = x.shape[1], x.shape[2]
     size = VECTOR_BYTES * (depth // 2 + 2)
-    return depth % 2 == 0 and panels.shape[1] == streams and panels.shape[3] == size
+    return depth % 2 == 0 and panels.shape[1] == streams and panels.shape[3] == size  # type: ignore[no-any-return]
 
 
 @njit(nogil=True, cache=True)

@@ -45,7 +45,7 @@ def passing(
             raise ArrayError("passing: a senone that there is none")
     bound = ci_scores.max() - beam
     if cap <= 0:
-        return bound
+        return bound  # type: ignore[no-any-return]
     children[:] = 0
     for senone in wanted:
         children[parent[senone]] += 1
@@ -62,7 +62,7 @@ def passing(
                 if score > limit:
                     bound = min(bound, score)
             break
-    return bound
+    return bound  # type: ignore[no-any-return]
 
 
 @njit(nogil=True, cache=True)

@@ -69,7 +69,12 @@ class Peaks:
     """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
 
     roofs: tuple[Roof, ...] = ()
-    _cache: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    _rates: dict[tuple[str, int, str], Roof | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _ladders: dict[tuple[str, int, str], tuple[list[int], list[Roof]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
@@ -87,7 +92,7 @@ class Peaks:
         the fastest, unless one is spelled and was measured. No other dtype ever stands in.
         """
         key = (operation, threads, dtype)
-        if key not in self._cache:
+        if key not in self._rates:
             head, _, device = operation.partition("@")
             head, _, spelled = head.partition(":")
             by_name: dict[str, list[Roof]] = {}
@@ -98,9 +103,8 @@ class Peaks:
             family = head.partition(".")[0]
             chosen = [exact] if exact else [r for n, r in by_name.items() if _is(n, family, device)]
             found = [r for r in (_at_threads(roofs, threads) for roofs in chosen) if r]
-            self._cache[key] = max(found, key=lambda r: r.median, default=None)
-        best: Roof | None = self._cache[key]
-        return best
+            self._rates[key] = max(found, key=lambda r: r.median, default=None)
+        return self._rates[key]
 
     def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
         """Return the bandwidth roofs (bytes/s) by growing working set.
@@ -120,17 +124,16 @@ class Peaks:
         Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
         set still lies in the faster level. Beyond the ladder's ends the end counts.
         """
-        key = ("ladder", threads, name, device)
-        if key not in self._cache:
+        key = (name, threads, device)
+        if key not in self._ladders:
             rungs = self.ladder(name, threads, device)
-            self._cache[key] = ([rung.bytes for rung in rungs], rungs)
-        sizes, rungs = self._cache[key]
+            self._ladders[key] = ([rung.bytes for rung in rungs], rungs)
+        sizes, rungs = self._ladders[key]
         if not rungs:
             return None
         above = bisect_left(sizes, working_set_bytes)
         if above == 0 or above == len(rungs):
-            found: Roof = rungs[min(above, len(rungs) - 1)]
-            return found
+            return rungs[min(above, len(rungs) - 1)]
         low, high = rungs[above - 1], rungs[above]
         part = math.log(working_set_bytes / low.bytes) / math.log(high.bytes / low.bytes)
 
