@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.cli import _output, _pipeline, _report
 
 if TYPE_CHECKING:
+    from pipelines.config import Config
     from pipelines.run.session_run import Outcome
 
 
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     return stop.status if outcome.state == "stopped" else 0
 
 
-def _unrecorded(outcome: Outcome, config: Any) -> dict[str, Any]:
+def _unrecorded(outcome: Outcome, config: Config) -> dict[str, Any]:
     """The report of a run that kept no session: what the decode loop itself knows."""
     from pipelines.config import to_dict
     from profiler.analysis.utterances import real_time_factor, word_errors

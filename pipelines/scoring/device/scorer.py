@@ -146,7 +146,7 @@ class DeviceScorer:
         self._settings += 1
         self._skip, self._block = config.frames.skip, min(config.block, MAX_FRAMES)
         before: Placement | None = getattr(self, "_placement", None)
-        self._placement = config.placement
+        self._placement: Placement = config.placement
         self._on = Placed(self._work, config.placement.dtype, config.threads)
         if self.needs(config) is not None:
             self._made = prepared if isinstance(prepared, _Made) else self._make(config)
