@@ -3,9 +3,11 @@
 Also what a compiled kernel gets of a ring, with the places of its counters.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+
+from profiler.arrays import Array
 
 LAYOUT: Final = "<qqHHHIIIII"
 """One span of a session as `struct` sees it; little-endian and packed, 42 bytes."""
@@ -56,5 +58,5 @@ SLOT_COUNTS: Final = np.dtype(
 AT, LEFT, DROPPED, N_LENT = range(4)
 """Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one."""
 
-Lent = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+Lent = tuple[Array, Array]
 """Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them."""
