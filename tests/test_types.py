@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 HOLDERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     # The search calls its own so, too.
     "config": (settings.Config, settings.Search),
-    "chosen": (settings.Selection, settings.Dnn),
     "gmm": (settings.Gmm,),
     "selection": (settings.Selection,),
     "search": (settings.Search,),
