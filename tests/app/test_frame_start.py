@@ -60,7 +60,7 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
         "pipelines",
         "pipelines.config",
         "pipelines.config.presets",
-        "pipelines.audio.loading",
+        "pipelines.audio",
         "pipelines.audio.word_errors",
     }
 
