@@ -1,9 +1,8 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
-`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices where its files are
-gone), `interleave` decodes it by several arms in turns, so that drift of the machine hits all alike, and
-`counted` runs the scorer alone for the sake of its work counts. Nothing is written: each arm ends as a
-`Recording`, which the analysis reads as it reads a session.
+`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `interleave` decodes it by
+several arms in turns, so that drift hits all alike, `counted` runs the scorer alone for its work counts. Nothing is
+written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
 """
 
 from __future__ import annotations
