@@ -143,13 +143,9 @@ _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
 }
 
 
+@functools.cache
 def options_of(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
     """Every setting of the tree, in the order of the data: depth first, as written."""
-    return _options(tree)
-
-
-@functools.cache
-def _options(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
     return tuple(_walk(tree, ""))
 
 

@@ -1,0 +1,325 @@
+"""Where the figures of a session are shown: how each is read from window, page, JSON, CSV and exports.
+
+Every reader takes an `Opened` session; `test_one_figure` holds them against each other.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from app.cli import _report, compare
+from app.model import latency
+from app.style.theme import CATEGORY_TITLES
+from app.window.main_window import MainWindow
+from pipelines.audio import word_errors as wer
+from profiler.analysis.track import CATEGORIES
+from profiler.export import chrome_trace, speedscope, table
+from profiler.session.reader import Session
+from profiler.spans import TILING
+
+OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
+SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
+RUNS: dict[str, dict[str, Any]] = {
+    "ptm": {},
+    "continuous": {"model": "continuous", "block": 1, "gmm.senones": "asked"},
+    "device": {"device": "torch-cpu", "placement.overlapped": True},
+}
+SPEECH = ("08-kal16-short", "01-slt-morning")
+SAID = {
+    "08-kal16-short": "\u2018Yes\u2019 \u2013 of-course!",
+    "01-slt-morning": "The first-train leaves the station (at seven)... and most-of the PEOPLE on it are half asleep",
+}
+"""What was said, as a person might write it down."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number as printed: it stands for all that its digits may have been rounded from, times `unit`."""
+
+    text: str
+    unit: float = 1.0
+
+    def stands_for(self, value: float) -> bool:
+        """Whether `value` could have been printed so."""
+        digits = len(self.text.partition(".")[2])
+        apart = abs(
+            float(self.text.replace("\u202f", "").replace("\u2009", "")) * self.unit - value
+        )
+        return apart <= self.unit * 0.5000001 * 10**-digits + 1e-12 * abs(value)
+
+
+Value = float | Shown | None
+Values = Mapping[str, Value]
+
+
+@dataclass
+class Opened:
+    """One session, in every place."""
+
+    session: Session
+    folder: Path
+    window: MainWindow
+    run_report: dict[str, Any] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        tree: dict[str, Any] = json.loads(json.dumps(_report.report(self.session)))
+        return tree
+
+    @cached_property
+    def page(self) -> str:
+        return _report.as_text(self.json)
+
+    @cached_property
+    def csv(self) -> list[dict[str, str]]:
+        table.write(self.session, self.folder / "t.csv")
+        with (self.folder / "t.csv").open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    @cached_property
+    def chrome(self) -> dict[str, Any]:
+        chrome_trace.write(self.session, self.folder / "t.json")
+        tree: dict[str, Any] = json.loads((self.folder / "t.json").read_text(encoding="utf-8"))
+        return tree
+
+    @cached_property
+    def speedscope(self) -> dict[str, Any]:
+        speedscope.write(self.session, self.folder / "t.speedscope.json")
+        text = (self.folder / "t.speedscope.json").read_text(encoding="utf-8")
+        tree: dict[str, Any] = json.loads(text)
+        return tree
+
+    @property
+    def view(self) -> dict[str, Any]:
+        return self.window.desk.views
+
+    @cached_property
+    def track(self) -> Any:
+        return self.window.playhead.track
+
+    @property
+    def frames(self) -> int:
+        return int(self.track.n_frames)
+
+    def found(self, pattern: str, text: str) -> re.Match[str]:
+        """The one place in `text` that matches."""
+        match = re.search(pattern, text)
+        assert match, (pattern, text)
+        return match
+
+    def of_page(self, pattern: str, unit: float = 1.0) -> Value:
+        """The number that a pattern finds on the page of `show`."""
+        text = self.found(pattern, self.page)[1]
+        return None if text == "\u2013" else Shown(text, unit)
+
+    def of_status(self, pattern: str, unit: float = 1.0) -> Value:
+        """The number that a pattern finds in the status line; 0 where the line leaves out what is not."""
+        match = re.search(pattern, self.window.status.cost.full)
+        return Shown(match[1], unit) if match else 0.0
+
+
+def printed(text: str, unit: float = 1.0) -> Value:
+    """A printed figure; None for a dash."""
+    return None if text == "\u2013" else Shown(text.split(maxsplit=1)[0], unit)
+
+
+def stages_of_page(o: Opened, column: int, unit: float = 1.0) -> Values:
+    """A column of the stages as `show` prints them: 0 time, 1 share, 2 calls."""
+    pattern = r"^(\S.*?) +([\d.]+) s +([\d.]+%|\u2013) +(\d+)  .*\u00b7"
+    found = re.findall(pattern, o.page, re.MULTILINE)
+    values = {}
+    for (_, *figures), row in zip(found, o.json["stages"], strict=True):
+        text = figures[column].rstrip("%")
+        values[f"{row['name']}/{row['lane']}"] = None if text == "\u2013" else Shown(text, unit)
+    return values
+
+
+def stages_of_csv(o: Opened, column: str, unit: float = 1.0) -> dict[str, Value]:
+    """A column of the table; blank is None."""
+    return {
+        f"{row['stage']}/{row['lane']}": float(row[column]) * unit if row[column] else None
+        for row in o.csv
+        if row["stage"] != "overhead"
+    }
+
+
+def stages_of_json(o: Opened, key: str) -> dict[str, Value]:
+    return {f"{row['name']}/{row['lane']}": row[key] for row in o.json["stages"]}
+
+
+def stages_of_window(o: Opened, column: int, unit: float) -> dict[str, Value]:
+    """A column of the breakdown's table: 1 ms per frame, 2 share; stages come after the categories."""
+    lanes = {(line.name, line.ms): line.lane for line in o.view["breakdown"]._stages}
+    values: dict[str, Value] = {}
+    for row, (name, ms) in zip(
+        o.view["breakdown"].table()[1][len(CATEGORIES) :], lanes, strict=True
+    ):
+        assert row[0] == name
+        values[f"{name}/{lanes[name, ms]}"] = printed(str(row[column]), unit)
+    return values
+
+
+def counting(values: Mapping[str, float], o: Opened) -> Values:
+    """Only stages all of whose spans count: not those of which some name frames that were never decoded."""
+    apart = {"frontend.mfcc", "search.emit"} if o.json["state"] != "closed" else ()
+    rows = stages_of_json(o, "time_s")
+    return {k: v for k, v in values.items() if k in rows and k.partition("/")[0] not in apart}
+
+
+def spans_of_chrome(o: Opened) -> dict[str, float]:
+    """Time of the spans of each stage, s; of the decode lane only what lies in a tile, and the tiles themselves."""
+    lanes = {chrome_trace.FIRST_TID + lane.id: lane for lane in o.session.lanes.values()}
+    found: dict[str, float] = {}
+    end = 0.0
+    for event in o.chrome["traceEvents"]:
+        if event["ph"] != "X":
+            continue
+        lane = lanes[event["tid"]]
+        if event["cat"] in TILING:
+            end = event["ts"] + event["dur"]
+        elif lane.decode and event["ts"] >= end:
+            continue  # before or between the tiles
+        key = f"{event['cat'] if event['cat'] in TILING else event['name']}/{lane.name}"
+        found[key] = found.get(key, 0.0) + event["dur"] * 1e-6
+    return found
+
+
+def spans_of_speedscope(o: Opened) -> dict[str, float]:
+    """Time of the spans of each stage, s; of the decode lane only what lies in a tile."""
+    names = [frame["name"] for frame in o.speedscope["shared"]["frames"]]
+    tiles = {stage.name for stage in o.session.stages.values() if stage.group in TILING}
+    decode = {lane.name for lane in o.session.lanes.values() if lane.decode}
+    found: dict[str, float] = {}
+    for profile in o.speedscope["profiles"]:
+        opened: list[tuple[str, int]] = []
+        for event in profile["events"]:
+            if event["type"] == "O":
+                opened.append((names[event["frame"]], event["at"]))
+                continue
+            name, at = opened.pop()
+            if profile["name"] not in decode or (opened and opened[0][0] in tiles):
+                key = f"{name}/{profile['name']}"
+                found[key] = found.get(key, 0.0) + (event["at"] - at) * 1e-9
+    return found
+
+
+def categories(o: Opened, figure: Callable[[str], Value]) -> Values:
+    return {name: figure(name) for name in CATEGORIES}
+
+
+def category_of_window(o: Opened, column: int, unit: float) -> Values:
+    """A column of the categories in the breakdown's table."""
+    rows = {row[0]: row for row in o.view["breakdown"].table()[1][: len(CATEGORIES)]}
+    return categories(o, lambda name: printed(str(rows[CATEGORY_TITLES[name]][column]), unit))
+
+
+def category_of_page(o: Opened, group: int, unit: float = 1.0) -> Values:
+    pattern = r"^{} +([\d.]+) s +([\d.]+)%$"
+    found = {n: re.search(pattern.format(n), o.page, re.MULTILINE) for n in CATEGORIES}
+    return categories(o, lambda name: Shown(found[name][group], unit))  # type: ignore[index]
+
+
+def window_words(o: Opened, part: str) -> Values:
+    """Errors or words of each utterance, as the words view has them; those under way are not there."""
+    model = o.view["words"].model()
+    return {
+        str(spoken.number): None if spoken.count is None else getattr(spoken.count, part)
+        for spoken in model.spoken
+        if not spoken.partial
+    }
+
+
+def json_words(o: Opened, key: str) -> Values:
+    return {
+        str(number): row[key]
+        for number, row in enumerate(o.json["utterances"], 1)
+        if o.session.utterances[number - 1].done
+    }
+
+
+def counted_again(o: Opened, part: str) -> Values:
+    """Every utterance that counts, scored once more."""
+    known = json_words(o, "wer_errors")
+    found = {
+        str(number): wer.scored(row["reference"], row["hypothesis"] or "")
+        for number, row in enumerate(o.json["utterances"], 1)
+    }
+    return {key: getattr(found[key], part) for key, value in known.items() if value is not None}
+
+
+def marked(o: Opened) -> Values:
+    """Words that the view marks as wrong, of the utterances that count."""
+    known = json_words(o, "wer_errors")
+    return {
+        str(spoken.number): len(spoken.wrong_s)
+        for spoken in o.view["words"].model().spoken
+        if known.get(str(spoken.number)) is not None
+    }
+
+
+def wer_by_hand(o: Opened) -> Values:
+    """The totals from the utterances' own figures."""
+    rows = [row for row in o.json["utterances"] if row["wer_errors"] is not None]
+    errors, words = (sum(row[key] for row in rows) for key in ("wer_errors", "wer_words"))
+    return {"errors": errors or (0 if words else None), "words": words or None}
+
+
+def wer_of_top(o: Opened) -> Values:
+    tip = o.window.top.wer.toolTip()
+    match = re.search(r"(\d+) errors in (\d+) words", tip)
+    return dict(zip(("errors", "words"), map(int, match.groups()), strict=True)) if match else {}
+
+
+def wer_of_page(o: Opened) -> Values:
+    match = re.search(r"^WER ([\d.]+)%: (\d+) errors in (\d+) words", o.page, re.MULTILINE)
+    return {"errors": int(match[2]), "words": int(match[3])} if match else {}
+
+
+def cost_by_hand(o: Opened) -> float | None:
+    """Every span of every lane, recorded or lost, at what a span cost; with the counters where they were read."""
+    told = o.session.meta.get("recorder") or {}
+    lanes = o.session.lanes.values()
+    if "ns_per_span" not in told:
+        return None
+    ns = sum((lane.recorded + lane.dropped) * told["ns_per_span"] for lane in lanes)
+    reading = told.get("ns_per_counted_span") or 0.0
+    ns += sum((lane.recorded + lane.dropped) * reading for lane in lanes if lane.decode)
+    return float(ns / 1e9 / o.json["wall_s"])
+
+
+def audio_by_hand(o: Opened) -> float:
+    """Of every utterance the part of its length that was decoded."""
+    return sum(
+        u.audio_s * min(max(o.frames - u.first_frame, 0), u.n_frames) / u.n_frames
+        for u in o.session.utterances
+    )
+
+
+def compared(o: Opened) -> dict[str, Any]:
+    """The session beside itself, where every utterance was decoded to its end."""
+    if not all(u.done for u in o.session.utterances):
+        return {}
+    return compare.report(o.session, Session.open(o.session.path))
+
+
+def of_run(o: Opened, key: str) -> Values:
+    """A figure of the report that the run itself printed."""
+    return {} if o.run_report is None else {"": o.run_report[key]}
+
+
+def latency_of_window(o: Opened) -> Values:
+    """Beside the block, where the settings are those of the session."""
+    note = o.window.desk.form.fields[latency.BLOCK_KEY].note.text()
+    match = re.search(r"([\d.]+) ms scoring", note)
+    return {"": Shown(match[1], 1e-3)} if match and o.json["machine"] else {}
+
+
+Reader = Callable[[Opened], Any]
