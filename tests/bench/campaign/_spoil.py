@@ -393,10 +393,10 @@ def _json(rng: random.Random, connection: sqlite3.Connection, table: str, column
     """Take a JSON value of the column and change something inside."""
     rows = connection.execute(f"SELECT {column} FROM {table}").fetchall()
     try:
-        tree = json.loads(rng.choice(rows)[0])
-    except (ValueError, TypeError, IndexError):
+        return json.dumps(_change(rng, json.loads(rng.choice(rows)[0])))
+    except (ValueError, TypeError, IndexError, RecursionError):
+        # No JSON, or nested too deeply to be read: damage done before.
         return rng.choice(TEXTS)
-    return json.dumps(_change(rng, tree))
 
 
 def _change(rng: random.Random, tree: Any) -> Any:
