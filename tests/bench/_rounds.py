@@ -28,6 +28,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring import with_context
 from profiler.arrays import Array
+from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
@@ -152,10 +153,8 @@ class Kept:
 
     def put(self, key: str, value: Any) -> None:
         """Keep `value`, whole or not at all."""
-        file = self._file(key)
-        unfinished = file.with_suffix(".part")
-        unfinished.write_text(json.dumps(value), encoding="utf-8")
-        unfinished.rename(file)
+        with writing(self._file(key), "the result") as draft:
+            draft.write_text(json.dumps(value), encoding="utf-8")
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{digest_of(f'{self._digest}{key}'.encode())[:24]}.json"
