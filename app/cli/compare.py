@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.cli import _output
 
 if TYPE_CHECKING:
-    from profiler.analysis.compare import Comparison, StageRatio
+    from profiler.analysis.comparison.compare import Comparison, StageRatio
     from profiler.session.reader import Session
 
 FLOOR_FILE = "aa-floor.json"
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def report(a: Session, b: Session | None = None) -> dict[str, Any]:
     """The JSON object of `compare`."""
-    from profiler.analysis.compare import compare
+    from profiler.analysis.comparison.compare import compare
 
     compared = compare(a, b, measured_floor(a))
     return {

@@ -142,7 +142,7 @@ def _check(
 ) -> dict[str, Any]:
     """Decode by both configurations in turns; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
-    from profiler.analysis.arms import OVERHEAD, pairs, total
+    from profiler.analysis.comparison.arms import OVERHEAD, pairs, total
     from profiler.analysis.utterances import real_time_factor
 
     stretch = rerun.audio_of(paths, folder)

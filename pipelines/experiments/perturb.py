@@ -1,7 +1,7 @@
 """Confirming a verdict by changing what it rests on: blocks, threads, sizes, and what the stage does then.
 
 Which changes exist for which stage is said here, next to the reasons why others do not. The judgement is
-`profiler.analysis.perturbation`, the running `pipelines.experiments.rerun`.
+`profiler.analysis.comparison.perturbation`, the running `pipelines.experiments.rerun`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.tied.gmm import block_bytes
 from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.perturbation import Perturbation, expected, per_unit, weigh
-from profiler.analysis.statistics import Ratio, alternated
+from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh
+from profiler.analysis.comparison.statistics import Ratio, alternated
 from profiler.errors import BadInput
 from profiler.machine.describe import describe
 from profiler.machine.roofs.peaks import Peaks

@@ -33,7 +33,7 @@ from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared, build_scorer, with_context
-from profiler.analysis.arms import FrameSums, Times, lay_out
+from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs

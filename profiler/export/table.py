@@ -65,7 +65,7 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
-    from profiler.analysis.statistics import percentiles
+    from profiler.analysis.comparison.statistics import percentiles
 
     table = csv.writer(file)
     table.writerow(COLUMNS)

@@ -18,9 +18,10 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.machine.roofs.peaks import Peaks
-from profiler.session import facts, rows
+from profiler.session import facts
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
+from profiler.session.format import rows
 from profiler.session.format.grow import Growing
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.session.owner import alive

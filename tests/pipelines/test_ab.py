@@ -11,8 +11,8 @@ from pipelines.config import Config, ConfigError, assign, presets
 from pipelines.experiments.ab import Arm, Interleaved, differences
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
-from profiler.analysis.arms import arms_of
-from profiler.analysis.compare import compare
+from profiler.analysis.comparison.arms import arms_of
+from profiler.analysis.comparison.compare import compare
 from profiler.session.reader import Session
 
 FILES = ("08-kal16-short.flac", "04-kal16-numbers.flac")

@@ -24,8 +24,8 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
 from profiler.analysis import whatif
-from profiler.analysis.arms import CELL_FRAMES, pairs, total
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files

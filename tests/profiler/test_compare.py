@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.analysis import arms
-from profiler.analysis.arms import OVERHEAD, FrameSums
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.compare import (
+from profiler.analysis.comparison import arms
+from profiler.analysis.comparison.arms import OVERHEAD, FrameSums
+from profiler.analysis.comparison.compare import (
     A_FASTER,
     B_FASTER,
     NO_DIFFERENCE,
@@ -22,7 +22,7 @@ from profiler.analysis.compare import (
     compare,
     verdict,
 )
-from profiler.analysis.statistics import Ratio, holm
+from profiler.analysis.comparison.statistics import Ratio, holm
 from profiler.clock import FakeClock
 from profiler.errors import BadInput
 from profiler.machine.roofs.peaks import RATE, Peaks, Roof

@@ -26,9 +26,9 @@ from assets.speech.build import VOICES, speak
 from pipelines.audio import loading as audio
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE
-from pipelines.training import augment
-from pipelines.training.augment import Change, Samples
-from pipelines.training.speech import SENTENCES, CorpusError, sentences
+from pipelines.training.corpus import augment
+from pipelines.training.corpus.augment import Change, Samples
+from pipelines.training.corpus.speech import SENTENCES, CorpusError, sentences
 from profiler.arrays import I32, Array
 from profiler.files.outputs import writing
 

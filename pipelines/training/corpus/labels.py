@@ -17,10 +17,10 @@ from pipelines.config import Config
 from pipelines.models import dictionary
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
-from pipelines.training import data
 from pipelines.training.align import Aligner, AlignmentError
-from pipelines.training.data import DataRecipe, Progress
-from pipelines.training.speech import CorpusError
+from pipelines.training.corpus import data
+from pipelines.training.corpus.data import DataRecipe, Progress
+from pipelines.training.corpus.speech import CorpusError
 from profiler.arrays import U16, Array
 from profiler.files.outputs import writing
 from profiler.spans import NullLane

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from profiler.analysis.arms import (
+from profiler.analysis.comparison.arms import (
     OVERHEAD,
     Arm,
     FrameSums,
@@ -22,7 +22,7 @@ from profiler.analysis.arms import (
     total,
     whole,
 )
-from profiler.analysis.statistics import (
+from profiler.analysis.comparison.statistics import (
     LEAST_REPEATS,
     Pair,
     Ratio,

@@ -12,7 +12,13 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from profiler.analysis.statistics import LEAST_REPEATS, Pair, alternated, undisturbed, warm_up
+from profiler.analysis.comparison.statistics import (
+    LEAST_REPEATS,
+    Pair,
+    alternated,
+    undisturbed,
+    warm_up,
+)
 from profiler.analysis.tiles import group_codes, tile
 from profiler.arrays import Array
 from profiler.errors import BadInput
