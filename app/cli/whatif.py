@@ -142,7 +142,8 @@ def _check(
 ) -> dict[str, Any]:
     """Decode by both configurations in turns; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
-    from profiler.analysis.comparison.arms import OVERHEAD, pairs, total
+    from profiler.analysis.attribution import OVERHEAD
+    from profiler.analysis.comparison.arms import pairs, total
     from profiler.analysis.utterances import real_time_factor
 
     stretch = rerun.audio_of(paths, folder)

@@ -187,7 +187,7 @@ def prepare(
 
 
 def _write(frames: Frames, path: Path) -> None:
-    arrays = {
+    arrays: dict[str, Array] = {
         "heard": frames.heard.astype(np.float16),
         "clean": frames.clean.astype(np.float16),
         "ends": frames.ends.astype(np.int32),

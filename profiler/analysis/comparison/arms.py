@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from profiler.analysis.attribution import OVERHEAD
 from profiler.analysis.comparison.statistics import (
     LEAST_REPEATS,
     Pair,
@@ -31,8 +32,6 @@ shorter a cell, the likelier that it has run undisturbed in some of the repeats.
 
 MOST_CELLS: Final = 800
 """More cells than these are not resampled in reasonable time; cells then become longer."""
-
-OVERHEAD: Final = "overhead"
 
 Key = tuple[str, int]
 """An utterance: its name, and which of the files of that name (0 for the first)."""

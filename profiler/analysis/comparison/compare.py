@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from profiler.analysis.attribution import OVERHEAD
 from profiler.analysis.comparison.arms import (
-    OVERHEAD,
     Arm,
     FrameSums,
     Key,
@@ -31,7 +31,6 @@ from profiler.analysis.comparison.statistics import (
     holm,
     student_quantile,
 )
-from profiler.analysis.utterances import ErrorCount, word_errors
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.session.model import Utterance
@@ -67,8 +66,9 @@ class StageRatio:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome. `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
+    """The outcome. `decoded_a`, `decoded_b`: one decode of each utterance that was matched.
 
+    `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
     `repeats`: those that count, of each side; `warm_up`: first repeats of each that were left out as such.
     `total_ratio`: of the plain sums of times, bursts and all. `floor`: half-width of the interval that one arm
     against itself would get.
@@ -81,8 +81,8 @@ class Comparison:
     stages: tuple[StageRatio, ...]
     only_a: Mapping[str, float]
     only_b: Mapping[str, float]
-    errors_a: ErrorCount
-    errors_b: ErrorCount
+    decoded_a: tuple[Utterance, ...]
+    decoded_b: tuple[Utterance, ...]
     repeats: int
     warm_up: tuple[int, int]
     matched: tuple[Key, ...]
@@ -165,8 +165,8 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         stages,
         {name: pair.a / 1e9 for name, pair in found.items() if pair.a > 0 >= pair.b},
         {name: pair.b / 1e9 for name, pair in found.items() if pair.b > 0 >= pair.a},
-        _errors(found_a, matched),
-        _errors(found_b, matched),
+        tuple(found_a[key][-1] for key in matched),
+        tuple(found_b[key][-1] for key in matched),
         repeats,
         dropped,
         tuple(matched),
@@ -213,11 +213,6 @@ def floor_within(*arms: Times) -> float | None:
         fewer = student_quantile(0.975, couples - 1) / student_quantile(0.975, times.repeats - 1)
         halves.append(math.log(ratio.high / ratio.low) / 2 / fewer / math.sqrt(2))
     return math.expm1(max(halves))
-
-
-def _errors(found: Mapping[Key, list[Utterance]], matched: Iterable[Key]) -> ErrorCount:
-    """Count the word errors of one decode of each utterance that was matched."""
-    return word_errors(found[key][-1] for key in matched)
 
 
 # -- what speaks against it -----------------------------------------------------------------------
