@@ -133,11 +133,6 @@ class Session:
         view = self._samples[name].view
         return view["t_ns"], view["value"]
 
-    def wall_time(self, t_ns: int) -> float:
-        """Return the wall-clock time (s since 1970) of a monotonic time, by the nearest clock pair."""
-        mono, wall = min(self.clock, key=lambda pair: abs(pair[0] - t_ns), default=(t_ns, 0))
-        return (wall + t_ns - mono) / 1e9
-
     def close(self) -> None:
         """Let go of the file (and of a private copy, where one was needed); idempotent."""
         if not self._closed:
