@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QApplication
 
 from app import crash_report
 from app.application import application
-from app.model.run_control import WORKER
+from app.model.processes.run_control import WORKER
 from app.style.theme import SYSTEM, THEMES, set_theme
 from app.window.main_window import MainWindow
 from profiler.files.inputs import regular

@@ -17,8 +17,8 @@ import pytest
 from pipelines.search.workspace import Workspace
 from profiler.arrays import ArrayError
 from profiler.process import children
-from tests import kernel_walls
-from tests.kernel_walls import EXERCISES, NAMED, ROOT, Walls
+from tests import kernel_exercises, kernel_walls, search_walls
+from tests.kernel_exercises import EXERCISES, NAMED, ROOT, Walls
 
 ENTRIES = {
     "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
@@ -50,11 +50,11 @@ def test_kernels_stay_between_walls(exercise, side):
 
 
 def test_every_kernel_has_been_between_walls():
-    assert kernel_walls.kernels() == set(NAMED)
+    assert kernel_exercises.kernels() == set(NAMED)
 
 
 def test_kernels_are_called_from_one_place():
-    files = {kernel_walls.module_of(file) for file in kernel_walls.kernel_files()}
+    files = {kernel_exercises.module_of(file) for file in kernel_exercises.kernel_files()}
     assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS}
     for name, importers in _importers().items():
         assert importers - files == ({ENTRIES[name]} if name in ENTRIES else set()), name
@@ -76,14 +76,14 @@ def _importers() -> dict[str, set[str]]:
             for name in taken:
                 home = name.rpartition(".")[0]
                 if name in ENTRIES:
-                    found[name].add(kernel_walls.module_of(file))
+                    found[name].add(kernel_exercises.module_of(file))
                 elif name in NAMED and home in WITHIN:
-                    found[home].add(kernel_walls.module_of(file))
+                    found[home].add(kernel_exercises.module_of(file))
     return found
 
 
 def test_a_workspace_that_lacks_an_element_is_refused():
-    graph = kernel_walls.graph(1, 7)
+    graph = search_walls.graph(1, 7)
     for group in ("tokens", "emitting", "epsilons", "scratch"):
         for n in range(len(getattr(Workspace(graph), group))):
             space = Workspace(graph)

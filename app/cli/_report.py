@@ -8,16 +8,16 @@ from app.cli import _output
 from app.model import latency
 
 if TYPE_CHECKING:
+    from pipelines.audio.word_errors import ErrorCount
     from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
     from profiler.analysis.track import CostTrack
-    from profiler.analysis.utterances import ErrorCount
     from profiler.session.reader import Session
 
 SHARES = {
-    "senones scored": "senones_scored",
-    "senones asked": "senones_asked",
-    "copied": "frames_copied",
+    "scoring senones": "senones_scored",
+    "search senones": "senones_asked",
+    "scoring copied": "frames_copied",
 }
 """Work counts of which is said what share they are of all there could be, and under which key."""
 
@@ -27,11 +27,11 @@ ALTERNATIVES = ("nbest", "confidences")
 
 def report(session: Session) -> dict[str, Any]:
     """The JSON object of `run` and `show` for an open session."""
+    from pipelines.audio.word_errors import word_errors
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
     from profiler.analysis.track import CostTrack
-    from profiler.analysis.utterances import word_errors
     from profiler.machine.roofs.peaks import sound_drift
 
     track = CostTrack()
@@ -83,9 +83,9 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
     about = session.meta.get("scoring")
     senones = about.get("senones") if isinstance(about, dict) else None
     wholes = {
-        "senones scored": track.n_frames * senones if isinstance(senones, int) else 0,
-        "senones asked": track.n_frames * senones if isinstance(senones, int) else 0,
-        "copied": track.n_frames,
+        "scoring senones": track.n_frames * senones if isinstance(senones, int) else 0,
+        "search senones": track.n_frames * senones if isinstance(senones, int) else 0,
+        "scoring copied": track.n_frames,
     }
     counts = track.work
     return {
@@ -96,7 +96,8 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
 
 def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
     """One utterance's row; `alternatives`: its nbest and word confidences, where they were kept."""
-    from profiler.analysis.utterances import errors_of, real_time_factor
+    from pipelines.audio.word_errors import errors_of
+    from profiler.analysis.utterances import real_time_factor
 
     return {
         "id": u.name,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from app.cli import _output
 
 if TYPE_CHECKING:
-    from profiler.analysis.compare import Comparison, StageRatio
+    from profiler.analysis.comparison.compare import Comparison, StageRatio
     from profiler.session.reader import Session
 
 FLOOR_FILE = "aa-floor.json"
@@ -50,9 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def report(a: Session, b: Session | None = None) -> dict[str, Any]:
     """The JSON object of `compare`."""
-    from profiler.analysis.compare import compare
+    from pipelines.audio.word_errors import word_errors
+    from profiler.analysis.comparison.compare import compare
 
     compared = compare(a, b, measured_floor(a))
+    errors_a, errors_b = word_errors(compared.decoded_a), word_errors(compared.decoded_b)
     return {
         "schema": 1,
         "a": str(a.path),
@@ -67,9 +69,9 @@ def report(a: Session, b: Session | None = None) -> dict[str, Any]:
         "stages": [_row(stage) | {"group": stage.group} for stage in compared.stages],
         "only_a": dict(compared.only_a),
         "only_b": dict(compared.only_b),
-        "wer": {"a": compared.errors_a.rate, "b": compared.errors_b.rate},
-        "wer_errors": {"a": compared.errors_a.errors, "b": compared.errors_b.errors},
-        "wer_words": {"a": compared.errors_a.words, "b": compared.errors_b.words},
+        "wer": {"a": errors_a.rate, "b": errors_b.rate},
+        "wer_errors": {"a": errors_a.errors, "b": errors_b.errors},
+        "wer_words": {"a": errors_a.words, "b": errors_b.words},
         "floor": compared.floor,
         "interleaved": compared.interleaved,
         "repeats": compared.repeats,

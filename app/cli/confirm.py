@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         names = ", ".join(row.name for row in parts.stages)
         raise BadInput(f"There is no stage {arguments.stage!r} in {path}; it has {names}.")
     from pipelines.experiments import perturb, rerun
-    from profiler.analysis.perturbation import conclude
+    from profiler.analysis.comparison.perturbation import conclude
 
     again.notes.extend(rerun.named_files(again.config, path))
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:

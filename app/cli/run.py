@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _unrecorded(outcome: Outcome, config: Config) -> dict[str, Any]:
     """The report of a run that kept no session: what the decode loop itself knows."""
+    from pipelines.audio.word_errors import word_errors
     from pipelines.config import to_dict
-    from profiler.analysis.utterances import real_time_factor, word_errors
+    from profiler.analysis.utterances import real_time_factor
     from profiler.machine.describe import describe
 
     result = outcome.result

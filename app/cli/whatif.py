@@ -142,28 +142,31 @@ def _check(
 ) -> dict[str, Any]:
     """Decode by both configurations in turns; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
+    from profiler.analysis.attribution import OVERHEAD
+    from profiler.analysis.comparison.arms import pairs, total
+    from profiler.analysis.utterances import real_time_factor
 
     stretch = rerun.audio_of(paths, folder)
     peaks = _again.peaks([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
-    rounds = rerun.interleave(arms, stretch, peaks, progress, cancelled)
-    unchanged, changed = arms
-    measured = rerun.ratio(unchanged.wall_ns, changed.wall_ns)
+    rounds = rerun.decode(arms, stretch, peaks, progress, cancelled)
+    unchanged, changed = (arm.times for arm in arms)
+    found = pairs(unchanged, changed)
+    measured = total(found.values()).ratio()
     factors = {line.name: line.factor for line in prediction.lines}
     predicted = None if without else prediction.predicted_ns / prediction.wall_ns
     stages = []
-    for name in sorted(unchanged.stage_ns.keys() & changed.stage_ns.keys()):
-        ratio = rerun.ratio(unchanged.stage_ns[name], changed.stage_ns[name])
+    for name in sorted(found.keys() - {OVERHEAD}):
+        ratio = found[name].ratio()
         if ratio is not None:
             wanted = None if without else factors.get(name)
             stages.append({"name": name, "predicted": wanted, **_measured(ratio)})
-    times = [arm.wall_ns.sum() / 1e9 / rounds / stretch.audio_s for arm in arms]
     return {
         "audio": stretch.note,
         "audio_s": stretch.audio_s,
         "rounds": rounds,
-        "rtf": times[0],
-        "changed_rtf": times[1],
+        "rtf": real_time_factor(unchanged.total, stretch.audio_s),
+        "changed_rtf": real_time_factor(changed.total, stretch.audio_s),
         "predicted_ratio": predicted,
         **_measured(measured),
         "difference": measured.ratio / predicted - 1.0 if measured and predicted else None,

@@ -12,8 +12,8 @@ from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
+    from pipelines.audio.word_errors import ErrorCount
     from profiler.analysis.own_cost import RecorderCost
-    from profiler.analysis.utterances import ErrorCount
 
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
@@ -41,7 +41,7 @@ def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
 
 def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
-    from profiler.analysis.utterances import word_errors
+    from pipelines.audio.word_errors import word_errors
 
     end = snapshot.cursor_frame
     whole = _rtf(snapshot, 0, end)

@@ -99,7 +99,7 @@ def of_session(
 
     `most`: take scoring time from no more than so many of the last frames.
     """
-    from profiler.analysis.track import CATEGORIES
+    from profiler.analysis.attribution import CATEGORIES
 
     end = track.n_frames if end is None else min(end, track.n_frames)
     config = settings_before(session, end)

@@ -13,8 +13,8 @@ from app.model.audio_choice import AudioChoice
 from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
+from app.model.processes.run_control import WORKER, RunControl, RunRequest
 from app.model.recent import Memory
-from app.model.run_control import WORKER, RunControl, RunRequest
 from pipelines import config as settings
 from pipelines.config import Config, Value
 from profiler.files.paths import new_session_path

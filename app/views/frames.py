@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from app.views.columns import Extremes, RunningSums
-from profiler.analysis.track import CATEGORIES, CostTrack
+from profiler.analysis.attribution import CATEGORIES
+from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
 CHECKED_FRAMES = 1024

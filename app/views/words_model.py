@@ -14,9 +14,8 @@ from app.views.bounded import at_most_under_way, bounded
 from app.views.columns import Extremes, column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio import word_errors as wer
-from pipelines.audio.word_errors import SAME, Aligned
+from pipelines.audio.word_errors import SAME, Aligned, ErrorCount, errors_of
 from profiler.analysis.track import MAX_FRAMES
-from profiler.analysis.utterances import ErrorCount, errors_of
 from profiler.arrays import F64
 from profiler.session.model import FRAME_S
 

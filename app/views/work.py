@@ -38,40 +38,40 @@ HEADING = 16
 """Pixels above each lane's curve for its name and figures."""
 
 COLORS = {
-    "tokens": "search",
-    "beam": "search",
+    "search tokens": "search",
+    "search beam": "search",
     "search.beam": "search",
-    "senones asked": "frontend",
-    "senones scored": "memory",
-    "gaussians": "compute",
-    "components": "frontend",
+    "search senones": "frontend",
+    "scoring senones": "memory",
+    "scoring gaussians": "compute",
+    "scoring components": "frontend",
     SCORING_BYTES: "memory",
     SCORING_TIME: "text",
 }
 """Category whose colour a quantity's curve takes: the part of the cost that it drives."""
 
 TITLES = {
-    "tokens": "tokens",
-    "beam": "beam in use",
+    "search tokens": "tokens",
+    "search beam": "beam in use",
     "search.beam": "beam in use",
-    "senones asked": "senones asked for",
-    "senones scored": "senones scored",
-    "gaussians": "Gaussians",
-    "components": "components summed",
+    "search senones": "senones asked for",
+    "scoring senones": "senones scored",
+    "scoring gaussians": "Gaussians",
+    "scoring components": "components summed",
     SCORING_BYTES: "bytes (modelled)",
     SCORING_TIME: "scoring time",
 }
 
-SHORT = {"components": "summed", SCORING_BYTES: "bytes", SCORING_TIME: "time"}
+SHORT = {"scoring components": "summed", SCORING_BYTES: "bytes", SCORING_TIME: "time"}
 """Where there is little room."""
 
-UNITS = {"beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
+UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
 """Of the table twin's columns; the others are counts."""
 
 RELATIVE_WEIGHT = 2
 """Height of the lane with several curves, in those of the others."""
 
-STYLES = {SCORING_BYTES: Qt.PenStyle.DashLine, "components": Qt.PenStyle.DotLine}
+STYLES = {SCORING_BYTES: Qt.PenStyle.DashLine, "scoring components": Qt.PenStyle.DotLine}
 """Several curves of a lane differ in their line as well as in colour."""
 
 TABLE_ROWS = 200

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 SCORING_TIME: Final = "scoring time"
 """ns per frame: what was computed, waited for memory, and neither."""
 
-BEAM: Final = ("beam", "search.beam")
+BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
 
+OF_SENONES: Final = ("scoring senones", "search senones")
+"""Counts that are some of all senones: those scored, and those asked for."""
+
 LANES: Final = (
-    ("tokens",),
+    ("search tokens",),
     BEAM,
-    ("senones scored", "senones asked"),
+    OF_SENONES,
 )
 """From top to bottom: what the search holds, how wide it looks, what it asks for and gets. Quantities of
 one lane have the same unit and share a scale."""
 
-OF_SENONES: Final = ("senones scored", "senones asked")
-"""Counts that are some of all senones."""
-
-RELATIVE: Final = ("gaussians", "components", SCORING_BYTES, SCORING_TIME)
+RELATIVE: Final = ("scoring gaussians", "scoring components", SCORING_BYTES, SCORING_TIME)
 """The curves of the last lane, in units of their own means before the first change."""
 
 LOG_RATIO = 8.0

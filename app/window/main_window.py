@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
 from app.model import audio_choice, latency
 from app.model.audio_choice import AudioChoice
 from app.model.conditions import Conditions
-from app.model.device_probe import DeviceProbe
 from app.model.figures import figures
 from app.model.pipeline import Pipeline
 from app.model.playhead import SPEEDS, Playhead, Snapshot
+from app.model.processes.device_probe import DeviceProbe
+from app.model.processes.run_control import WORKER
 from app.model.recent import Memory
-from app.model.run_control import WORKER
 from app.model.runs import Runs
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title

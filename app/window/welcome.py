@@ -19,7 +19,8 @@ from app.model.pipeline import Pipeline, missing_file
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided
-from app.window.actions.actions import Registry, key_text
+from app.window.actions.actions import Registry
+from app.window.actions.button import ActionButton
 from pipelines.config import presets
 
 CONTENT_WIDTH = 920
@@ -200,17 +201,11 @@ class Welcome(QScrollArea):
         return label
 
     def _start_button(self, action_id: str, text: str, primary: bool) -> Button:
-        action = self._actions[action_id]
-        button = Button(text)
+        button = ActionButton(self._actions[action_id], text, name=text)
         button.setFont(font(1.1, strong=True))
         button.setMinimumHeight(38)
         button.setObjectName(f"start-{action_id}")
         button.setProperty("primary", primary)
-        keys = action.shortcut().toString()
-        set_tip(button, f"{action.text()} ({key_text(keys)})" if keys else action.text())
-        button.clicked.connect(lambda _=False: action.trigger())
-        action.changed.connect(lambda: button.setEnabled(action.isEnabled()))
-        button.setEnabled(action.isEnabled())
         return button
 
     def show_recent(self, sessions: list[Path]) -> None:

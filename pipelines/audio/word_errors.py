@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -150,11 +150,55 @@ def total(pairs: Iterable[tuple[str | None, str]]) -> Count:
     return sum((each for each in found if each is not None), Count())
 
 
-def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:
-    return [(word, i) for i, each in enumerate(given) for word in parts(each)]
+# -- of utterances whose errors were counted when they were decoded ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """Word errors of some utterances; `rate` is None where nothing is known of what was said."""
+
+    errors: int = 0
+    words: int = 0
+
+    @property
+    def rate(self) -> float | None:
+        """Errors per word of the reference."""
+        return self.errors / self.words if self.words else None
+
+
+class Decoded(Protocol):
+    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
+
+    @property
+    def errors(self) -> int | None: ...  # noqa: D102
+    @property
+    def reference_words(self) -> int | None: ...  # noqa: D102
+    @property
+    def epochs(self) -> Sequence[int]: ...  # noqa: D102
+
+
+def errors_of(utterance: Decoded) -> ErrorCount | None:
+    """Word errors of an utterance as its session has them, or None where it counts for no word error rate.
+
+    One without a word of reference does not, nor one that was stopped, nor one that was decoded under more than
+    one configuration and so says nothing of either.
+    """
+    if utterance.errors is None or not utterance.reference_words or len(set(utterance.epochs)) > 1:
+        return None
+    return ErrorCount(utterance.errors, utterance.reference_words)
+
+
+def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
+    """Word errors of all utterances that count."""
+    known = [count for u in utterances if (count := errors_of(u)) is not None]
+    return ErrorCount(sum(c.errors for c in known), sum(c.words for c in known))
 
 
 # -- the shortest way from one list of words to the other ------------------------------------------
+
+
+def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:
+    return [(word, i) for i, each in enumerate(given) for word in parts(each)]
 
 
 def _steps(said: Sequence[str], heard: Sequence[str], partial: bool) -> list[Step]:

@@ -1,8 +1,8 @@
 """Two configurations interleaved on the same audio in one session: the order of an honest A/B.
 
 Each utterance is decoded by one arm and at once by the other, A B for one and B A for the next, and the
-other way round in the next repeat: whatever drifts slower than an utterance (clock rate, other programs,
-memory) hits both alike. Each arm is one configuration epoch, 0 and 1, that comes back at every turn. The
+other way round in the next repeat (`interleave`): clock rate, other programs and memory hit both alike. Each
+arm is one configuration epoch, 0 and 1, that comes back at every turn. The
 first passes over the files warm caches and branch predictors up; they are recorded, and marked by the
 frame from which on it counts (key `measured_from` of the session's meta `ab`).
 """
@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from pipelines import config as settings
 from pipelines.config import Config, Value
+from pipelines.experiments.interleave import turns
 from pipelines.run.decode import Decoder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser
@@ -93,8 +94,9 @@ class Interleaved:
         pools = ThreadpoolController() if len(threads) > 1 else None
         measuring = False
         passes = self._warm_up + self._repeat
-        for place, (turn, item, number) in enumerate(order(items, passes)):
-            self._progress("decoding both arms in turn", place / (2 * len(items) * passes))
+        order = turns(len(NAMES), len(items), range(passes))
+        for done, (turn, place, number) in enumerate(order):
+            self._progress("decoding both arms in turn", done / (2 * len(items) * passes))
             if turn >= self._warm_up and not measuring:
                 measuring = True
                 journal.marker("note", "Warm-up ends, measuring begins", decoder.frame)
@@ -105,7 +107,7 @@ class Interleaved:
             decoder.switch(recogniser, number)
             if pools is not None:
                 pools.limit(limits=config.threads)
-            yield item
+            yield items[place]
 
     def _description(self, measured_from: int | None) -> dict[str, Any]:
         return {
@@ -117,18 +119,6 @@ class Interleaved:
             "warm_up": self._warm_up,
             "measured_from": measured_from,
         }
-
-
-def order(items: Sequence[Item], passes: int) -> Iterator[tuple[int, Item, int]]:
-    """The turns: (pass, item, arm 0 or 1), each item by both arms before the next.
-
-    Which arm begins changes from item to item and, for every item, from pass to pass.
-    """
-    for turn in range(passes):
-        for place, item in enumerate(items):
-            first = (turn + place) % 2
-            yield turn, item, first
-            yield turn, item, 1 - first
 
 
 def differences(a: Config, b: Config) -> list[str]:

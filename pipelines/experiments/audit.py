@@ -25,7 +25,7 @@ from pipelines.models.opening import open_model
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer, with_context
-from profiler.analysis.statistics import bootstrap_interval
+from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane, Recorder

@@ -1,7 +1,7 @@
 """Confirming a verdict by changing what it rests on: blocks, threads, sizes, and what the stage does then.
 
 Which changes exist for which stage is said here, next to the reasons why others do not. The judgement is
-`profiler.analysis.perturbation`, the running `pipelines.experiments.rerun`.
+`profiler.analysis.comparison.perturbation`, the running `pipelines.experiments.rerun`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Final
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
-from pipelines.experiments.rerun import Arm, Stretch, alternate, interleave, ratio
+from pipelines.experiments import rerun
+from pipelines.experiments.rerun import Arm, Stretch
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
@@ -26,7 +27,8 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.tied.gmm import block_bytes
 from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.perturbation import Perturbation, expected, per_unit, weigh
+from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh
+from profiler.analysis.comparison.statistics import Ratio, alternated
 from profiler.errors import BadInput
 from profiler.machine.describe import describe
 from profiler.machine.roofs.peaks import Peaks
@@ -210,7 +212,7 @@ def confirm(
         return Confirmation(None, [_unavailable(change) for change in wanted], 0)
     base = Arm("unchanged", config)
     arms = [base, *(Arm(change.name, change.config or config) for change in there)]
-    rounds = interleave(arms, stretch, peaks, progress, cancelled)
+    rounds = rerun.decode(arms, stretch, peaks, progress, cancelled)
     rows = {arm.name: _row(arm, row.name) for arm in arms}
     unchanged = rows["unchanged"]
     done = []
@@ -226,7 +228,7 @@ def confirm(
         elif unchanged is None or after is None:
             done.append(Perturbation(change.name, unavailable="the stage did not run"))
         else:
-            measured = ratio(base.stage_ns[row.name], arm.stage_ns[row.name])
+            measured = _ratio(base, arm, row.name)
             if measured is not None:
                 measured = per_unit(measured, unchanged, after, change.per)
             # Whatever a thread waits for, it waits for less of it when another shares the work.
@@ -247,6 +249,11 @@ def _unavailable(change: Change) -> Perturbation:
 def _row(arm: Arm, stage: str) -> StageRow | None:
     rows = breakdown(arm.recording).stages  # type: ignore[arg-type]
     return next((row for row in rows if row.name == stage), None)
+
+
+def _ratio(before: Arm, after: Arm, stage: str) -> Ratio | None:
+    """Ratio of the stage's times after / before; None where it took none."""
+    return alternated(before.times.stages[stage], after.times.stages[stage]).ratio()
 
 
 def fewer_codebooks(model: AcousticModel, count: int) -> AcousticModel:
@@ -287,9 +294,9 @@ def _with_fewer_codebooks(
     samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
     features = Mfcc(model.feat_params).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
-    alternate([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, peaks)
+    rerun.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, peaks)
     before, after = (_row(arm, row.name) for arm in arms)
-    measured = ratio(*(arm.stage_ns[row.name] for arm in arms))
+    measured = _ratio(*arms, row.name)
     if before is None or after is None or measured is None:
         return Perturbation(change.name, unavailable="the stage did not run")
     by_verdict = expected(before, after, peaks.overhead_ns("numpy"), change.per)

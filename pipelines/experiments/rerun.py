@@ -1,15 +1,15 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
-`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `interleave` decodes it by
-several arms in turns, so that drift hits all alike, `counted` runs the scorer alone for its work counts. Nothing is
-written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
+`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by
+several arms in turns, `score` has them score it without a search, `counted` runs the scorer alone for its work counts.
+Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config
+from pipelines.experiments.interleave import turns
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
 from pipelines.run import playlist
@@ -32,14 +33,14 @@ from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared, build_scorer, with_context
-from profiler.analysis.statistics import Ratio, alternated
+from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
 from profiler.machine.roofs.peaks import Peaks
 from profiler.plain import one_line
-from profiler.session.model import LaneInfo, StageInfo
-from profiler.spans import SPAN, TILING, Cost, Lane, NullLane, Recorder
+from profiler.session.model import FRAME_S, LaneInfo, StageInfo
+from profiler.spans import SPAN, Cost, Lane, NullLane, Recorder
 
 STRETCH_S: Final = 12.0
 """Audio that an arm decodes per round: half a second to three seconds of work."""
@@ -53,9 +54,6 @@ FOLDER_KEY: Final = "model_directory"
 """The setting that names a folder; every other text names a file."""
 
 COUNTED_FRAMES: Final = 64
-CELL_FRAMES: Final = 64
-
-Cells = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -81,21 +79,17 @@ class Recording:
     generation: int = 0
     meta: dict[str, Any] = field(default_factory=dict)
     configs: list[Any] = field(default_factory=list)
-    utterances: list[Any] = field(default_factory=list)
+    utterances: list[Piece] = field(default_factory=list)
 
 
 @dataclass
 class Arm:
-    """A configuration to decode by; `recording` and times (ns [rounds, cells]) are there after the run.
-
-    A cell is a stretch of CELL_FRAMES of one file, so that a burst of noise spoils little.
-    """
+    """A configuration to decode by; `recording` and `times` (rounds are the repeats) are there after the run."""
 
     name: str
     config: Config
     recording: Recording | None = None
-    wall_ns: Array = field(default_factory=lambda: np.empty((0, 0)))
-    stage_ns: dict[str, Array] = field(default_factory=dict)
+    times: Times = field(default_factory=lambda: Times({}, np.empty((0, 0))))
 
 
 def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int]:
@@ -183,7 +177,7 @@ def _cut(path: Path, seconds: float, target: Path) -> Path:
     return target
 
 
-def interleave(
+def decode(
     arms: Sequence[Arm],
     stretch: Stretch,
     peaks: Peaks,
@@ -193,34 +187,52 @@ def interleave(
 ) -> int:
     """Decode `stretch` by each arm in turns, round after round; returns how many rounds count.
 
-    Which arm begins changes from item to item and from round to round. Raises Cancelled, and
-    what `recogniser.build` raises.
+    Raises Cancelled, and what `recogniser.build` raises.
     """
     runners = _runners(arms, peaks, progress, cancelled)
-    times: list[list[list[Cells]]] = [[] for _ in arms]
+    rounds = Rounds(budget_s, progress)
     gc.collect()
     gc.freeze()
     try:
-        rounds, done, started = LEAST_ROUNDS, -WARM_UP_ROUNDS, perf_counter()
-        while done < rounds:
-            if done == 0:
-                took = (perf_counter() - started) / WARM_UP_ROUNDS
-                rounds = int(np.clip(budget_s / max(took, 1e-3), LEAST_ROUNDS, MOST_ROUNDS))
-            progress("running", (done + WARM_UP_ROUNDS) / (rounds + WARM_UP_ROUNDS))
-            for turn in times:
-                turn.append([{} for _ in stretch.items])
-            for place, item in enumerate(stretch.items):
-                for i in range(len(arms)):
-                    number = (i + place + done) % len(arms)
-                    if cancelled():
-                        raise Cancelled
-                    times[number][-1][place] = runners[number].decode(item, keep=done >= 0)
-            done += 1
+        for _, place, number in turns(len(arms), len(stretch.items), rounds):
+            if cancelled():
+                raise Cancelled
+            runners[number].decode(stretch.items[place])
     finally:
         gc.unfreeze()
-    for arm, runner, turns in zip(arms, runners, times, strict=True):
-        runner.finish(arm, turns[WARM_UP_ROUNDS:])
-    return rounds
+    for arm, runner in zip(arms, runners, strict=True):
+        runner.taken.hand_over(arm, len(stretch.items))
+    return rounds.count
+
+
+def score(arms: Sequence[tuple[Arm, Any]], features: Array, peaks: Peaks) -> int:
+    """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
+    scorers = [Alone(arm.config, model, peaks) for arm, model in arms]
+    for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MOST_ROUNDS)):
+        scorers[turn.arm].score(features)
+    for (arm, _), scorer in zip(arms, scorers, strict=True):
+        scorer.taken.hand_over(arm, 1)
+    return MOST_ROUNDS
+
+
+class Rounds:
+    """Numbers of the rounds, those that warm up below 0; from how long these take follows the `count` of the others."""
+
+    def __init__(self, budget_s: float, progress: Progress) -> None:
+        self.count = LEAST_ROUNDS
+        self._budget_s, self._progress = budget_s, progress
+
+    def __iter__(self) -> Iterator[int]:
+        started = perf_counter()
+        for number in range(-WARM_UP_ROUNDS, MOST_ROUNDS):
+            if number == 0:
+                took = (perf_counter() - started) / WARM_UP_ROUNDS
+                wanted = self._budget_s / max(took, 1e-3)
+                self.count = int(np.clip(wanted, LEAST_ROUNDS, MOST_ROUNDS))
+            if number >= self.count:
+                return
+            self._progress("running", (number + WARM_UP_ROUNDS) / (self.count + WARM_UP_ROUNDS))
+            yield number
 
 
 def _runners(
@@ -248,6 +260,46 @@ def _without_live(config: Config) -> Config:
     return config
 
 
+@dataclass(frozen=True)
+class Piece:
+    """One item as it was decoded once: frames first_frame … + n_frames of the arm."""
+
+    first_frame: int
+    n_frames: int
+    audio_s: float
+
+
+class Taken:
+    """What an arm recorded, decode after decode."""
+
+    def __init__(
+        self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], peaks: Peaks
+    ) -> None:
+        stages = {stage.id: stage for stage in recorder.stages}
+        self.recording = Recording(stages, dict(costs), peaks)
+        self._spans: list[Array] = []
+        self._pieces: list[Piece] = []
+
+    def add(self, lane: Lane, piece: Piece) -> None:
+        """Take the spans of `piece` out of the lane."""
+        self._spans.append(drained(lane))
+        self._pieces.append(piece)
+
+    def hand_over(self, arm: Arm, items: int) -> None:
+        """Give the arm the recording and the times of the rounds that count, of so many items each."""
+        warm_up = WARM_UP_ROUNDS * items
+        recording = self.all_from(warm_up)
+        decodes = [recording.utterances[item::items] for item in range(items)]
+        arm.recording = recording
+        arm.times = lay_out(FrameSums(recording), decodes, [one[0].n_frames for one in decodes])
+
+    def all_from(self, first: int) -> Recording:
+        """The recording with all decodes but the `first` ones."""
+        self.recording.spans = np.concatenate(self._spans[first:])
+        self.recording.utterances = self._pieces[first:]
+        return self.recording
+
+
 class _Runner:
     """Decodes by one arm and takes the spans out after each file."""
 
@@ -259,15 +311,11 @@ class _Runner:
         self._lane = self._recorder.lane("decode", decode=True)
         recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, Unrecorded(), Control())
-        self._recording = Recording(
-            {stage.id: stage for stage in self._recorder.stages},
-            {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs},
-            peaks,
-        )
-        self._kept: list[Array] = []
+        costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
+        self.taken = Taken(self._recorder, costs, peaks)
 
-    def decode(self, item: Item, keep: bool) -> Cells:
-        """Decode one file; returns ns by stage and cell, and the wall time under the name ""."""
+    def decode(self, item: Item) -> None:
+        """Decode one file."""
         if self._recogniser.config != self._config:
             self._recogniser.configure(self._config, self._prepared)
         # Another arm may have made the shared stages known to its own recorder.
@@ -275,49 +323,11 @@ class _Runner:
         first = self._decoder.frame
         with threadpool_limits(self._config.threads):
             self._decoder.run([item])
-        spans = drained(self._lane)
-        if refused := self._decoder.result.refused:
-            raise BadInput(refused[0])
-        if keep:
-            self._kept.append(spans)
-        return _cells(spans, self._recording.stages, first, self._decoder.frame)
-
-    def finish(self, arm: Arm, turns: list[list[Cells]]) -> None:
-        """Hand the times and the spans of the rounds that count to the arm."""
-        self._recording.spans = np.concatenate(self._kept)
-        _hand_over(arm, self._recording, turns)
-
-
-def _cells(spans: Array, stages: Mapping[int, StageInfo], first: int, after: int) -> Cells:
-    """Sum up the spans of the frames first … after − 1 by stage and cell; "" is the wall time."""
-    cells = -(-(after - first) // CELL_FRAMES)
-    # A span counts where it begins: cells are compared with the same cells of other rounds.
-    cell = np.minimum((spans["first_frame"] - np.uint32(first)) // CELL_FRAMES, cells - 1)
-    times: Cells = {"": np.zeros(cells)}
-    for number in np.unique(spans["stage"]):
-        stage, mine = stages[int(number)], spans["stage"] == number
-        taken = np.bincount(cell[mine], spans["duration_ns"][mine], cells)
-        if stage.group in TILING:
-            times[""] += taken
-        elif stage.group not in {"idle", "setup"}:
-            times[stage.name] = taken
-    return times
-
-
-def _hand_over(arm: Arm, recording: Recording, turns: list[list[Cells]]) -> None:
-    arm.recording = recording
-    for name in {name for turn in turns for times in turn for name in times}:
-        table = [
-            np.concatenate([times.get(name, np.zeros(len(times[""]))) for times in turn])
-            for turn in turns
-        ]
-        arm.stage_ns[name] = np.array(table)
-    arm.wall_ns = arm.stage_ns.pop("")
-
-
-def ratio(before: Array, after: Array) -> Ratio | None:
-    """Ratio of times after / before, both ns [rounds, cells] of the same rounds; None where one is zero."""
-    return alternated(before, after).ratio()
+        result = self._decoder.result
+        if result.refused:
+            raise BadInput(result.refused[0])
+        frames, audio_s = self._decoder.frame - first, result.utterances[-1].audio_s
+        self.taken.add(self._lane, Piece(first, frames, audio_s))
 
 
 def drained(lane: Lane) -> Array:
@@ -335,34 +345,28 @@ class Alone:
 
     def __init__(self, config: Config, model: Any, peaks: Peaks) -> None:
         """`model`: an AcousticModel, or what `pipelines.scoring` reads of one."""
-        self._recorder, self._block = Recorder(), config.block
+        self._recorder, self._block, self._frame = Recorder(), config.block, 0
         self._lane = self._recorder.lane("decode", decode=True)
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
         self._tile = self._recorder.stage("decode.block", "decode")
-        self.recording = Recording(
-            {stage.id: stage for stage in self._recorder.stages},
-            {
-                (self._recorder.stage_id(stage), 0): cost
-                for stage, cost in self._scorer.costs().items()
-            },
-            peaks,
-        )
+        laws = self._scorer.costs().items()
+        costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
+        self.taken = Taken(self._recorder, costs, peaks)
 
-    def score(self, features: Array) -> Cells:
-        """Score f32 [frames, 39] block by block; the spans are added to the recording."""
-        clock, lane = self._recorder.clock, self._lane
+    def score(self, features: Array) -> None:
+        """Score f32 [frames, 39] block by block."""
+        clock, lane, first = self._recorder.clock, self._lane, self._frame
         self._scorer.reset()
         beyond = sum(self._scorer.context)
         padded = with_context(features, self._scorer.context)
         for at in range(0, len(features), self._block):
             n = min(self._block, len(features) - at)
             start = clock()
-            self._scorer.score(padded[at : at + n + beyond], at, lane)
-            lane.put(self._tile, start, clock(), at, n)
-        spans = drained(lane)
-        self.recording.spans = np.concatenate([self.recording.spans, spans])
-        return _cells(spans, self.recording.stages, 0, len(features))
+            self._scorer.score(padded[at : at + n + beyond], first + at, lane)
+            lane.put(self._tile, start, clock(), first + at, n)
+        self._frame += len(features)
+        self.taken.add(lane, Piece(first, len(features), len(features) * FRAME_S))
 
 
 def counted(
@@ -378,23 +382,5 @@ def counted(
         model = opening.open_model(config, cancelled=cancelled)
         alone = Alone(config, model, peaks)
         alone.score(features)
-        found[name] = alone.recording
+        found[name] = alone.taken.all_from(0)
     return found
-
-
-def alternate(arms: Sequence[tuple[Arm, Any]], features: Array, peaks: Peaks) -> int:
-    """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
-    scorers = [Alone(arm.config, model, peaks) for arm, model in arms]
-    turns: list[list[list[Cells]]] = [[] for _ in arms]
-    for done in range(-WARM_UP_ROUNDS, MOST_ROUNDS):
-        if done == 0:
-            for scorer in scorers:
-                scorer.recording.spans = np.empty(0, SPAN)
-        for i in range(len(arms)):
-            number = (i + done) % len(arms)
-            times = scorers[number].score(features)
-            if done >= 0:
-                turns[number].append([times])
-    for (arm, _), scorer, turn in zip(arms, scorers, turns, strict=True):
-        _hand_over(arm, scorer.recording, turn)
-    return MOST_ROUNDS

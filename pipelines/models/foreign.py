@@ -84,7 +84,7 @@ def _net(path: Path, kept: Any) -> Any:
 def _graph(path: Path, kept: Any) -> Any:
     import msgspec
 
-    from pipelines.models.onnx import OnnxModel
+    from pipelines.models.onnx.graph import OnnxModel
 
     told = {**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}
     return msgspec.convert(told, OnnxModel)
@@ -168,7 +168,8 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
         net = nets.load(path, senones, dimension)
         cache.write(target, net.tensors, {"card": msgspec.to_builtins(net.card)})
         return
-    from pipelines.models import onnx, onnx_runtime
+    from pipelines.models.onnx import graph as onnx
+    from pipelines.models.onnx import runtime as onnx_runtime
 
     model = onnx.load(path, senones, dimension)
     # Sizes grow with the frames, unless they are computed from their number.

@@ -69,7 +69,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: list[float]
     senones: Count
     layers: Annotated[list[Layer], msgspec.Meta(max_length=MAX_LAYERS)] = []
-    """Between the input and the heads; a graph (`pipelines.models.onnx`) has its own, and none need be listed."""
+    """Between the input and the heads; a graph (`pipelines.models.onnx.graph`) has its own, and none need be listed."""
     heads: Annotated[int, msgspec.Meta(ge=1, le=MAX_HEADS)] = 1
     about: dict[str, Any] = {}
 

@@ -26,8 +26,9 @@ from typing import Any
 
 from pipelines.config import parse_assignment
 from pipelines.models import sphinx
-from pipelines.training import data, recipes
-from pipelines.training.speech import SENTENCES, CorpusError
+from pipelines.training import recipes
+from pipelines.training.corpus import data
+from pipelines.training.corpus.speech import SENTENCES, CorpusError
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
 
@@ -118,7 +119,7 @@ def prepare(given: argparse.Namespace) -> None:
     model = sphinx.load(sphinx.default_directory())
     data.prepare(recipe, folder, model.feat_params, _Shown(), given.shards)
     if given.labels:
-        from pipelines.training import labels
+        from pipelines.training.corpus import labels
 
         labels.prepare(recipe, folder, model, _Shown())
     sys.stdout.write(f"{folder}\n")

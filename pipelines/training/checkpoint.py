@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from pipelines.training.module import FeedForward
 from profiler.errors import BadInput
+from profiler.files.outputs import writing
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -44,9 +45,8 @@ def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) 
         tensors[name] = parameter.detach().cpu()
         for moment in MOMENTS:
             tensors[f"{moment} {name}"] = adam.state[parameter][moment].cpu()
-    unfinished = path.with_suffix(".part")
-    save_file(tensors, unfinished, {"place": json.dumps(asdict(place))})
-    unfinished.rename(path)
+    with writing(path, "the checkpoint") as draft:
+        save_file(tensors, draft, {"place": json.dumps(asdict(place))})
 
 
 def read(path: Path, names: Sequence[str]) -> tuple[Place, dict[str, Any]]:

@@ -17,7 +17,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
-from pipelines.training.data import Progress
+from pipelines.training.corpus.data import Progress
 from pipelines.training.export import write_card
 from profiler.spans import NullLane, Recorder
 

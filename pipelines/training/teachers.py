@@ -11,8 +11,8 @@ from pipelines.config import Config
 from pipelines.models.nets import Net
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
+from pipelines.training.corpus.pool import Pool
 from pipelines.training.module import FeedForward
-from pipelines.training.pool import Pool
 from profiler.arrays import Array
 from profiler.spans import NullLane
 

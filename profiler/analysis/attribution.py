@@ -18,6 +18,23 @@ from profiler.arrays import Array
 from profiler.machine.roofs.peaks import Peaks
 from profiler.spans import WORK_COUNTS, Cost, Linear
 
+CATEGORIES: Final = (
+    "compute",
+    "memory",
+    "unexplained",
+    "transfer",
+    "search",
+    "frontend",
+    "overhead",
+)
+"""What the user sees; `compute`, `memory` and `unexplained` are the scoring time."""
+
+OVERHEAD: Final = "overhead"
+"""The category of what leaves do not cover, and the group of stages that say what some of it was."""
+
+GRAIN: Final = 1.0 / (1 << 16)
+"""ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
+
 COMPUTE_BOUND: Final = "compute-bound"
 MEMORY_BOUND: Final = "memory-bound"
 OVERHEAD_BOUND: Final = "overhead-bound"
@@ -91,6 +108,24 @@ def split(spans: Array, cost: Cost | None, peaks: Peaks) -> tuple[Array, Array]:
     compute = np.clip(arithmetic, 0.0, duration)
     memory = np.clip(law.traffic_min.of(spans) - arithmetic, 0.0, duration - compute)
     return compute, memory
+
+
+def assign(group: str, spans: Array, cost: Cost | None, peaks: Peaks) -> dict[str, Array]:
+    """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
+
+    Together they are the spans' whole time: scoring is `split`, any other group of leaves is a category by itself.
+    """
+    duration = spans["duration_ns"].astype(np.float64)
+    if group != "scoring":
+        return {group: duration}
+    compute, memory = (grains(part) for part in split(spans, cost, peaks))
+    return {"compute": compute, "memory": memory, UNEXPLAINED: duration - compute - memory}
+
+
+def grains(amounts: Array) -> Array:
+    """Return `amounts` rounded down to multiples of GRAIN, so that what is left of a whole is never negative."""
+    whole: Array = np.floor(amounts / GRAIN) * GRAIN
+    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,16 @@ lies in it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
-from profiler.analysis.attribution import Evidence, judge, roofs
+from profiler.analysis.attribution import CATEGORIES, Evidence, judge, roofs
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.stage_sums import Sums
-from profiler.analysis.track import CATEGORIES, CostTrack
+from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
-
-OVERHEAD: Final = "overhead"
-"""The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,26 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis import attribution
+from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.tiles import group_codes, pick, tile
 from profiler.arrays import Array, Bool
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
-
-CATEGORIES: Final = (
-    "compute",
-    "memory",
-    "unexplained",
-    "transfer",
-    "search",
-    "frontend",
-    "overhead",
-)
-"""What the user sees; `compute`, `memory` and `unexplained` are the scoring time."""
-
-GRAIN: Final = 1.0 / (1 << 16)
-"""ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
 
 CHUNK_SPANS: Final = 1 << 16
 """Spans handled at once: bounds the temporary arrays to some megabytes."""
@@ -51,23 +37,15 @@ SCORING_BYTES: Final = "scoring bytes"
 """Name among the work counts of what scoring must move at least: modelled by the cost laws, not counted."""
 
 _DECODE: Final = GROUPS.index("decode")
-_COMPUTE, _MEMORY, _UNEXPLAINED = (
-    CATEGORIES.index(name) for name in ("compute", "memory", "unexplained")
-)
-_PLAIN: Final = {name: CATEGORIES.index(name) for name in ("transfer", "search", "frontend")}
-_WORK_NAMES: Final = {
-    ("scoring", "senones"): "senones scored",
-    ("search", "senones"): "senones asked",
-}
 
 
 class CostTrack:
     """Per-frame arrays of one session, grown by `update`.
 
     `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, 7], columns CATEGORIES;
-    `wall_ns`: float64 [n_frames], their sum. `work`: name → float64 [n_frames]; counts of one name are
-    added up over the stages that report it, except that senones scored and senones asked are two names;
-    SCORING_BYTES among them follows from the cost laws, where there are any.
+    `wall_ns`: float64 [n_frames], their sum. `work`: "group name" → float64 [n_frames]; counts of one name are
+    added up over the stages of a group that report it; SCORING_BYTES among them follows from the cost laws, where
+    there are any.
     `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `stages`: the sums
     by stage of the same session, which `breakdown` keeps up to date.
     """
@@ -175,7 +153,7 @@ class CostTrack:
             stretches.append(self._sums.add(spread))
         if len(tiles):
             spread = _Spread(tiles)
-            spread.give(CATEGORIES.index("overhead"), overhead)
+            spread.give(CATEGORIES.index(OVERHEAD), overhead)
             stretches.append(self._sums.add(spread))
         if stretches:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
@@ -185,20 +163,13 @@ class CostTrack:
         """Give every leaf's time to its categories, its counts and bytes to the work they are."""
         for at, number, epoch in by_stage_and_epoch(leaves):
             stage, spans = session.stages[number], pick(leaves, at)
-            if (category := _PLAIN.get(stage.group)) is not None:
-                spread.give(category, spans["duration_ns"].astype(np.float64), at)
-            elif stage.group == "scoring":
-                cost = session.costs.get((number, epoch))
-                compute, memory = attribution.split(spans, cost, session.calibration)
-                # Downwards, so that the rest is never negative.
-                compute, memory = _grains(compute), _grains(memory)
-                spread.give(_COMPUTE, compute, at)
-                spread.give(_MEMORY, memory, at)
-                spread.give(_UNEXPLAINED, spans["duration_ns"] - compute - memory, at)
-                if cost is not None and not cost.is_empty:
-                    spread.give(self._row(SCORING_BYTES), _grains(cost.bytes_min.of(spans)), at)
+            cost = session.costs.get((number, epoch))
+            for category, ns in assign(stage.group, spans, cost, session.calibration).items():
+                spread.give(CATEGORIES.index(category), ns, at)
+            if stage.group == "scoring" and cost is not None and not cost.is_empty:
+                spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             for i, name in enumerate(stage.work):
-                row = self._row(_WORK_NAMES.get((stage.group, name), name))
+                row = self._row(f"{stage.group} {name}")
                 spread.give(row, spans[f"work{i}"].astype(np.float64), at)
 
     def _row(self, name: str) -> int:
@@ -245,11 +216,6 @@ def by_stage_and_epoch(spans: Array) -> Iterator[tuple[Array, int, int]]:
     key = spans["stage"].astype(np.uint32) << 16 | spans["epoch"]
     for value in np.unique(key):
         yield np.flatnonzero(key == value), int(value) >> 16, int(value) & 0xFFFF
-
-
-def _grains(amounts: Array) -> Array:
-    whole: Array = np.floor(amounts / GRAIN) * GRAIN
-    return whole
 
 
 def _read_only(values: Array) -> Array:

@@ -97,11 +97,6 @@ class ClockMap:
         return (last.host_ns - first.host_ns) / (last.device_ns - first.device_ns)
 
     @property
-    def drift_ppm(self) -> float:
-        """By how many parts per million the device's clock is slow against the host's."""
-        return (self.rate - 1.0) * 1e6
-
-    @property
     def uncertainty_ns(self) -> int:
         """The widest bracket of all pairs; ValueError before the first."""
         return max(pair.uncertainty_ns for pair in self._known())

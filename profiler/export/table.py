@@ -65,7 +65,7 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
-    from profiler.analysis.statistics import percentiles
+    from profiler.analysis.comparison.statistics import percentiles
 
     table = csv.writer(file)
     table.writerow(COLUMNS)
@@ -107,7 +107,7 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
 
 def _between(session: Session, parts: Breakdown) -> list[object]:
     """The row of what lies between the stages; their times are rounded, and this one makes up for it."""
-    from profiler.analysis.breakdown import OVERHEAD
+    from profiler.analysis.attribution import OVERHEAD
 
     rows = [row for row in parts.stages if row.share is not None]
     known: dict[str, object] = {

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from profiler.session import rows
 from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.format import schema
+from profiler.session.format import rows, schema
 from profiler.session.format.schema import APPLICATION_ID, VERSION
 from profiler.session.owner import alive
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.machine.roofs.peaks import Peaks
-from profiler.session import facts, rows
+from profiler.session import facts
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
+from profiler.session.format import rows
 from profiler.session.format.grow import Growing
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.session.owner import alive
@@ -131,11 +132,6 @@ class Session:
         """Return (t_ns int64 [n], values float64 [n]) of a sampled quantity; KeyError if unknown."""
         view = self._samples[name].view
         return view["t_ns"], view["value"]
-
-    def wall_time(self, t_ns: int) -> float:
-        """Return the wall-clock time (s since 1970) of a monotonic time, by the nearest clock pair."""
-        mono, wall = min(self.clock, key=lambda pair: abs(pair[0] - t_ns), default=(t_ns, 0))
-        return (wall + t_ns - mono) / 1e9
 
     def close(self) -> None:
         """Let go of the file (and of a private copy, where one was needed); idempotent."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from profiler.session import rows
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import (
     check_side_files,
@@ -26,7 +25,7 @@ from profiler.session.files import (
     side_files,
     state_and_owner,
 )
-from profiler.session.format import schema
+from profiler.session.format import rows, schema
 from profiler.session.owner import alive
 
 FOLD_SECONDS: Final = 1.0

@@ -19,12 +19,16 @@ from app.model import latency
 from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
-from profiler.analysis.track import CATEGORIES
+from profiler.analysis.attribution import CATEGORIES
 from profiler.export import chrome_trace, speedscope, table
 from profiler.session.reader import Session
 from profiler.spans import TILING
 
-OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
+KEPT = {
+    path.stem: path
+    for path in sorted((Path(__file__).parents[1] / "data" / "sessions").glob("*.asrs"))
+}
+"""Sessions as earlier versions of the program wrote them."""
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
 RUNS: dict[str, dict[str, Any]] = {
     "ptm": {},

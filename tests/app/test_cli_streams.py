@@ -19,7 +19,7 @@ from sample_session import write_sample
 
 from app.cli import _output, _streams, main
 from profiler.session.reader import Session
-from tests.bench.campaign import sessions
+from tests.bench.campaign import _session_base
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
 ODD = "a\x1b]0;title\x07\x9b2J\u202egnp.exe\udcff"
@@ -59,7 +59,7 @@ def told(shell: str, *words: str | Path, **environment: str) -> subprocess.Compl
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with all that a run leaves in one."""
     path = tmp_path_factory.mktemp("streams") / "whole.asrs"
-    path.write_bytes(sessions.full())
+    path.write_bytes(_session_base.full())
     return path
 
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from app.application import APPLICATION, ORGANISATION
 from app.crash_report import LONGEST_LINE, MOST_LINES, LastWords
 from app.gui import caught
-from app.model.run_control import WORKER
+from app.model.processes.run_control import WORKER
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.config import presets

@@ -12,8 +12,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.model.device_probe import DeviceProbe
 from app.model.pipeline import Pipeline
+from app.model.processes.device_probe import DeviceProbe
 from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
 from app.window.form.form import PipelineForm
 from app.window.form.path_box import PathBox

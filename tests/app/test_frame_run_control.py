@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.model.run_control import RunControl, RunRequest
+from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
 
 WORKER = Path(__file__).with_name("frame_worker.py")

@@ -71,7 +71,7 @@ def test_no_two_categories_share_a_hatch(tokens: Tokens):
 
 
 def test_the_categories_of_the_analysis_all_have_a_colour():
-    from profiler.analysis.track import CATEGORIES
+    from profiler.analysis.attribution import CATEGORIES
 
     assert set(CATEGORIES) | {"idle"} == set(DARK.category)
 

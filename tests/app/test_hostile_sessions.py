@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.cli.main import main
-from tests.bench.campaign import _use, sessions
+from tests.bench.campaign import _session_base, _session_purposes, _use, sessions
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
 
@@ -29,9 +29,9 @@ SHOWN = (
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_window_shows_it(qtbot, window, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sessions.spoiled(name, tmp_path)
+    _session_purposes.spoiled(name, tmp_path)
     desk = window()
-    desk.open_session(tmp_path / sessions.NAME)
+    desk.open_session(tmp_path / _session_base.NAME)
     assert desk.playhead.session is not None
     for view in desk.desk.views.values():
         view.grab()
@@ -46,13 +46,13 @@ def test_the_window_shows_it(qtbot, window, name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["spans of no time", "no audio"])
 def test_it_can_be_drawn(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sessions.spoiled(name, tmp_path)
+    _session_purposes.spoiled(name, tmp_path)
     assert main(list(sessions.PICTURE)) == 0
     assert (tmp_path / "d.png").stat().st_size > 10_000
 
 
 def test_attacks_come_on_purpose_first_and_then_at_random(tmp_path):
-    known = len(sessions.purposes())
+    known = len(_session_purposes.purposes())
     found = list(sessions.attacks(random.Random(1), known + 200))
     assert len(found) == known + 200
     assert all(attack.window for attack in found[:known])
@@ -64,7 +64,7 @@ def test_attacks_come_on_purpose_first_and_then_at_random(tmp_path):
 def test_commands_succeed_or_say_one_sentence(tmp_path, monkeypatch):
     """In the attack's own folder, as the campaign gives them; what they write stays in it."""
     seed = random.randrange(1 << 32)
-    known = len(sessions.purposes())
+    known = len(_session_purposes.purposes())
     drawn = random.Random(seed)
     for number, attack in enumerate(sessions.attacks(drawn, known + 8)):
         if number < known:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tangled_session
 from figures_shown import (
-    OLD,
+    KEPT,
     RUNS,
     SAID,
     SMALL,
@@ -57,8 +57,8 @@ from pipelines import config as settings
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis import whatif
+from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.track import CATEGORIES
 from profiler.session.reader import Session
 from profiler.spans import TILING
 
@@ -337,7 +337,7 @@ def recorded(folder: Path, speech: Path, values: dict[str, Any]) -> tuple[Path, 
         return out, _report.report(session)
 
 
-@pytest.fixture(scope="module", params=[*RUNS, "tangled", "old"])
+@pytest.fixture(scope="module", params=[*RUNS, "tangled", *KEPT])
 def session_file(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -346,8 +346,8 @@ def session_file(
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "tangled":
         return tangled_session.write(folder / "tangled.asrs"), None
-    if request.param == "old":
-        return Path(shutil.copy(OLD, folder / "v1.asrs")), None
+    if request.param in KEPT:
+        return Path(shutil.copy(KEPT[request.param], folder)), None
     return recorded(folder, bundled_speech, RUNS[request.param])
 
 

@@ -10,8 +10,8 @@ import pytest
 from command_line import command
 from pytestqt.qtbot import QtBot
 
-from app.model.device_probe import DeviceProbe
-from app.model.run_control import RunControl, RunRequest
+from app.model.processes.device_probe import DeviceProbe
+from app.model.processes.run_control import RunControl, RunRequest
 from tests.strangers_folder import plant, ran
 
 WORDS = (

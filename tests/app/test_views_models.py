@@ -19,10 +19,9 @@ from app.views.frames import CATEGORIES, series_of
 from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
 from app.views.words_model import Spoken, words_model
 from app.views.work_model import work_model
-from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED
+from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.analysis.utterances import ErrorCount
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
@@ -208,10 +207,10 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
     curves = {curve.name: curve for curve in model.curves}
     assert list(curves) == [
-        "tokens",
-        "senones scored",
-        "senones asked",
-        "gaussians",
+        "search tokens",
+        "scoring senones",
+        "search senones",
+        "scoring gaussians",
         "scoring bytes",
         "scoring time",
     ]
@@ -220,7 +219,7 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
         assert np.allclose(curve.mean, series.mean(axis=1), rtol=1e-9)
         assert np.array_equal(curve.low, series.min(axis=1))
         assert np.array_equal(curve.high, series.max(axis=1))
-    assert curves["senones scored"].average == 5126
+    assert curves["scoring senones"].average == 5126
     assert not model.lanes[1].log
 
 
@@ -389,11 +388,13 @@ def test_frames_that_still_grow_are_taken_again() -> None:
             costs[changed : changed + 5] += 1.0
         Growing.n_frames = frames
         Growing.categories_ns, Growing.wall_ns = costs[:frames].copy(), costs[:frames].sum(axis=1)
-        Growing.work = {"tokens": costs[:frames, 0]}
+        Growing.work = {"search tokens": costs[:frames, 0]}
         series = series_of(Quiet(), track)  # type: ignore[arg-type]
         assert len(series) == frames
         assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))
-        assert np.allclose(series.work["tokens"][0].total(0, frames)[0], costs[:frames, 0].sum())
+        assert np.allclose(
+            series.work["search tokens"][0].total(0, frames)[0], costs[:frames, 0].sum()
+        )
 
 
 @pytest.mark.parametrize(

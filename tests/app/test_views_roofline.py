@@ -136,10 +136,10 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
         session.meta["scoring"] = {"senones": 10_252, "context": [0, 0]}
         model = work_model(session, track, 256, (0.0, 2.56), 64)
         curves = {curve.name: curve for curve in model.curves}
-        assert curves["senones scored"].whole == 10_252
-        assert average(curves["senones scored"]).endswith("(50 %)")
-        assert curves["tokens"].whole is None
+        assert curves["scoring senones"].whole == 10_252
+        assert average(curves["scoring senones"]).endswith("(50 %)")
+        assert curves["search tokens"].whole is None
         session.meta["scoring"] = {"senones": "many"}
         model = work_model(session, track, 256, (0.0, 2.56), 64)
         assert all(curve.whole is None for curve in model.curves)
-    assert average(SimpleNamespace(name="tokens", average=3.0, whole=None)) == "3"
+    assert average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, Value, assign, presets
+from pipelines.experiments.interleave import turns
 from pipelines.experiments.rerun import drained
 from pipelines.models import nets
 from pipelines.models.opening import open_model
@@ -113,16 +114,13 @@ def made(progress: Progress) -> list[Arm]:
 def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str, Arm]:
     """All arms after decoding `items` in turns, the first one changing; one round more is not counted."""
     arms = made(progress)
-    for turn in range(-1, rounds):
+    for turn, place, number in turns(len(arms), len(items), range(-1, rounds)):
         progress("decoding, in turns", max(0, turn) / rounds)
-        for arm in arms:
-            arm.begin()
-        for place, item in enumerate(items):
-            for step in range(len(arms)):
-                arms[(turn + place + step) % len(arms)].take(item)
-        if turn < 0:
-            for arm in arms:
-                arm.rounds.clear()
+        if place == 0:
+            arms[number].begin()
+        arms[number].take(items[place])
+    for arm in arms:
+        del arm.rounds[0]
     return {arm.name: arm for arm in arms}
 
 

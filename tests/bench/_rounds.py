@@ -1,6 +1,6 @@
 """What benches share that hold several ways of scoring against each other on the same speech.
 
-Turns: every utterance goes through all sides, one after the other, in an order that turns. Replays: what a search
+Turns: every utterance goes through all sides, in the order of `interleave`. Replays: what a search
 asks a lazy scorer for is recorded from its own decode, so that the scorer is timed as it runs. Kept results: what
 does not depend on the machine lies in the cache under the digest of all that decides it, so that an interrupted
 table goes on where it stopped.
@@ -23,10 +23,12 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import Audio
 from pipelines.config import Config
+from pipelines.experiments.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring import with_context
 from profiler.arrays import Array
+from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
 
@@ -55,15 +57,10 @@ def interleave(
     """Every utterance through all sides, one after the other, the first side turning."""
     for side in sides:
         side.take(speech[0])
-    for turn in range(rounds):
+        side.seconds = [0.0] * rounds
+    for turn, place, number in turns(len(sides), len(speech), range(rounds)):
         told(turn / rounds)
-        totals = [0.0] * len(sides)
-        for place, utterance in enumerate(speech):
-            for step in range(len(sides)):
-                i = (turn + place + step) % len(sides)
-                totals[i] += sides[i].take(utterance)
-        for side, total in zip(sides, totals, strict=True):
-            side.seconds.append(total)
+        sides[number].seconds[turn] += sides[number].take(speech[place])
 
 
 def paired(slow: Side, fast: Side) -> list[float]:
@@ -156,10 +153,8 @@ class Kept:
 
     def put(self, key: str, value: Any) -> None:
         """Keep `value`, whole or not at all."""
-        file = self._file(key)
-        unfinished = file.with_suffix(".part")
-        unfinished.write_text(json.dumps(value), encoding="utf-8")
-        unfinished.rename(file)
+        with writing(self._file(key), "the result") as draft:
+            draft.write_text(json.dumps(value), encoding="utf-8")
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{digest_of(f'{self._digest}{key}'.encode())[:24]}.json"

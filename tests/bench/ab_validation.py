@@ -38,7 +38,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring.meter import Meter
-from profiler.analysis import arms, compare, statistics
+from profiler.analysis.comparison import arms, compare, statistics
 from profiler.clock import now_ns
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir

@@ -18,7 +18,7 @@ from pathlib import Path
 import soundfile
 
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
-from pipelines.training.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
+from pipelines.training.corpus.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
 from profiler.files.paths import cache_dir
 
 N_SENTENCES = 200

@@ -24,6 +24,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
+from pipelines.experiments.interleave import turns
 from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.control import Control
@@ -178,13 +179,11 @@ def _decoded(
     files = language.write_language(recipe_of(config.graph, model), folder)
     sides = {OURS: ours(recogniser), ONE_PASS: theirs(files, fwdflat=False, bestpath=False)}
     pair = list(sides.values())
-    for turn in range(repeat):
-        for side in pair:
-            side.rounds.append({})
-        for place, item in enumerate(items):
-            progress(f"{size} words, round {turn + 1} of {repeat}", place / len(items))
-            for side in pair if (turn + place) % 2 else reversed(pair):
-                side.take(item)
+    for turn, place, number in turns(len(pair), len(items), range(repeat)):
+        progress(f"{size} words, round {turn + 1} of {repeat}", place / len(items))
+        if place == 0:
+            pair[number].rounds.append({})
+        pair[number].take(items[place])
     if all_passes:
         side = sides[ALL_PASSES] = theirs(files)
         side.rounds.append({})

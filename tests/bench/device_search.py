@@ -20,6 +20,7 @@ from pipelines import availability
 from pipelines.audio import loading as audio
 from pipelines.config import presets
 from pipelines.device import DeviceWork, open_device
+from pipelines.experiments.interleave import turns
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.run import playlist
@@ -70,15 +71,14 @@ def run(
         search = DeviceSearch(graph, config.search, work, size)
         _together(search, graph, batch)
         times: dict[str, list[float]] = {"compiled": [], "device": []}
-        for turn in range(repeat):
+        for turn, _, side in turns(2, 1, range(repeat)):
             progress(f"{size} at once, round {turn + 1} of {repeat}", turn / repeat)
-            for side in ("compiled", "device") if turn % 2 else ("device", "compiled"):
-                start = time.perf_counter()
-                if side == "compiled":
-                    alone = [_alone(compiled, one) for one in batch]
-                else:
-                    together = _together(search, graph, batch)
-                times[side].append(time.perf_counter() - start)
+            start = time.perf_counter()
+            if side:
+                alone = [_alone(compiled, one) for one in batch]
+            else:
+                together = _together(search, graph, batch)
+            times["compiled" if side else "device"].append(time.perf_counter() - start)
         same &= alone == together
         ratios = [c / d for c, d in zip(times["compiled"], times["device"], strict=True)]
         rows.append(

@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.config import presets
+from pipelines.experiments.interleave import turns
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -75,6 +76,20 @@ class Pairs:
     dropped: int = 0
     wall_off_ns: int = 0
     differing: int = 0
+
+    def add(self, item: Item, sides: dict[str, Decoded]) -> None:
+        """Take in one item, decoded on every side."""
+        on, off = sides["on"], sides["off"]
+        for name, ns in off.times.items():
+            self.on.setdefault(name, []).append(on.times[name] / ns)
+            self.again.setdefault(name, []).append(sides["again"].times[name] / ns)
+        for side, decoded in sides.items():
+            known = self.least.get((item.name, side), decoded.blocks)
+            self.least[item.name, side] = np.minimum(known, decoded.blocks)
+        self.spans += on.spans
+        self.dropped += on.dropped
+        self.wall_off_ns += off.times[WALL]
+        self.differing += on.words != off.words
 
 
 def ratio_row(ratios: Sequence[float]) -> dict[str, Any]:
@@ -165,25 +180,14 @@ def decode_pairs(
     pairs = Pairs()
     with tempfile.TemporaryDirectory() as folder:
         session = Path(folder) / "overhead.asrs"
-        for turn in range(passes):
-            for place, item in enumerate(items):
-                progress((turn + place / len(items)) / passes)
-                first = (turn + place) % len(SIDES)
-                sides = {
-                    side: decode(recogniser, item, session if side == "on" else None)
-                    for side in SIDES[first:] + SIDES[:first]
-                }
-                on, off = sides["on"], sides["off"]
-                for name, ns in off.times.items():
-                    pairs.on.setdefault(name, []).append(on.times[name] / ns)
-                    pairs.again.setdefault(name, []).append(sides["again"].times[name] / ns)
-                for side, decoded in sides.items():
-                    known = pairs.least.get((item.name, side), decoded.blocks)
-                    pairs.least[item.name, side] = np.minimum(known, decoded.blocks)
-                pairs.spans += on.spans
-                pairs.dropped += on.dropped
-                pairs.wall_off_ns += off.times[WALL]
-                pairs.differing += on.words != off.words
+        sides: dict[str, Decoded] = {}
+        for turn, place, number in turns(len(SIDES), len(items), range(passes)):
+            progress((turn + place / len(items)) / passes)
+            item, side = items[place], SIDES[number]
+            sides[side] = decode(recogniser, item, session if side == "on" else None)
+            if len(sides) == len(SIDES):
+                pairs.add(item, sides)
+                sides = {}
     return pairs
 
 
@@ -345,14 +349,14 @@ def time_events(progress: Callable[[float], None]) -> dict[str, tuple[list[float
     events = Events()
     figures: dict[str, tuple[list[float], int]] = {name: ([], 0) for name in events.ways}
     loops = [events.loop() for _ in range(ROUNDS)]
-    for turn in range(ROUNDS + 1):
-        progress(turn / ROUNDS)
-        names = list(events.ways)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            took, kept = events.ways[name]()
-            spent = took if "kernel" in name else took - median(loops)
-            if turn:  # the first round loads and compiles
-                figures[name] = ([*figures[name][0], spent / EVENTS], kept)
+    names = list(events.ways)
+    for turn, _, way in turns(len(names), 1, range(-1, ROUNDS)):
+        progress(max(0, turn) / ROUNDS)
+        name = names[way]
+        took, kept = events.ways[name]()
+        spent = took if "kernel" in name else took - median(loops)
+        if turn >= 0:  # the round before loads and compiles
+            figures[name] = ([*figures[name][0], spent / EVENTS], kept)
     return figures
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from pipelines.audio import loading as audio
 from pipelines.config import Search, presets
+from pipelines.experiments.interleave import turns
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.run import playlist
@@ -37,6 +38,8 @@ from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]
+Outcome = tuple[float, list[str], float]
+"""One decode: seconds, words and cost."""
 
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
@@ -77,24 +80,23 @@ def run(
             )
             decoder = Viterbi(graph, settings)
             decoder.warm_up()
-            rounds: list[list[Pair]] = []
-            for turn in range(repeat):
-                title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
+            title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
+            decodes = {}
+            for turn, place, side in turns(2, len(items), range(repeat)):
                 progress(f"{title}: round {turn + 1} of {repeat}", turn / repeat)
-                rounds.append(
-                    [
-                        _pair(
-                            decoder,
-                            peer,
-                            graph,
-                            settings,
-                            utterances[name],
-                            scaled[name],
-                            (turn + place) % 2 == 0,
-                        )
-                        for place, name in enumerate(utterances)
-                    ]
+                name = items[place].name
+                decodes[turn, name, side] = (
+                    _theirs(peer, graph, settings, scaled[name])
+                    if side
+                    else _ours(decoder, utterances[name])
                 )
+            rounds = [
+                [
+                    _pair(len(scores), decodes[turn, name, 0], decodes[turn, name, 1])
+                    for name, scores in utterances.items()
+                ]
+                for turn in range(repeat)
+            ]
             rows.append(_row(vocabulary, settings, rounds))
     head = rows[0]
     return {
@@ -132,23 +134,11 @@ def _scores(config: Any, model: Any, path: Any) -> Array:
     )
 
 
-def _pair(
-    decoder: Viterbi,
-    peer: Any,
-    graph: Graph,
-    settings: Search,
-    scores: Array,
-    scaled: Array,
-    ours_first: bool,
-) -> Pair:
-    if ours_first:
-        ours, theirs = _ours(decoder, scores), _theirs(peer, graph, settings, scaled)
-    else:
-        theirs, ours = _theirs(peer, graph, settings, scaled), _ours(decoder, scores)
-    return Pair(len(scores), *zip(ours, theirs, strict=True))  # type: ignore[arg-type]
+def _pair(frames: int, ours: Outcome, theirs: Outcome) -> Pair:
+    return Pair(frames, *zip(ours, theirs, strict=True))  # type: ignore[arg-type]
 
 
-def _ours(decoder: Viterbi, scores: Array) -> tuple[float, list[str], float]:
+def _ours(decoder: Viterbi, scores: Array) -> Outcome:
     start = time.thread_time()
     decoder.start(0)
     decoder.advance(scores, 0)
@@ -156,9 +146,7 @@ def _ours(decoder: Viterbi, scores: Array) -> tuple[float, list[str], float]:
     return time.thread_time() - start, [word for word, _, _ in words], decoder.best_cost
 
 
-def _theirs(
-    fst: Any, graph: Graph, settings: Search, scaled: Array
-) -> tuple[float, list[str], float]:
+def _theirs(fst: Any, graph: Graph, settings: Search, scaled: Array) -> Outcome:
     options = kaldi_decoder.FasterDecoderOptions(
         beam=settings.beam, max_active=settings.max_active, min_active=settings.min_active
     )

@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
+from pipelines.experiments.interleave import turns
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.process import children
@@ -59,14 +60,13 @@ def run(
         _sessions.record(path, blocks, pace=False).writer.close()
         _as_rows(path, rows)
         mine, theirs, pictures = [], [], []
-        for turn in range(repeat):
+        for turn, _, side in turns(2, 1, range(repeat)):
             progress("opening", turn / repeat)
-            for side in ((_open, _load_rows), (_load_rows, _open))[turn % 2]:
-                if side is _open:
-                    mine.append(_open(path))
-                    pictures.append(_first_picture(path))
-                else:
-                    theirs.append(_load_rows(rows))
+            if side:
+                theirs.append(_load_rows(rows))
+            else:
+                mine.append(_open(path))
+                pictures.append(_first_picture(path))
         ratios = [peer / own for peer, own in zip(theirs, mine, strict=True)]
         with Session.open(path) as session:
             n_spans, n_frames = len(session.spans), _frames(session)

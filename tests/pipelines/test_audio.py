@@ -1,8 +1,7 @@
-"""Sound files: what is read, what is refused and in which words; playlists and transcripts."""
+"""Sound files: what is read, and what is refused in which words."""
 
 import os
 import struct
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -15,10 +14,8 @@ from hypothesis import strategies as st
 from pipelines.audio import containers
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError
-from pipelines.frontend.parameters import SAMPLE_RATE
-from pipelines.run import playlist
+from tests.pipelines.sound_files import RATE, sentence, voice
 
-RATE = SAMPLE_RATE
 CONTAINERS = [
     ("a.wav", "PCM_16"),
     ("b.wav", "FLOAT"),
@@ -28,23 +25,6 @@ CONTAINERS = [
     ("f.mp3", "MPEG_LAYER_III"),
     ("g.aiff", "PCM_24"),
 ]
-
-
-def voice(seconds: float = 3.0, rate: int = RATE) -> np.ndarray:
-    """Something like speech: tones that swell and fade, with a little noise."""
-    t = np.arange(int(seconds * rate)) / rate
-    tones = sum(np.sin(2 * np.pi * f * t) for f in (180.0, 560.0, 1_450.0, 2_700.0))
-    noise = np.random.default_rng(5).standard_normal(len(t))
-    return 0.1 * tones * (1.1 + np.sin(2 * np.pi * 3.0 * t)) + 0.01 * noise
-
-
-def sentence(error: pytest.ExceptionInfo[AudioError], *parts: str) -> None:
-    """The error is one sentence on one line that holds `parts`."""
-    text = str(error.value)
-    assert "\n" not in text
-    assert text.endswith(".")
-    for part in parts:
-        assert part in text
 
 
 @pytest.mark.parametrize(("name", "subtype"), CONTAINERS)
@@ -297,100 +277,6 @@ def test_hostile_containers_end_in_a_sentence(
         audio.load(file)
 
 
-def make(*files: Path) -> list[Path]:
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(file, np.zeros(100), RATE)
-    return list(files)
-
-
-def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
-    b, a, deep, other = make(
-        tmp_path / "in" / "b.wav",
-        tmp_path / "in" / "a.flac",
-        tmp_path / "in" / "below" / "c.wav",
-        tmp_path / "z.wav",
-    )
-    (tmp_path / "in" / "transcripts.tsv").write_text("file\ttranscript\n")
-    (tmp_path / "in" / ".hidden.wav").write_bytes(b"")
-    assert audio.collect([str(tmp_path / "in")]) == [a, b]
-    assert audio.collect([tmp_path / "in" / "*"]) == [a, b]
-    assert audio.collect([tmp_path / "**" / "*.wav"]) == sorted([b, deep, other])
-    assert audio.collect([other, tmp_path / "in"]) == [other, a, b], "arguments keep their order"
-    assert audio.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
-
-
-def test_collect_prefers_a_file_to_a_pattern(tmp_path: Path) -> None:
-    odd, _ = make(tmp_path / "take[1].wav", tmp_path / "take1.wav")
-    assert audio.collect([odd]) == [odd]
-
-
-def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
-    file = tmp_path / "sound.dat"
-    file.write_bytes(b"")
-    assert audio.collect([file]) == [file]
-
-
-@pytest.mark.parametrize(
-    ("given_path", "part"),
-    [("", "no sound files directly in it"), ("no*.wav", "No sound file"), ("x.wav", "not exist")],
-)
-def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path: Path) -> None:
-    make(tmp_path / "below" / "a.wav")
-    with pytest.raises(AudioError) as error:
-        audio.collect([tmp_path / given_path])
-    sentence(error, part)
-    with pytest.raises(AudioError):
-        audio.collect([])
-
-
-def table(folder: Path, text: str, encoding: str = "utf-8") -> Path:
-    file = folder / "t.tsv"
-    file.write_text(text, encoding=encoding)
-    return file
-
-
-def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
-    (a, b) = make(tmp_path / "a.wav", tmp_path / "sub" / "b.wav")
-    text = f"file\ttranscript\nsub/b.wav\thello  there \n\n{a}\t\nlater.wav\tcaf\u00e9\n"
-    for encoding in ("utf-8", "utf-8-sig"):
-        said = audio.read_transcripts(table(tmp_path, text, encoding))
-        expected = {b: "hello  there", a: "", tmp_path / "later.wav": "caf\u00e9"}
-        assert said == {path.resolve(): words for path, words in expected.items()}
-        assert next(iter(said)) == b.resolve(), "the table's order"
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("", ["an empty file"]),
-        ("a.wav\thello\n", ["must begin with", "a.wav"]),
-        ("file,transcript\na.wav,hello\n", ["must begin with"]),
-        ("transcript\tfile\n", ["must begin with"]),
-        ("file\ttranscript\na.wav\n", ["line 2", "found 1 column."]),
-        ("file\ttranscript\n\na.wav\thello\tthere\n", ["line 3", "found 3 columns."]),
-        ("file\ttranscript\n\thello\n", ["line 2"]),
-        ("file\ttranscript\na.wav\thello\na.wav\tbye\n", ["line 3", "two different"]),
-        ("file\ttranscript\n", ["name no file"]),
-        ("file\ttranscript\nother.wav\thello\n", ["none exists"]),
-    ],
-)
-def test_broken_transcripts_are_refused(text: str, parts: list[str], tmp_path: Path) -> None:
-    make(tmp_path / "a.wav")
-    with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, text))
-    sentence(error, "t.tsv", *parts)
-
-
-def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(AudioError) as error:
-        audio.read_transcripts(tmp_path / "none.tsv")
-    sentence(error, "none.tsv", "cannot be read")
-    with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
-    sentence(error, "not UTF-8")
-
-
 def test_peaks_bound_each_frame() -> None:
     samples = np.zeros(1_000, np.float32)
     samples[5], samples[170], samples[999], samples[330] = 0.5, -1.0, 0.25, 2.0
@@ -462,74 +348,6 @@ def test_decoding_takes_the_memory_of_its_result_once(tmp_path: Path) -> None:
     assert sound.samples.nbytes < peak < 1.2 * sound.samples.nbytes
 
 
-@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names are text here")
-@pytest.mark.parametrize("name", ["a.flac", "c.ogg", "f.mp3", "g.wav"])
-def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
-    soundfile.write(tmp_path / name, voice(1.0), RATE)
-    odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
-    (tmp_path / name).rename(odd)
-    assert audio.collect([odd]) == [odd]
-    (item,) = playlist.build([str(odd)], None)
-    assert audio.load(item.path).duration_s == pytest.approx(1.0, abs=0.1)
-    odd.write_bytes(b"no sound at all, only some words")
-    with pytest.raises(AudioError) as error:
-        audio.load(odd)
-    sentence(error, r"caf\udce9\x1b[31m", "cannot be read as sound")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.wav")
-    (tmp_path / "link.wav").symlink_to("/dev/zero")
-    (tmp_path / "loop.wav").symlink_to("loop.wav")
-    (tmp_path / "gone.wav").symlink_to("nothing")
-    for name in ("pipe.wav", "link.wav", "loop.wav", "gone.wav"):
-        for way in (lambda path: audio.collect([path]), audio.load, audio.look):
-            with pytest.raises(AudioError) as error:
-                way(tmp_path / name)
-            sentence(error, name)
-    for path in ("~nobody-of-this-name/a.wav", "a\0b.wav", "x" * 5000):
-        with pytest.raises(AudioError) as error:
-            audio.collect([path])
-        assert len(str(error.value)) < 400
-    table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
-    with pytest.raises(AudioError, match="none exists"):
-        audio.read_transcripts(tmp_path / "t.tsv")
-    for path in (tmp_path / "pipe.wav", Path("/dev/zero"), tmp_path):
-        with pytest.raises(AudioError, match="cannot be read"):
-            audio.read_transcripts(path)
-
-
-def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
-    good, *bad = make(tmp_path / "a.wav", tmp_path / "b.wav", tmp_path / "c.wav")
-    for file in bad:
-        file.write_bytes(b"RIFF\0\0\0\0WAVEnothing")
-    with pytest.raises(AudioError, match="None of the 2 files can be decoded; the first: "):
-        playlist.build(list(map(str, bad)), None)
-    with pytest.raises(AudioError, match=r"b\.wav cannot be read as sound"):
-        playlist.build([str(bad[0])], None)
-    assert len(playlist.build(list(map(str, [*bad, good])), None)) == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("a.wav\thel\0lo\n", "NUL"),
-        ("a\0.wav\thello\n", "NUL"),
-        (f"a.wav\t{'hello ' * 50_000}\n", "299,999 characters"),
-        ("a.wav\t\n" * 500_000, "500,001 lines"),
-        (f"{'x' * 3000}.wav\thello\n{'x' * 3000}.wav\tbye\n", "two different"),
-    ],
-)
-def test_hostile_transcripts_are_refused_in_a_short_sentence(
-    text: str, part: str, tmp_path: Path
-) -> None:
-    with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
-    sentence(error, part)
-    assert len(str(error.value)) < 500
-
-
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) -> None:
     kind = b"RIFF\0\0\0\0WAVE" if order == "<" else b"FORM\0\0\0\0AIFF"
@@ -547,25 +365,3 @@ def test_pages_and_frames_are_counted_to_a_limit(
         soundfile.write(tmp_path / name, voice(20.0), RATE)
         with pytest.raises(AudioError, match=f"has more than {part}"):
             audio.load(tmp_path / name)
-
-
-def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
-    for name in ("a.wav", "b/c.wav", "b/d/e.flac", ".hidden/f.wav", "b/notes.txt"):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"")
-    for name in ("one", "two"):  # each leads back to the top: followed, they multiply without end
-        (tmp_path / "b" / name).symlink_to(tmp_path, target_is_directory=True)
-
-    def named(pattern: str) -> list[str]:
-        return [str(p.relative_to(tmp_path)) for p in audio.collect([f"{tmp_path}/{pattern}"])]
-
-    assert named("**/*.wav") == ["a.wav", "b/c.wav"]
-    assert named("**/**/*") == ["a.wav", "b/c.wav", "b/d/e.flac"]
-    assert named("b/**.wav") == ["b/c.wav"]
-    assert named("?.wav") == ["a.wav"]
-    assert named(".hid*/*.wav") == [".hidden/f.wav"]
-    with pytest.raises(audio.AudioError, match="No sound file matches"):
-        audio.collect([f"{tmp_path}/**/" + "**/" * 2000 + "*.ogg"])
-    with pytest.raises(audio.AudioError, match=r"has 20\d\d parts"):
-        audio.collect([f"{tmp_path}/" + "*/" * 2000])

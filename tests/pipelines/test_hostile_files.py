@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.config import Config, assign
-from pipelines.models import nets, onnx, opening
+from pipelines.models import nets, opening
+from pipelines.models.onnx import graph as onnx
 from profiler.errors import BadInput
 from tests.bench.campaign import caches, models
 from tests.bench.campaign import nets as net_attacks

@@ -17,9 +17,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from pipelines.config import Dnn
-from pipelines.models import foreign, nets, onnx
+from pipelines.models import foreign, nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
+from pipelines.models.onnx import graph as onnx
 from pipelines.scoring import dnn
 from pipelines.scoring.blocks import MAX_FRAMES
 from profiler.errors import Cancelled

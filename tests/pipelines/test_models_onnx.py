@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.models import nets, onnx
+from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
+from pipelines.models.onnx import graph as onnx
 from tests.pipelines.net_files import card, net
 from tests.pipelines.onnx_files import (
     attribute,

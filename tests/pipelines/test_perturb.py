@@ -25,6 +25,7 @@ from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files
@@ -193,32 +194,31 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     monkeypatch.setattr(
         rerun._Runner,
         "decode",
-        lambda self, item, keep: (
-            order.append((self._config.frames.skip, keep)) or decode(self, item, keep)
-        ),
+        lambda self, item: order.append(self._config.frames.skip) or decode(self, item),
     )
     stretch = rerun.audio_of([str(short)], tmp_path)
     arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]
-    rounds = rerun.interleave(arms, stretch, PEAKS, quiet, never, budget_s=0.0)
+    rounds = rerun.decode(arms, stretch, PEAKS, quiet, never, budget_s=0.0)
     assert rounds == rerun.LEAST_ROUNDS
     assert len(order) == 2 * (rounds + rerun.WARM_UP_ROUNDS)
-    assert [keep for _, keep in order].count(False) == 2 * rerun.WARM_UP_ROUNDS
     for i in range(0, len(order), 2):
-        assert {order[i][0], order[i + 1][0]} == {1, 2}
-    assert order[0][0] != order[2][0], "another arm begins each round"
+        assert {order[i], order[i + 1]} == {1, 2}
+    assert order[0] != order[2], "another arm begins each round"
     n_frames = Mfcc({}).n_frames(len(audio.load(short).samples))
     for arm in arms:
         parts = breakdown(arm.recording)
-        assert arm.wall_ns.shape == (rounds, -(-n_frames // rerun.CELL_FRAMES))
-        assert arm.wall_ns.sum() == pytest.approx(parts.wall_ns)
+        assert arm.times.by_utterance.shape == (rounds, 1)
+        assert arm.times.by_utterance.sum() == pytest.approx(parts.wall_ns)
         for row in parts.stages:
-            assert arm.stage_ns[row.name].sum() == pytest.approx(row.time_ns)
+            times = arm.times.stages[row.name]
+            assert times.shape == (rounds, round(n_frames / CELL_FRAMES))
+            assert times.sum() == pytest.approx(row.time_ns)
             assert row.sentence
     full, half = ({row.name: row.work for row in breakdown(arm.recording).stages} for arm in arms)
     halved = half["score.mixture"]["components"] / full["score.mixture"]["components"]
     assert halved == pytest.approx(0.5, abs=0.02)
     assert "score.copy" not in full
-    measured = rerun.ratio(arms[0].wall_ns, arms[1].wall_ns)
+    measured = total(pairs(arms[0].times, arms[1].times).values()).ratio()
     assert measured is not None
     assert measured.low < measured.ratio < measured.high
 
@@ -227,7 +227,7 @@ def test_a_rerun_can_be_stopped(short, tmp_path) -> None:
     stretch = rerun.audio_of([str(short)], tmp_path)
     asked = iter([False] * 6 + [True] * 100)
     with pytest.raises(Cancelled):
-        rerun.interleave([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, lambda: next(asked))
+        rerun.decode([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, lambda: next(asked))
 
 
 def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
@@ -235,7 +235,7 @@ def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
     stretch = rerun.audio_of([str(tmp_path / "x.wav")], tmp_path)
     (tmp_path / "x.wav").write_bytes(b"nothing")
     with pytest.raises(BadInput, match=r"x\.wav"):
-        rerun.interleave([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, never)
+        rerun.decode([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, never)
 
 
 def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
@@ -291,7 +291,7 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
     stretch = rerun.audio_of([str(short)], tmp_path)
     arm = rerun.Arm("a", QUICK)
-    rerun.interleave([arm], stretch, PEAKS, quiet, never)
+    rerun.decode([arm], stretch, PEAKS, quiet, never)
     row = next(r for r in breakdown(arm.recording).stages if r.name == "score.mixture")
     found = perturb.confirm(QUICK, row, stretch, PEAKS, quiet, never)
     assert found.unchanged.name == "score.mixture"
@@ -331,7 +331,7 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
 def start(short, tmp_path_factory) -> whatif.Prediction:
     stretch = rerun.audio_of([str(short)], tmp_path_factory.mktemp("cut"))
     arm = rerun.Arm("a", QUICK)
-    rerun.interleave([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    rerun.decode([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
     return whatif.unchanged(breakdown(arm.recording))
 
 
@@ -429,7 +429,7 @@ def test_confirming_a_layer_of_a_net_on_real_speech(
     monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
     stretch = rerun.audio_of([str(short)], tmp_path, 0.8)
     arm = rerun.Arm("a", small_net)
-    rerun.interleave([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    rerun.decode([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
     rows = {r.name: r for r in breakdown(arm.recording).stages}
     layers = [name for name in rows if name.startswith("score.layer")]
     output = rows["score.output"]

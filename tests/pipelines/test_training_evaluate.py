@@ -15,7 +15,7 @@ from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from pipelines.training import __main__ as command
 from pipelines.training import evaluate
-from pipelines.training.data import Progress
+from pipelines.training.corpus.data import Progress
 from tests.pipelines.net_files import card, net, write
 
 

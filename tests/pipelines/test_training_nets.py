@@ -16,14 +16,15 @@ from safetensors.numpy import save_file
 from pipelines.frontend.mfcc import Mfcc, mel_filters
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets, sphinx
-from pipelines.training import augment, data, labels, recipes
-from pipelines.training.augment import Change
+from pipelines.training import recipes
 from pipelines.training.checkpoint import CheckpointError
-from pipelines.training.data import DataRecipe, Frames
+from pipelines.training.corpus import augment, data, labels
+from pipelines.training.corpus.augment import Change
+from pipelines.training.corpus.data import DataRecipe, Frames
+from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.corpus.speech import CorpusError, sentences
 from pipelines.training.loss import divergence
-from pipelines.training.pool import Pool, order
 from pipelines.training.recipes import NetRecipe, RecipeError
-from pipelines.training.speech import CorpusError, sentences
 from pipelines.training.train import Trainer, card_for, started
 from profiler.arrays import Array
 from tests.pipelines.net_files import net

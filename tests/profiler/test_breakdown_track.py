@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
 
+from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.own_cost import RecorderCost
-from profiler.analysis.track import CATEGORIES, CHUNK_SPANS, CostTrack
+from profiler.analysis.track import CHUNK_SPANS, CostTrack
 from profiler.session.model import LaneInfo, Utterance
 from profiler.session.reader import Session
 from profiler.spans import SPAN, Cost, Linear, Stage
@@ -141,12 +142,12 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert track.categories_ns[0] == pytest.approx([1500, 0, 1000, 0, 2000, 0, 250], abs=0.01)
         assert track.categories_ns[-1, 4] == 2000 + BLOCKS - 1
         assert {name: values[0] for name, values in track.work.items()} == {
-            "gaussians": 750.0,
-            "senones scored": 50.0,
+            "scoring gaussians": 750.0,
+            "scoring senones": 50.0,
             "scoring bytes": 1250.0,
-            "tokens": 50.0,
-            "arcs": 200.0,
-            "senones asked": 30.0,
+            "search tokens": 50.0,
+            "search arcs": 200.0,
+            "search senones": 30.0,
         }
         parts = breakdown(session)
         assert parts.setup_ns == 5_000_000

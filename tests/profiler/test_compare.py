@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.analysis import arms
-from profiler.analysis.arms import OVERHEAD, FrameSums
+from profiler.analysis.attribution import OVERHEAD
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.compare import (
+from profiler.analysis.comparison import arms
+from profiler.analysis.comparison.arms import FrameSums
+from profiler.analysis.comparison.compare import (
     A_FASTER,
     B_FASTER,
     NO_DIFFERENCE,
@@ -22,7 +23,7 @@ from profiler.analysis.compare import (
     compare,
     verdict,
 )
-from profiler.analysis.statistics import Ratio, holm
+from profiler.analysis.comparison.statistics import Ratio, holm
 from profiler.clock import FakeClock
 from profiler.errors import BadInput
 from profiler.machine.roofs.peaks import RATE, Peaks, Roof
@@ -195,10 +196,11 @@ def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
     assert sums.stages[OVERHEAD][-1] == pytest.approx(parts.categories["overhead"], rel=1e-6)
 
 
-def test_word_errors_of_each_arm_are_counted_once(tmp_path: Path) -> None:
+def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path: Path) -> None:
     found = compared(alternating(tmp_path / "ab.asrs"))
-    assert (found.errors_a.errors, found.errors_a.words) == (2, 8)
-    assert (found.errors_b.errors, found.errors_b.rate) == (4, 0.5)
+    assert sum(u.errors for u in found.decoded_a) == 2
+    assert sum(u.errors for u in found.decoded_b) == 4
+    assert len(found.decoded_a) == len(found.decoded_b) == len(found.matched)
 
 
 def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path: Path) -> None:

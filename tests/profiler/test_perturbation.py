@@ -8,8 +8,14 @@ import pytest
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.perturbation import Perturbation, conclude, expected, per_unit, weigh
-from profiler.analysis.statistics import Ratio
+from profiler.analysis.comparison.perturbation import (
+    Perturbation,
+    conclude,
+    expected,
+    per_unit,
+    weigh,
+)
+from profiler.analysis.comparison.statistics import Ratio
 from profiler.spans import Cost, Linear, Stage
 
 STAGES = [

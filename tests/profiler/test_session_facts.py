@@ -14,7 +14,7 @@ from profiler_sessions import edit
 from profiler.session.errors import SessionError
 from profiler.session.model import setting
 from profiler.session.reader import Session
-from tests.bench.campaign import _use, sessions
+from tests.bench.campaign import _session_base, _session_nodes, _use
 
 
 def tell(path: Path, key: str, text: str) -> None:
@@ -25,10 +25,10 @@ def tell(path: Path, key: str, text: str) -> None:
 
 def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
-    path.write_bytes(sessions.full(interleaved=True))
+    path.write_bytes(_session_base.full(interleaved=True))
     with Session.open(path) as session:
         assert session.notes == []
-        for key, value in {**sessions.FACTS, "ab": sessions.ARMS}.items():
+        for key, value in {**_session_base.FACTS, "ab": _session_base.ARMS}.items():
             assert session.meta[key] == value, key
 
 
@@ -100,9 +100,9 @@ def test_integers_that_no_array_holds_are_refused(
     column: str, way: tuple[Any, ...], digits: int, tmp_path: Path
 ) -> None:
     """Of the settings, of what scores, of the recorder and of the drift."""
-    node = next(one for one in sessions.nodes() if one[2] == column and one[4] == way)
+    node = next(one for one in _session_nodes.nodes() if one[2] == column and one[4] == way)
     path = tmp_path / "s.asrs"
-    sessions.replace_node(node, "9" * digits, path)
+    _session_nodes.replace_node(node, "9" * digits, path)
     said = _use.use(path, tmp_path)
     assert said is not None
     assert "bits" in said

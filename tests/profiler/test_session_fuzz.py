@@ -20,14 +20,14 @@ from profiler.session.errors import SessionError
 from profiler.session.format import schema
 from profiler.session.reader import Session
 from profiler.spans import SPAN
-from tests.bench.campaign import _spoil, _use, sessions
+from tests.bench.campaign import _session_base, _session_nodes, _session_purposes, _spoil, _use
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
 
 
 @pytest.fixture(scope="module")
 def bases() -> tuple[_spoil.Base, ...]:
-    return sessions.bases()
+    return _session_base.bases()
 
 
 def test_sound_sessions_open(bases: tuple[_spoil.Base, ...], tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_file_spoiled_under_a_follower_is_borne(
 # -- made on purpose ---------------------------------------------------------------------------------
 
 REFUSED = (
-    *sessions.MASTER,
+    *_session_purposes.MASTER,
     "generated statistics",
     "a view for a table",
     "a stage per span",
@@ -107,13 +107,13 @@ RUN_BY = (
 )
 
 
-@pytest.mark.parametrize("name", sessions.purposes())
+@pytest.mark.parametrize("name", _session_purposes.purposes())
 def test_what_is_made_on_purpose_opens_or_is_refused_in_a_sentence(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sessions.spoiled(name, tmp_path)
-    said = _use.use(tmp_path / sessions.NAME, tmp_path, verbs=name in SHOWN)
+    _session_purposes.spoiled(name, tmp_path)
+    said = _use.use(tmp_path / _session_base.NAME, tmp_path, verbs=name in SHOWN)
     assert name not in REFUSED or said is not None
     assert name not in SHOWN or said is None
 
@@ -123,10 +123,10 @@ def test_what_is_made_on_purpose_opens_or_is_refused_in_a_sentence(
 )
 def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
-    sessions.spoiled(name, tmp_path)
+    _session_purposes.spoiled(name, tmp_path)
     checkout = Path(__file__).parents[2]
     child = subprocess.run(
-        [sys.executable, "-c", RUN_BY, checkout, tmp_path / sessions.NAME],
+        [sys.executable, "-c", RUN_BY, checkout, tmp_path / _session_base.NAME],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -146,11 +146,11 @@ def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
 @given(st.data())
 def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
     interleaved = data.draw(st.integers(0, 4)) == 0
-    node = data.draw(st.sampled_from(sessions.nodes(interleaved)))
-    other = data.draw(st.sampled_from(sorted(sessions.OTHERS)))
+    node = data.draw(st.sampled_from(_session_nodes.nodes(interleaved)))
+    other = data.draw(st.sampled_from(sorted(_session_nodes.OTHERS)))
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / sessions.NAME
-        sessions.replace_node(node, sessions.OTHERS[other], path, interleaved)
+        path = Path(name) / _session_base.NAME
+        _session_nodes.replace_node(node, _session_nodes.OTHERS[other], path, interleaved)
         _use.use(path, Path(name), verbs=data.draw(st.integers(0, 7)) == 0)
 
 

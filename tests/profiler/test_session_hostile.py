@@ -7,6 +7,7 @@ import os
 import random
 import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from profiler_sessions import KEPT, edit
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.export import chrome_trace, speedscope, table, writers
+from profiler.machine.describe import own_version
 from profiler.session.errors import SessionError
 from profiler.session.format import schema
 from profiler.session.reader import Session
@@ -269,6 +271,33 @@ def test_the_kept_file_of_version_1_opens_and_says_what_it_said_then() -> None:
         assert [row.name for row in parts.stages] == ["score.gaussians", "search.emit"]
         assert parts.setup_ns == 5_000_000
         assert session.utterances[0].hypothesis == "hello word"
+
+
+def test_the_kept_run_opens_and_says_what_it_said_then() -> None:
+    with Session.open(KEPT / "v1-0.1.0.asrs") as session:
+        parts = breakdown(session)
+        assert session.meta["asrscope_version"] == "0.1.0"
+        assert (len(session.spans), parts.wall_ns, parts.audio_s) == (90, 238_838_115, 1.314625)
+        assert parts.stages[-1].name == "search.backtrace"
+        (utterance,) = session.utterances
+        assert (utterance.hypothesis, utterance.errors) == ("yes of course", 0)
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.asrs")), ids=lambda path: path.stem)
+def test_every_kept_file_is_of_the_schema_it_is_called_after(path: Path) -> None:
+    version, *_ = path.stem.removeprefix("v").split("-")
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (int(version),)
+    with Session.open(path) as session:
+        parts = breakdown(session)
+        assert session.state == "closed"
+        assert sum(parts.categories.values()) == parts.wall_ns > 0
+        assert sum(row.time_ns for row in parts.stages) <= parts.wall_ns
+        assert all(u.done for u in session.utterances)
+
+
+def test_a_file_of_this_version_is_kept() -> None:
+    assert (KEPT / f"v{schema.VERSION}-{own_version()}.asrs").exists()
 
 
 def old_session(small: Path) -> None:

@@ -75,8 +75,6 @@ def test_everything_said_is_read_back(small: Path) -> None:
         again = session.recheck.rate("gemm")
         assert again is not None
         assert again.median == 90e9
-        mono, wall = session.clock[0]
-        assert session.wall_time(mono + 10**9) == pytest.approx(wall / 1e9 + 1)
         assert session.spans.flags.writeable is False
         assert session.refresh() is False
 

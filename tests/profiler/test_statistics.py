@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.statistics import (
+from profiler.analysis.comparison.statistics import (
     Pair,
     Ratio,
     alternated,

@@ -23,6 +23,7 @@ from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import Tokens, font, theme, theme_changed
 from app.widgets import Elided, Switch
 from app.window.actions.actions import Registry, key_text
+from app.window.actions.button import ActionButton
 from app.window.form.preset_button import PresetButton
 
 NARROW = 1240
@@ -152,13 +153,13 @@ class TopBar(QFrame):
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
         self._pipeline = pipeline
-        self._buttons: dict[str, tuple[Button, QAction]] = {}
+        self._buttons: list[Button] = []
 
-        self.run = self._button(actions, "run.start", "play")
+        self.run = self._button(actions["run.start"], "play")
         self.run.setProperty("go", True)
-        self.pause = self._button(actions, "view.hold", "pause")
+        self.pause = self._button(actions["view.hold"], "pause")
         self.pause.setCheckable(True)
-        self.stop = self._button(actions, "run.stop", "stop")
+        self.stop = self._button(actions["run.stop"], "stop")
         self.recording = Recording()
 
         self.toggles = [LiveToggle() for _ in pipeline.places()]
@@ -200,27 +201,16 @@ class TopBar(QFrame):
         self.show_figures(None)
         self.show_recording(None)
 
-    def _button(self, actions: Registry, action_id: str, shape: str) -> Button:
-        action = actions[action_id]
-        button = Button()
+    def _button(self, action: QAction, shape: str) -> Button:
+        button = ActionButton(action)
         button.setFixedSize(BUTTON)
         button.setIconSize(QSize(16, 16))
         button.setProperty("shape", shape)
-        button.clicked.connect(lambda _=False: action.trigger())
-        self._buttons[action_id] = (button, action)
-
-        def follow() -> None:
-            button.setEnabled(action.isEnabled())
-            describe(button, action.text())
-            keys = action.shortcut().toString()
-            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
-
-        action.changed.connect(follow)
-        follow()
+        self._buttons.append(button)
         return button
 
     def _apply_theme(self, tokens: Tokens) -> None:
-        for button, _ in self._buttons.values():
+        for button in self._buttons:
             go = bool(button.property("go"))
             ink = tokens.color("on_accent" if go else "text")
             button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))

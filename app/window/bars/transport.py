@@ -25,6 +25,7 @@ from app.style.theme import Tokens, font, theme, theme_changed
 from app.views.events import MOST_MARKS
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
+from app.window.actions.button import ActionButton
 from profiler.plain import one_line
 from profiler.session.model import FRAME_S
 
@@ -191,8 +192,8 @@ class Transport(QFrame):
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
-        self.mark = self._text_button(actions["run.mark"], self.tr("Mark"))
-        self.export = self._text_button(actions["file.export"], self.tr("Export…"))
+        self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
+        self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
         self.clock.setObjectName("muted")
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -224,24 +225,10 @@ class Transport(QFrame):
         self.refresh()
 
     def _icon_button(self, action: QAction, shape: str) -> Button:
-        button = self._text_button(action, "")
+        button = ActionButton(action)
         button.setFixedSize(QSize(34, 28))
         button.setIconSize(QSize(13, 13))
         self._icons.append((button, shape))
-        return button
-
-    def _text_button(self, action: QAction, text: str) -> Button:
-        button = Button(text)
-        button.clicked.connect(lambda _=False: action.trigger())
-
-        def follow() -> None:
-            button.setEnabled(action.isEnabled())
-            describe(button, action.text())
-            keys = action.shortcut().toString()
-            set_tip(button, f"{action.text()} ({keys})" if keys else action.text())
-
-        action.changed.connect(follow)
-        follow()
         return button
 
     def _apply_theme(self, tokens: Tokens) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
-from pipelines.models.onnx import OnnxModel
+from pipelines.models.onnx.graph import OnnxModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn.arithmetic import Arithmetic
 from pipelines.scoring.dnn.bf16 import Bf16Net

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.config.dnn import Dnn
-from pipelines.models import onnx, onnx_runtime
 from pipelines.models.errors import ModelError
-from pipelines.models.onnx import Node, OnnxModel
+from pipelines.models.onnx import graph as onnx
+from pipelines.models.onnx import runtime as onnx_runtime
+from pipelines.models.onnx.graph import Node, OnnxModel
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
 from pipelines.scoring.meter import Meter

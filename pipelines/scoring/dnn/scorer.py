@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
-from pipelines.models.onnx import OnnxModel
+from pipelines.models.onnx.graph import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
 from pipelines.scoring.blocks import MAX_FRAMES

@@ -78,7 +78,6 @@ def look(session: Session, folder: Path) -> None:
             getattr(session, name)
     for name in session.sample_names:
         session.samples(name)
-    session.wall_time(0)
     track = CostTrack()
     track.update(session)
     breakdown(session, 3, 20, track=track)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
-from app.model.child_process import child_process
+from app.model.processes.child_process import child_process
 from profiler.process import children
 
 PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))

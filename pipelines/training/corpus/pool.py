@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.training import data
-from pipelines.training.data import Frames
+from pipelines.training.corpus import data
+from pipelines.training.corpus.data import Frames
 from profiler.arrays import F32, I64, Array
 
 

@@ -17,11 +17,12 @@ from pipelines.config import Config
 from pipelines.models import dictionary
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
-from pipelines.training import data
 from pipelines.training.align import Aligner, AlignmentError
-from pipelines.training.data import DataRecipe, Progress
-from pipelines.training.speech import CorpusError
+from pipelines.training.corpus import data
+from pipelines.training.corpus.data import DataRecipe, Progress
+from pipelines.training.corpus.speech import CorpusError
 from profiler.arrays import U16, Array
+from profiler.files.outputs import writing
 from profiler.spans import NullLane
 
 UNLABELLED = 65_535
@@ -50,9 +51,8 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
                     continue
                 labels[start:end] = found.senones
             progress(path.stem, (number + start / len(frames)) / len(ready))
-        unfinished = path.with_suffix(".part")
-        save_file({"senones": labels}, unfinished)
-        unfinished.rename(path)
+        with writing(path, "the labels") as draft:
+            save_file({"senones": labels}, draft)
 
 
 def read(shards: Sequence[Path]) -> U16:

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
-from profiler.analysis.arms import (
-    OVERHEAD,
+from profiler.analysis.attribution import OVERHEAD
+from profiler.analysis.comparison.arms import (
     Arm,
     FrameSums,
     Key,
@@ -20,9 +18,11 @@ from profiler.analysis.arms import (
     arms_of,
     by_key,
     lay_out,
+    pairs,
+    total,
     whole,
 )
-from profiler.analysis.statistics import (
+from profiler.analysis.comparison.statistics import (
     LEAST_REPEATS,
     Pair,
     Ratio,
@@ -31,7 +31,6 @@ from profiler.analysis.statistics import (
     holm,
     student_quantile,
 )
-from profiler.analysis.utterances import ErrorCount, word_errors
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.session.model import Utterance
@@ -67,8 +66,9 @@ class StageRatio:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome. `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
+    """The outcome. `decoded_a`, `decoded_b`: one decode of each utterance that was matched.
 
+    `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
     `repeats`: those that count, of each side; `warm_up`: first repeats of each that were left out as such.
     `total_ratio`: of the plain sums of times, bursts and all. `floor`: half-width of the interval that one arm
     against itself would get.
@@ -81,8 +81,8 @@ class Comparison:
     stages: tuple[StageRatio, ...]
     only_a: Mapping[str, float]
     only_b: Mapping[str, float]
-    errors_a: ErrorCount
-    errors_b: ErrorCount
+    decoded_a: tuple[Utterance, ...]
+    decoded_b: tuple[Utterance, ...]
     repeats: int
     warm_up: tuple[int, int]
     matched: tuple[Key, ...]
@@ -128,17 +128,12 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         dropped = (times_a.warm_up(), times_b.warm_up())
     repeats = min(times_a.repeats - dropped[0], times_b.repeats - dropped[1])
     times_a, times_b = times_a.last(repeats), times_b.last(repeats)
-    nothing = np.zeros((repeats, 1))
-    draw = alternated if interleaved else apart
-    pairs = {
-        name: draw(times_a.stages.get(name, nothing), times_b.stages.get(name, nothing))
-        for name in times_a.stages | times_b.stages
-    }
-    everything = total(pairs.values()) if pairs else None
+    found = pairs(times_a, times_b, alternated if interleaved else apart)
+    everything = total(found.values()) if found else None
     whole_ratio = everything.ratio() if everything else None
     if everything is None or whole_ratio is None or not times_a.total:
         raise BadInput(f"{a.session.path} and {b.session.path} hold no decoding time to compare.")
-    tested = {name: ratio for name, pair in pairs.items() if (ratio := pair.ratio())}
+    tested = {name: ratio for name, pair in found.items() if (ratio := pair.ratio())}
     adjusted = holm([ratio.p for ratio in tested.values()])
     groups = {
         stage.name: stage.group for s in (b.session, a.session) for stage in s.stages.values()
@@ -156,7 +151,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         )
 
     stages = tuple(
-        row(name, pairs[name], ratio, p)
+        row(name, found[name], ratio, p)
         for (name, ratio), p in zip(tested.items(), adjusted, strict=True)
     )
     overall = row("overall", everything, whole_ratio, whole_ratio.p)
@@ -168,10 +163,10 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         interleaved,
         overall,
         stages,
-        {name: pair.a / 1e9 for name, pair in pairs.items() if pair.a > 0 >= pair.b},
-        {name: pair.b / 1e9 for name, pair in pairs.items() if pair.b > 0 >= pair.a},
-        _errors(found_a, matched),
-        _errors(found_b, matched),
+        {name: pair.a / 1e9 for name, pair in found.items() if pair.a > 0 >= pair.b},
+        {name: pair.b / 1e9 for name, pair in found.items() if pair.b > 0 >= pair.a},
+        tuple(found_a[key][-1] for key in matched),
+        tuple(found_b[key][-1] for key in matched),
         repeats,
         dropped,
         tuple(matched),
@@ -195,25 +190,19 @@ def verdict(ratio: Ratio, p_adjusted: float | None) -> str:
     return UNDECIDED
 
 
-def total(pairs: Iterable[Pair]) -> Pair:
-    """Return the sum over stages."""
-    first, *others = pairs
-    return sum(others, first)
-
-
 def floor_within(*arms: Times) -> float | None:
     """Return the A/A floor as a fraction, from repeats of one arm taken as two; None for too few.
 
     Every other repeat plays B: what is then found between them is noise, and the larger half-width of
-    the arms' intervals, brought to as many pairs as there are repeats, is the floor.
+    the arms' intervals, brought to as many couples as there are repeats, is the floor.
     """
     halves = []
     for times in arms:
-        pairs = times.repeats // 2
-        if pairs < LEAST_REPEATS:
+        couples = times.repeats // 2
+        if couples < LEAST_REPEATS:
             return None
         first, second = [], []
-        for number in range(pairs):
+        for number in range(couples):
             # Swapped every other time, as the arms themselves are.
             one, other = 2 * number + number % 2, 2 * number + 1 - number % 2
             first.append(one)
@@ -221,14 +210,9 @@ def floor_within(*arms: Times) -> float | None:
         ratio = total(alternated(t[first], t[second]) for t in times.stages.values()).ratio()
         if ratio is None or ratio.low is None or ratio.high is None:
             return None
-        fewer = student_quantile(0.975, pairs - 1) / student_quantile(0.975, times.repeats - 1)
+        fewer = student_quantile(0.975, couples - 1) / student_quantile(0.975, times.repeats - 1)
         halves.append(math.log(ratio.high / ratio.low) / 2 / fewer / math.sqrt(2))
     return math.expm1(max(halves))
-
-
-def _errors(found: Mapping[Key, list[Utterance]], matched: Iterable[Key]) -> ErrorCount:
-    """Count the word errors of one decode of each utterance that was matched."""
-    return word_errors(found[key][-1] for key in matched)
 
 
 # -- what speaks against it -----------------------------------------------------------------------

@@ -19,7 +19,7 @@ from profiler.analysis.attribution import (
     UNEXPLAINED,
 )
 from profiler.analysis.breakdown import StageRow
-from profiler.analysis.statistics import Ratio
+from profiler.analysis.comparison.statistics import Ratio
 
 SAME: Final = 0.1
 """Ratios within 10 % are the same answer: roofs are measured to a few per cent, laws are models."""

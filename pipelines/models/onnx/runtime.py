@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.onnx import OnnxModel
+from pipelines.models.onnx.graph import OnnxModel
 from profiler.plain import one_line
 
 

@@ -6,17 +6,24 @@ as in the breakdown.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from profiler.analysis.statistics import LEAST_REPEATS, undisturbed, warm_up
+from profiler.analysis.attribution import OVERHEAD
+from profiler.analysis.comparison.statistics import (
+    LEAST_REPEATS,
+    Pair,
+    alternated,
+    undisturbed,
+    warm_up,
+)
 from profiler.analysis.tiles import group_codes, tile
 from profiler.arrays import Array
 from profiler.errors import BadInput
-from profiler.session.model import Utterance
+from profiler.session.model import LaneInfo, StageInfo, Utterance
 from profiler.session.reader import Session
 
 CELL_FRAMES: Final = 16
@@ -25,8 +32,6 @@ shorter a cell, the likelier that it has run undisturbed in some of the repeats.
 
 MOST_CELLS: Final = 800
 """More cells than these are not resampled in reasonable time; cells then become longer."""
-
-OVERHEAD: Final = "overhead"
 
 Key = tuple[str, int]
 """An utterance: its name, and which of the files of that name (0 for the first)."""
@@ -81,10 +86,32 @@ def whole(session: Session, name: str) -> Arm:
     return Arm(name, session, utterances)
 
 
+class Stretch(Protocol):
+    """Frames first_frame … + n_frames."""
+
+    @property
+    def first_frame(self) -> int: ...  # noqa: D102
+    @property
+    def n_frames(self) -> int: ...  # noqa: D102
+
+
+class Recorded(Protocol):
+    """What times are laid out from: a session, or a run of which nothing was written."""
+
+    @property
+    def stages(self) -> Mapping[int, StageInfo]: ...  # noqa: D102
+    @property
+    def lanes(self) -> Mapping[int, LaneInfo]: ...  # noqa: D102
+    @property
+    def spans(self) -> Array: ...  # noqa: D102
+    @property
+    def utterances(self) -> Sequence[Stretch]: ...  # noqa: D102
+
+
 class FrameSums:
     """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Recorded) -> None:
         codes = group_codes(session.stages)
         spans = session.spans
         end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
@@ -162,7 +189,9 @@ def by_key(utterances: Iterable[Utterance]) -> dict[Key, list[Utterance]]:
     return found
 
 
-def lay_out(sums: FrameSums, utterances: list[list[Utterance]], frames: Iterable[int]) -> Times:
+def lay_out(
+    sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]
+) -> Times:
     """Lay out the times of `utterances` (by file, then repeat) of `frames` frames each.
 
     A last repeat that was not decoded to its end is left out.
@@ -186,3 +215,18 @@ def lay_out(sums: FrameSums, utterances: list[list[Utterance]], frames: Iterable
     stages[OVERHEAD] = np.maximum(overhead, 0.0)
     wall = np.add.reduceat(sums.wall[high] - sums.wall[low], starts, axis=1)
     return Times({name: times for name, times in stages.items() if (times > 0).any()}, wall)
+
+
+def pairs(a: Times, b: Times, draw: Callable[[Array, Array], Pair] = alternated) -> dict[str, Pair]:
+    """Return the two sides by stage, drawn as measured (in turn or apart); a stage of one side alone included."""
+    nothing = np.zeros((a.repeats, 1))
+    return {
+        name: draw(a.stages.get(name, nothing), b.stages.get(name, nothing))
+        for name in a.stages | b.stages
+    }
+
+
+def total(of_stages: Iterable[Pair]) -> Pair:
+    """Return the sum over stages."""
+    first, *others = of_stages
+    return sum(others, first)

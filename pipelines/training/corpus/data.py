@@ -26,10 +26,11 @@ from assets.speech.build import VOICES, speak
 from pipelines.audio import loading as audio
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE
-from pipelines.training import augment
-from pipelines.training.augment import Change, Samples
-from pipelines.training.speech import SENTENCES, CorpusError, sentences
+from pipelines.training.corpus import augment
+from pipelines.training.corpus.augment import Change, Samples
+from pipelines.training.corpus.speech import SENTENCES, CorpusError, sentences
 from profiler.arrays import I32, Array
+from profiler.files.outputs import writing
 
 Progress = Callable[[str, float | None], None]
 
@@ -186,16 +187,13 @@ def prepare(
 
 
 def _write(frames: Frames, path: Path) -> None:
-    unfinished = path.with_suffix(".part")
-    save_file(
-        {
-            "heard": frames.heard.astype(np.float16),
-            "clean": frames.clean.astype(np.float16),
-            "ends": frames.ends.astype(np.int32),
-        },
-        unfinished,
-    )
-    unfinished.rename(path)
+    arrays: dict[str, Array] = {
+        "heard": frames.heard.astype(np.float16),
+        "clean": frames.clean.astype(np.float16),
+        "ends": frames.ends.astype(np.int32),
+    }
+    with writing(path, "the shard") as draft:
+        save_file(arrays, draft)
 
 
 def shards(folder: Path) -> list[Path]:

@@ -1,0 +1,96 @@
+"""Arrays between walls, and the list of exercises: which kernel is run by which of them.
+
+The exercises stand in `kernel_walls` and `search_walls`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from profiler.arrays import Array
+from tests.fences import PATTERN, Fenced, Side
+
+ROOT = Path(__file__).parents[1]
+ROOMS = (
+    "pipelines/search",
+    "pipelines/frontend",
+    "pipelines/models",
+    "pipelines/training",
+    "profiler",
+)
+SIZES = (0, 1, 2, 7, 33)
+
+
+class Walls:
+    """Puts arrays beside walls, or with `side` None leaves them as they are."""
+
+    def __init__(self, side: Side | None) -> None:
+        self._side, self._made = side, list[Fenced]()
+
+    def __call__(self, array: Any, dtype: Any = None) -> Array:
+        """A copy of `array` beside a wall."""
+        copy = np.array(array, dtype, order="C")
+        if self._side is None:
+            return copy
+        self._made.append(Fenced(copy, self._side))
+        return self._made[-1].array
+
+    def empty(self, shape: Any, dtype: Any) -> Array:
+        """As `np.empty`, full of what must not be used."""
+        made = self(np.zeros(shape, dtype))
+        if made.size:
+            made.reshape(-1).view(np.uint8)[:] = PATTERN
+        return made
+
+    def intact(self) -> bool:
+        """Whether nothing was written around the arrays."""
+        return all(fence.intact() for fence in self._made)
+
+
+Exercise = Callable[[Walls], None]
+EXERCISES: dict[str, Exercise] = {}
+NAMED: dict[str, list[str]] = {}
+"""Kernel → the exercises that run it."""
+
+
+def runs(module: Any, *kernels: str) -> Callable[[Exercise], Exercise]:
+    """Enter an exercise of these kernels of a module."""
+
+    def enter(exercise: Exercise) -> Exercise:
+        EXERCISES[exercise.__name__] = exercise
+        for kernel in kernels:
+            name = module if isinstance(module, str) else module.__name__
+            NAMED.setdefault(f"{name}.{kernel}", []).append(exercise.__name__)
+        return exercise
+
+    return enter
+
+
+def kernel_files() -> Iterator[Path]:
+    """The files of the rooms that define compiled functions."""
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            if re.search(r"^ *@(numba\.)?njit", file.read_text(encoding="utf-8"), re.MULTILINE):
+                yield file
+
+
+def module_of(file: Path) -> str:
+    """The name by which a file is imported."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+def kernels() -> set[str]:
+    """All compiled functions of the rooms."""
+    return {
+        f"{name}.{attribute}"
+        for name in map(module_of, kernel_files())
+        for attribute, value in vars(importlib.import_module(name)).items()
+        if isinstance(value, Dispatcher) and value.py_func.__module__ == name
+    }
