@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -26,6 +27,32 @@ from profiler.spans import Cost, Linear
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
+
+
+class Backing(NamedTuple):
+    """What stands for the Gaussians of a block that are not computed: their weight and their cluster.
+
+    `of_panel`, `log_weights`: of `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each
+    cluster; `densities` f32 [n, streams, K]: of the cluster Gaussians.
+    """
+
+    of_panel: Array
+    log_weights: Array
+    expanded: Array
+    densities: Array
+
+
+@njit(nogil=True, cache=True)
+def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
+    """Whether it is that of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16] in n frames."""
+    groups, streams, slots, _, _ = gaussians.shape
+    clusters = backing.expanded.shape[1]
+    return (  # type: ignore[no-any-return]
+        backing.of_panel.shape == (groups, streams, slots)
+        and backing.log_weights.shape == (groups, streams, slots, LANES)
+        and len(backing.expanded) == streams
+        and backing.densities.shape == (n, streams, clusters)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +108,17 @@ class Clusters:
             bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
             working_set_bytes=size,
         )
+
+
+def one_cluster(shape: tuple[int, ...]) -> Clusters:
+    """All panels of this shape in one cluster per stream: for compiling, not for scoring."""
+    groups, streams, slots, depth, _ = shape
+    return Clusters(
+        np.zeros((groups, streams, slots), np.uint16),
+        np.zeros((streams, 1, depth, LANES), np.float32),
+        np.zeros((groups, streams, slots, LANES), np.float32),
+        np.full((streams, 1), groups * slots),
+    )
 
 
 def cluster(

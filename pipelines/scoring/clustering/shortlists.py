@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -37,6 +38,14 @@ MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
 """What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
+
+
+class Lists(NamedTuple):
+    """The arrays of `Shortlists`, which says what they are, as kernels take them."""
+
+    start: Array
+    items: Array
+    lanes: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +84,11 @@ class Shortlists:
         if lengths.min() < 1 or lengths.max() > slots:
             raise ArrayError(f"lists of {lengths.min()} to {lengths.max()} of {slots} panels")
 
+    @cached_property
+    def arrays(self) -> Lists:
+        """For kernels."""
+        return Lists(self.start, self.items, self.lanes)
+
     @property
     def _lists(self) -> float:
         """Lists: one per stream, codeword and group."""
@@ -95,6 +109,21 @@ class Shortlists:
     def n_groups(self) -> int:
         """Groups of senones, or codebooks."""
         return int(self.start.shape[2] - 1)
+
+
+def trivial(shape: tuple[int, ...]) -> Shortlists:
+    """Lists of one codeword and one panel a group, for panels of this shape: for compiling, not for scoring."""
+    groups, streams, _, depth, _ = shape
+    dim = depth // 2
+    book = Codebook(
+        np.zeros((streams, 1, dim), np.float32),
+        np.ones((streams, dim), np.float32),
+        np.zeros((streams, 1, dim + 1, LANES), np.float32),
+        np.zeros((streams, 1, dim + 1), np.float32),
+        np.full((streams, 1, 2), -1, np.int32),
+    )
+    start = np.arange(groups + 1, dtype=np.int32) + np.zeros((streams, 1, 1), np.int32)
+    return Shortlists(book, start, np.zeros(groups, np.uint8), np.ones(groups, np.uint16))
 
 
 def moments(panels: Array) -> tuple[Array, Array]:
