@@ -110,10 +110,10 @@ def test_a_packed_model_has_each_senone_once(families) -> None:
         ("runs", (0, 2), 0),
         ("run_start", -1, 0),
     ):
-        wrong = getattr(p.order, name).copy()
+        wrong = getattr(p, name).copy()
         wrong[place] = value
         with pytest.raises(ArrayError):
-            dataclasses.replace(p, order=p.order._replace(**{name: wrong}))
+            dataclasses.replace(p, **{name: wrong})
     with pytest.raises(ArrayError):
         dataclasses.replace(p, weights=p.weights[:-16])
 

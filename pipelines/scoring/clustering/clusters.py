@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -29,29 +28,25 @@ STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
 
 
-class Backing(NamedTuple):
-    """What stands for the Gaussians of a block that are not computed: their weight and their cluster.
+Backing = tuple[Array, Array, Array, Array]
+"""What stands for the Gaussians of a block that are not computed, their weight and their cluster: (of_panel,
+log_weights, expanded, densities).
 
-    `of_panel`, `log_weights`: of `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each
-    cluster; `densities` f32 [n, streams, K]: of the cluster Gaussians.
-    """
-
-    of_panel: Array
-    log_weights: Array
-    expanded: Array
-    densities: Array
+The first two as in `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each cluster;
+`densities` f32 [n, streams, K]: of the cluster Gaussians.
+"""
 
 
 @njit(nogil=True, cache=True)
 def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
     """Whether it is that of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16] in n frames."""
     groups, streams, slots, _, _ = gaussians.shape
-    clusters = backing.expanded.shape[1]
+    of_panel, log_weights, expanded, densities = backing
     return (  # type: ignore[no-any-return]
-        backing.of_panel.shape == (groups, streams, slots)
-        and backing.log_weights.shape == (groups, streams, slots, LANES)
-        and len(backing.expanded) == streams
-        and backing.densities.shape == (n, streams, clusters)
+        of_panel.shape == (groups, streams, slots)
+        and log_weights.shape == (groups, streams, slots, LANES)
+        and len(expanded) == streams
+        and densities.shape == (n, streams, expanded.shape[1])
     )
 
 

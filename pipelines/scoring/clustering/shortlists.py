@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -38,14 +37,6 @@ MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
 """What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
-
-
-class Lists(NamedTuple):
-    """The arrays of `Shortlists`, which says what they are, as kernels take them."""
-
-    start: Array
-    items: Array
-    lanes: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +74,6 @@ class Shortlists:
         # None empty: the likeliest panel is on every list.
         if lengths.min() < 1 or lengths.max() > slots:
             raise ArrayError(f"lists of {lengths.min()} to {lengths.max()} of {slots} panels")
-
-    @cached_property
-    def arrays(self) -> Lists:
-        """For kernels."""
-        return Lists(self.start, self.items, self.lanes)
 
     @property
     def _lists(self) -> float:

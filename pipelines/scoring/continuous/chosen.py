@@ -7,7 +7,6 @@ import numpy as np
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.continuous.dense import ContinuousGmm
-from pipelines.scoring.continuous.listed import Space
 from pipelines.scoring.continuous.queue import EVERY, Queue
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.panels import AHEAD
@@ -15,11 +14,11 @@ from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from profiler.spans import Cost, Linear
 
-NO_BACKING = Backing(
-    of_panel=np.empty((0, 0, 0), np.uint16),
-    log_weights=np.empty((0, 0, 0, 0), np.float32),
-    expanded=np.empty((0, 0), np.uint64),
-    densities=np.empty((0, 0, 0), np.float32),
+NO_BACKING: Backing = (
+    np.empty((0, 0, 0), np.uint16),
+    np.empty((0, 0, 0, 0), np.float32),
+    np.empty((0, 0), np.uint64),
+    np.empty((0, 0, 0), np.float32),
 )
 """For `listed.queued`: what is not computed counts for nothing."""
 
@@ -46,15 +45,15 @@ class Workspace:
     def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
         p = family.parameters
         most = (last - first) * p.n_streams * p.n_components
-        self.queue = Queue(
-            groups=np.arange(first, last),
-            lanes=np.full(last - first, EVERY),
-            ends=np.empty((last - first) * p.n_streams, np.int64),
-            where=np.empty(most + AHEAD, np.int64),
-            whose=np.empty(most + AHEAD, np.uint64),
+        self.queue: Queue = (
+            np.arange(first, last),
+            np.full(last - first, EVERY),
+            np.empty((last - first) * p.n_streams, np.int64),
+            np.empty(most + AHEAD, np.int64),
+            np.empty(most + AHEAD, np.uint64),
         )
-        tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
-        self.space = Space(tile, sums=aligned((2, LANES)))
+        self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
+        self.sums = aligned((2, LANES))
 
 
 class Chosen:

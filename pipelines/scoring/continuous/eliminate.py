@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.listed import Space, finish
+from pipelines.scoring.continuous.listed import finish
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import multiply
@@ -30,21 +30,22 @@ def eliminate(
     x: Array,
     gaussians: Array,
     within: Bounds,
-    space: Space,
+    tile: Array,
+    sums: Array,
     scores: Array,
     first: int,
     last: int,
 ) -> tuple[int, int]:
     """Scores f32 [n, senones] of the groups first … last − 1; returns (ns of log-sum-exp, dimensions computed).
 
-    With bounds of length 0 nothing is given up.
+    With bounds of length 0 nothing is given up. Workspace of the thread: `tile` f32 [streams · frames, M·16] and `sums`
+    f32 [2, 16].
     """
     n, streams, expanded = x.shape
     components, dim = gaussians.shape[2], expanded // 2
     row = components * VECTOR_BYTES
     groups = len(gaussians)
     rest, order, keep, follow = within
-    tile, sums = space
     stop = len(rest) > 0
     if (
         gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
@@ -116,6 +117,6 @@ def eliminate(
                 if follow:
                     bring_forward(order[group, s], entered, winners)
         begin_ns = now_ns()
-        finish(space, counts, scores, group, keep == 1)
+        finish(tile, sums, counts, scores, group, keep == 1)
         lse_ns += now_ns() - begin_ns
     return lse_ns, computed * LANES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.listed import Space, finish
+from pipelines.scoring.continuous.listed import finish
 from pipelines.scoring.continuous.queue import Queue, queue_fits
 from pipelines.scoring.gaussians.int8 import bytes_fit, row_of_bytes
 from pipelines.scoring.simd.maxima import lowest_bit
@@ -17,11 +17,10 @@ from profiler.kernel_spans import now_ns
 
 @njit(nogil=True, cache=True)
 def dense_of_bytes(
-    x: Array, panels: Array, space: Space, scores: Array, first: int, last: int
+    x: Array, panels: Array, tile: Array, sums: Array, scores: Array, first: int, last: int
 ) -> int:
-    """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp."""
+    """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `listed`."""
     n, streams, depth = x.shape
-    tile, sums = space
     groups, _, slots, size = panels.shape
     row = slots * LANES * 4
     if (
@@ -45,17 +44,18 @@ def dense_of_bytes(
                 to = address(tile, np.float32) + (s * n + t) * row
                 row_of_bytes(frame, base, slots, depth // 2, to)
         begin = now_ns()
-        finish(space, counts, scores, group, False)
+        finish(tile, sums, counts, scores, group, False)
         lse_ns += now_ns() - begin
     return lse_ns
 
 
 @njit(nogil=True, cache=True)
-def queued_of_bytes(x: Array, queue: Queue, panels: Array, space: Space, scores: Array) -> int:
+def queued_of_bytes(
+    x: Array, queue: Queue, panels: Array, tile: Array, sums: Array, scores: Array
+) -> int:
     """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
     groups, lanes, ends, where, whose = queue
-    tile, sums = space
     row = tile.shape[1] * 4
     slots, size = panels.shape[2], panels.shape[3]
     if (
@@ -86,6 +86,6 @@ def queued_of_bytes(x: Array, queue: Queue, panels: Array, space: Space, scores:
                     counts[s, t] += 1
                     panel_of_bytes(frame, panel, depth // 2, later, to)
         begin = now_ns()
-        finish(space, counts, scores, groups[place], False, lanes[place])
+        finish(tile, sums, counts, scores, groups[place], False, lanes[place])
         lse_ns += now_ns() - begin
     return lse_ns

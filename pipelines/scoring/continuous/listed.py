@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -19,22 +17,21 @@ from profiler.kernel_spans import now_ns
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
 
 
-class Space(NamedTuple):
-    """Workspace of a thread: `tile` f32 [streams · frames, M·16], log densities; `sums` f32 [2, 16]."""
-
-    tile: Array
-    sums: Array
-
-
 @njit(nogil=True, cache=True)
 def finish(
-    space: Space, counts: Array, scores: Array, group: int, best: bool, lanes: np.uint16 = EVERY
+    tile: Array,
+    sums: Array,
+    counts: Array,
+    scores: Array,
+    group: int,
+    best: bool,
+    lanes: np.uint16 = EVERY,
 ) -> None:
     """Scores of some `lanes` of a group of senones from its log densities, by log-sum-exp or by the `best` alone.
 
     Of the rows of the tile, [streams, n], `counts` int64 [streams, n] vectors are filled.
     """
-    sums, row = space.sums, space.tile.shape[1] * 4
+    row = tile.shape[1] * 4
     streams, n = counts.shape
     senones = scores.shape[1]
     width = min(LANES, senones - group * LANES)
@@ -43,7 +40,7 @@ def finish(
         sums[0] = 1.0
         sums[1] = 0.0
         for s in range(streams):
-            at = address(space.tile, np.float32) + (s * n + t) * row
+            at = address(tile, np.float32) + (s * n + t) * row
             if best:
                 max_down(at, counts[s, t], shift)
             else:
@@ -63,9 +60,9 @@ def finish(
 def _approximate(tile: Array, counts: Array, group: int, s: int, backing: Backing) -> None:
     """Append what stands for the panels of one group and stream that were not computed: weight and cluster."""
     n, row = counts.shape[1], tile.shape[1] * 4
-    clusters, expanded = backing.of_panel[group, s], backing.expanded
-    streams = len(expanded)
-    weights = address(backing.log_weights, np.float32) + (group * streams + s) * row
+    of_panel, log_weights, expanded, densities = backing
+    clusters, streams = of_panel[group, s], len(expanded)
+    weights = address(log_weights, np.float32) + (group * streams + s) * row
     for m in range(len(clusters)):
         k = clusters[m]
         if k >= expanded.shape[1]:
@@ -73,7 +70,7 @@ def _approximate(tile: Array, counts: Array, group: int, s: int, backing: Backin
         for t in range(n):
             if not (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
                 to = address(tile, np.float32) + (s * n + t) * row + counts[s, t] * VECTOR_BYTES
-                add_to(weights + m * VECTOR_BYTES, backing.densities[t, s, k], to)
+                add_to(weights + m * VECTOR_BYTES, densities[t, s, k], to)
                 counts[s, t] += 1
 
 
@@ -83,7 +80,8 @@ def queued(
     queue: Queue,
     panels: Array,
     backing: Backing,
-    space: Space,
+    tile: Array,
+    sums: Array,
     scores: Array,
     best: bool,
 ) -> int:
@@ -91,24 +89,24 @@ def queued(
 
     `x` f32 [n ≤ 64, streams, K], `panels` f32 [groups, streams, M, K, 16]. With `best` the best component counts and
     not the sum. What is not computed gets its cluster's score, or with a backing of length 0 counts for nothing.
+    Workspace of the thread: the queue, `tile` f32 [streams · frames, M·16], `sums` f32 [2, 16].
     """
     n, streams, expanded = x.shape
     groups, lanes, ends, where, whose = queue
-    tile = space.tile
     row = tile.shape[1] * 4
     all_groups, _, components, depth, _ = panels.shape
     if (
         panels.shape != (all_groups, streams, components, expanded, LANES)
         or len(tile) < streams * n
         or tile.shape[1] != components * LANES
-        or space.sums.shape != (2, LANES)
+        or sums.shape != (2, LANES)
         or len(scores) != n
         or not queue_fits(queue, n, streams, components, depth * VECTOR_BYTES, panels.size * 4)
         or (len(groups) and groups.max() >= all_groups)
         or (len(groups) and groups.max() * LANES >= scores.shape[1])
     ):
         raise ArrayError("queued: frames, queue and scores do not fit each other")
-    backed = len(backing.of_panel) > 0
+    backed = len(backing[0]) > 0
     if backed and not backing_fits(backing, panels, n):
         raise ArrayError("queued: clusters and Gaussians do not fit each other")
     parameters = address(panels, np.float32)
@@ -168,6 +166,6 @@ def queued(
             if backed:
                 _approximate(tile, counts, group, s, backing)
         begin = now_ns()
-        finish(space, counts, scores, group, best, lanes[place])
+        finish(tile, sums, counts, scores, group, best, lanes[place])
         lse_ns += now_ns() - begin
     return lse_ns

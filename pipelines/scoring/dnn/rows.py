@@ -8,7 +8,7 @@ frames at once read a row a quarter as often.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -34,14 +34,6 @@ ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16
 
 _float_1, _float_2, _float_4 = (make_float_rows(frames) for frames in (1, 2, 4))
 _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
-
-
-class ByteWeights(NamedTuple):
-    """`rows` uint8 [senones of the net, width] in whole vectors, 128 more than they are; scale and bias of each."""
-
-    rows: Array
-    scales: Array
-    bias: Array
 
 
 @njit(nogil=True, cache=True)
@@ -105,7 +97,8 @@ def float_rows(
 
 @njit(nogil=True, cache=True)
 def byte_rows(
-    weights: ByteWeights,
+    weights: Array,
+    affine: Array,
     hidden: Array,
     scales: Array,
     first: int,
@@ -113,12 +106,13 @@ def byte_rows(
     senones: Array,
     scores: Array,
 ) -> None:
-    """As `float_rows` of integers: `hidden` int8, `scales` f32 [n]."""
-    rows, row_scales, bias = weights
-    count, width = rows.shape
+    """As `float_rows` of integers, with a scale f32 for each row and each frame.
+
+    `weights` uint8, 128 more than they are; `affine` f32 [2, senones of the net], scales and biases; `hidden` int8.
+    """
+    count, width = weights.shape
     if (
-        bias.shape != (count,)
-        or row_scales.shape != (count,)
+        affine.shape != (2, count)
         or len(scales) < last
         or not rows_fit(width, count, hidden, first, last, scores)
     ):
@@ -133,9 +127,10 @@ def byte_rows(
             total += np.int32(hidden[t, i])
         frames[t - first, 0] = scales[t]
         excess[t - first, 1] = OFFSET * total
-    w, row_bytes = address(rows, np.uint8), width
+    w, row_bytes = address(weights, np.uint8), width
     places, of_frames = _places(senones, count), address(frames, np.float32)
-    b, rs = address(bias, np.float32), address(row_scales, np.float32)
+    rs = address(affine, np.float32)
+    b = rs + count * 4
     inputs, found = address(hidden, np.int8), address(scores, np.float32)
     stride, to_stride = hidden.shape[1], count * 4
     for i in range(0, len(senones), ROWS):
@@ -143,15 +138,15 @@ def byte_rows(
         t = first
         while t < last:
             x, to = (inputs + t * stride, stride), (found + t * to_stride, to_stride)
-            affine = b, rs, of_frames + (t - first) * 8
+            terms = b, rs, of_frames + (t - first) * 8
             if last - t >= 4:
-                _byte_4(at, w, row_bytes, x, to, affine)
+                _byte_4(at, w, row_bytes, x, to, terms)
                 t += 4
             elif last - t >= 2:
-                _byte_2(at, w, row_bytes, x, to, affine)
+                _byte_2(at, w, row_bytes, x, to, terms)
                 t += 2
             else:
-                _byte_1(at, w, row_bytes, x, to, affine)
+                _byte_1(at, w, row_bytes, x, to, terms)
                 t += 1
 
 
@@ -183,19 +178,19 @@ class ByteRows:
     def __init__(self, weight: Array, scale: Array, bias: Array) -> None:
         """`weight` int8 [senones, inputs], `scale` and `bias` f32 [senones]."""
         offset = weight.astype(np.int16) + OFFSET
-        self._weights = ByteWeights(_whole(offset, np.uint8), scale, bias)
-        self.nbytes = self._weights.rows.nbytes
+        self._weights, self._affine = _whole(offset, np.uint8), np.stack([scale, bias])
+        self.nbytes = self._weights.nbytes
 
     def score(
         self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array
     ) -> None:
         """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it,
         `scales` f32 [n]."""
-        byte_rows(self._weights, hidden, scales, first, last, senones, scores)
+        byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
         """By work counts: scores computed; rows read from memory, once a call for all its frames."""
-        return _cost(self._weights.rows, "gemm:int8", 2.0)
+        return _cost(self._weights, "gemm:int8", 2.0)
 
 
 def _whole(weight: Array, kind: Any) -> Array:

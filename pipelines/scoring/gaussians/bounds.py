@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -14,17 +12,12 @@ PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
 
 
-class Bounds(NamedTuple):
-    """By what Gaussians are given up, and in which order panels come.
+Bounds = tuple[Array, Array, int, bool]
+"""By what Gaussians are given up, and in which order panels come: (rest, order, keep, follow).
 
-    `rest` as `rests` makes it; `order` uint8 [groups, streams, slots]. What cannot be among the `keep` best is given
-    up; with `follow` the panels that held the best of a frame come first in the next.
-    """
-
-    rest: Array
-    order: Array
-    keep: int
-    follow: bool
+`rest` as `rests` makes it; `order` uint8 [groups, streams, slots]. What cannot be among the `keep` best is given up;
+with `follow` the panels that held the best of a frame come first in the next.
+"""
 
 
 @njit(nogil=True, cache=True)

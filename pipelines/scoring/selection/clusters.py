@@ -84,9 +84,7 @@ class _Clustered:
         densities = self._densities[: len(x)]
         panels = found.choose(x, self._expand, densities, self._expanded)
         meter.done(clusters.STAGE, len(x) * found.sizes.size)
-        return panels, clusters.Backing(
-            found.of_panel, found.log_weights, self._expanded, densities
-        )
+        return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
         """Part of the panels expanded, if all clusters were of the same size."""
@@ -110,8 +108,11 @@ class Continuous(_Clustered, Chosen):
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
-            queue.gather_clusters(p.gaussians[0, 0, 0].nbytes, backing, work.queue)
-            lse_ns = listed.queued(x, work.queue, p.gaussians, backing, work.space, scores, False)
+            size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
+            queue.gather_clusters(size, of_panel, self._expanded, work.queue)
+            lse_ns = listed.queued(
+                x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False
+            )
             self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
         self._family.pool.run(part, meter)
@@ -147,7 +148,7 @@ class Tied(_Clustered):
             meter.done("score.gaussians", panels * LANES)
             kernels.exponentiate(g, shift, first, last)
             meter.done("score.exp", n * gmm.gaussians_per_frame)
-            kernels.mix(g, p.weights, p.order.start, products, first, last)
+            kernels.mix(g, p.weights, p.start, products, first, last)
             meter.done("score.mixture", components)
             gmm.logarithms(scores, first, last, meter)
 

@@ -103,7 +103,7 @@ class Tied:
                 return
             kernels.exponentiate(g, shift, first, last)
             meter.done("score.exp", n * gmm.gaussians_per_frame)
-            kernels.mix(g, p.weights, p.order.start, products, first, last)
+            kernels.mix(g, p.weights, p.start, products, first, last)
             meter.done("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
@@ -192,7 +192,7 @@ class Continuous:
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
-            lse_ns = dense_of_bytes(x, panels, work.space, scores, first, last)
+            lse_ns = dense_of_bytes(x, panels, work.tile, work.sums, scores, first, last)
             meter.done("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
             meter.done("score.lse", n * p.n_gaussians, n * p.n_senones)
 

@@ -106,7 +106,7 @@ class Tied:
             top_n_kernels.exponentiate_kept(kept, first, last)
             meter.done("score.exp", n * self._selected)
             top_n_kernels.mix_kept(
-                index, kept, p.rows, p.padded_densities, p.order.start, products, first, last
+                index, kept, p.rows, p.padded_densities, p.start, products, first, last
             )
             meter.done("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
@@ -181,8 +181,9 @@ class Continuous(Chosen):
         super().__init__(family)
         p = family.parameters
         order = np.arange(p.n_components, dtype=np.uint8)
-        order = np.tile(order, (p.n_groups, p.n_streams, 1))
-        self._bounds = Bounds(_NO_RESTS, order, min(DEFAULT_TOP_N, p.n_components), self.follow)
+        self._keep = min(DEFAULT_TOP_N, p.n_components)
+        self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
+        self._rest = _NO_RESTS
 
     def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"
@@ -205,8 +206,8 @@ class Continuous(Chosen):
             shape = self._family.parameters.gaussians.shape[:3]
             check("rest", prepared, np.float32, (*shape, PARTS, LANES))
             rest = prepared
-        keep = min(gmm.selection.top_n, self._family.parameters.n_components)
-        self._bounds = self._bounds._replace(rest=rest, keep=keep)
+        self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
+        self._rest = rest
 
     @classmethod
     def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
@@ -217,13 +218,14 @@ class Continuous(Chosen):
         """Fill `scores` f32 [n, senones]."""
         p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
-        stop = len(self._bounds.rest) > 0
-        summed = n * p.n_senones * p.n_streams * self._bounds.keep
+        stop = len(self._rest) > 0
+        within: Bounds = self._rest, self._order, self._keep, self.follow
+        summed = n * p.n_senones * p.n_streams * self._keep
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             lse_ns, dimensions = eliminate(
-                x, p.gaussians, self._bounds, work.space, scores, first, last
+                x, p.gaussians, within, work.tile, work.sums, scores, first, last
             )
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)
@@ -240,7 +242,7 @@ class Continuous(Chosen):
         """
         p = self._family.parameters
         costs = self.chosen_costs(frames, 1.0)
-        more = 2.0 * PARTS + 2.0 * self._bounds.keep
+        more = 2.0 * PARTS + 2.0 * self._keep
         gaussians = costs["score.gaussians"]
         operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
         return costs | {"score.gaussians": dataclasses.replace(gaussians, operations=operations)}

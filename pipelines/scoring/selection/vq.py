@@ -170,12 +170,14 @@ class Continuous(_Quantised, Chosen):
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             groups = first + np.flatnonzero(self._lanes[first:last])
-            here = work.queue._replace(groups=groups, lanes=self._lanes[groups])
-            queue.gather_lists(size, p.n_components, lists.arrays, words, here)
+            here = groups, self._lanes[groups], *work.queue[2:]
+            queue.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
             if self._bytes is None:
-                lse_ns = listed.queued(x, here, panels, NO_BACKING, work.space, scores, self._best)
+                lse_ns = listed.queued(
+                    x, here, panels, NO_BACKING, work.tile, work.sums, scores, self._best
+                )
             else:
-                lse_ns = queued_of_bytes(x, here, panels, work.space, scores)
+                lse_ns = queued_of_bytes(x, here, panels, work.tile, work.sums, scores)
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if self._best else gaussians, senones)
 
@@ -244,20 +246,21 @@ class Tied(_Quantised):
         words = self._quantise(x, meter)
         gaussians = self._items(words) * LANES
         products, shift = gmm.products(n)
-        listed = listed_densities.Listed(self._index[:n], self._kept[:n], self._count[:n])
+        kept, count = self._kept[:n], self._count[:n]
+        listed = self._index[:n], kept, count
 
         def part(first: int, last: int, meter: Meter) -> None:
             listed_densities.evaluate_listed(
-                x, p.gaussians, lists.arrays, words, listed, first, last
+                x, p.gaussians, (lists.start, lists.items, lists.lanes), words, listed, first, last
             )
             meter.done("score.gaussians", gaussians)
-            listed_densities.exponentiate_listed(listed.kept, listed.counts, shift, first, last)
+            listed_densities.exponentiate_listed(kept, count, shift, first, last)
             # Of the calling thread's codebooks, taken for all where threads share the block.
             share = n * p.n_codebooks / max(1, (last - first) * n)
-            listing = listed.counts[:, first:last].sum(axis=(0, 2))
+            listing = count[:, first:last].sum(axis=(0, 2))
             meter.done("score.exp", round(share * int(listing.sum())))
             listed_densities.mix_listed(
-                listed, p.rows, p.padded_densities, p.order.start, products, first, last
+                listed, p.rows, p.padded_densities, p.start, products, first, last
             )
             components = int(listing @ p.senones_per_codebook[first:last])
             meter.done("score.mixture", round(share * components))

@@ -159,13 +159,13 @@ class Tied(_Lookup):
             panels = p.gaussians[book, s].swapaxes(0, 1).reshape(x.shape[2], -1)
             g = x[:, 0] @ panels
             best = g.max(axis=1, keepdims=True)
-            begin, end = (STREAMS * p.padded_densities * int(at) for at in p.order.start[book:][:2])
+            begin, end = (STREAMS * p.padded_densities * int(at) for at in p.start[book:][:2])
             weights = p.weights[begin:end].reshape(-1, STREAMS, p.padded_densities, LANES)[:, s]
             # An exponential below float32's smallest is nothing beside the best one's.
             density = np.exp(np.maximum(g - best, np.float32(-87.0)))
             mixed = np.log(density @ weights.swapaxes(0, 1).reshape(p.padded_densities, -1)) + best
             mine = np.flatnonzero(p.book_of_senone == book)
-            scores[:, mine] = mixed[:, p.column_of_senone[mine] - int(p.order.start[book])]
+            scores[:, mine] = mixed[:, p.column_of_senone[mine] - int(p.start[book])]
 
 
 @njit(nogil=True, cache=True)

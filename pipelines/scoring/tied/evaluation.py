@@ -85,7 +85,8 @@ class Bounded:
         shape = gmm.parameters.gaussians.shape[:3]
         check("rest", rest, np.float32, (*shape, PARTS, LANES))
         order = np.tile(np.arange(shape[2], dtype=np.uint8), (*shape[:2], 1))
-        self._gmm, self._bounds = gmm, Bounds(rest, order, keep, follow)
+        self._gmm = gmm
+        self._bounds: Bounds = rest, order, keep, follow
 
     def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
         """A Gaussian that is given up counts by the part of it that was computed."""

@@ -8,8 +8,6 @@ are asked for: panels of 16 senones would do for nothing, four of five hold one 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -21,12 +19,8 @@ from profiler.arrays import Array, ArrayError
 
 _products_of_four = make_stream_products(STREAMS)
 
-
-class Mixtures(NamedTuple):
-    """Of each senone: `dots` f32 [senones, 3, K], its weights; `book_of` int32 [senones], its codebook."""
-
-    dots: Array
-    book_of: Array
+Mixtures = tuple[Array, Array]
+"""Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""
 
 
 @njit(nogil=True, cache=True)

@@ -5,14 +5,11 @@ Layouts as in `kernels`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.clustering.clusters import Backing, backing_fits
-from pipelines.scoring.clustering.shortlists import Lists
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import largest, lowest_bit
@@ -23,17 +20,14 @@ from profiler.arrays import Array, ArrayError
 
 _panel = make_panel(1)
 
+Lists = tuple[Array, Array, Array]
+"""`start`, `items` and `lanes` of `shortlists`."""
+Listed = tuple[Array, Array, Array]
+"""The listed densities of each frame, codebook and stream: (index, kept, count).
 
-class Listed(NamedTuple):
-    """The listed densities of each frame, codebook and stream.
-
-    `places` int32 [n, B, 3, K] and `kept` f32 [n, B, 3, K + 16]: their numbers and their log densities, then
-    exponentials; `counts` int64 [n, B, 3]: how many they are.
-    """
-
-    places: Array
-    kept: Array
-    counts: Array
+`index` int32 [n, B, 3, K] and `kept` f32 [n, B, 3, K + 16]: their numbers and their log densities, then exponentials;
+`count` int64 [n, B, 3]: how many they are.
+"""
 
 
 @njit(nogil=True, cache=True)
@@ -175,14 +169,14 @@ def evaluate_expanded(
         raise ArrayError(
             "evaluate_expanded: clusters, Gaussians and densities do not fit each other"
         )
-    expanded = backing.expanded
+    of_panel, log_weights, expanded, cluster_densities = backing
     for book in range(first, last):
         for s in range(STREAMS):
             for m in range(slots):
                 which = (book * STREAMS + s) * slots + m
                 panel = address(gaussians, np.float32) + which * depth * LANES * 4
-                log_weight = address(backing.log_weights, np.float32) + which * LANES * 4
-                k = backing.of_panel[book, s, m]
+                log_weight = address(log_weights, np.float32) + which * LANES * 4
+                k = of_panel[book, s, m]
                 if k >= expanded.shape[1]:
                     raise ArrayError("evaluate_expanded: a cluster that there is none")
                 for t in range(n):
@@ -192,4 +186,4 @@ def evaluate_expanded(
                         frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
                         _panel(panel, depth, panel, (frame, to))
                     else:
-                        add_to(log_weight, backing.densities[t, s, k], to)
+                        add_to(log_weight, cluster_densities[t, s, k], to)

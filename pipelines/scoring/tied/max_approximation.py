@@ -37,7 +37,7 @@ def mix_best(
 ) -> None:
     """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
     n, books, streams, densities = g.shape
-    start = order.start
+    start, _, _ = order
     if (
         streams != STREAMS
         or len(products) != n

@@ -36,7 +36,9 @@ class PackedGmm:
     centre: Array
     gaussians: Array
     weights: Array
-    order: Order
+    start: Array
+    runs: Array
+    run_start: Array
 
     def __post_init__(self) -> None:
         """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
@@ -45,25 +47,25 @@ class PackedGmm:
         check("centre", self.centre, np.float32, (STREAMS * STREAM_DIM,))
         check("gaussians", self.gaussians, np.float32, (books, STREAMS, panels, EXPANDED, LANES))
         check("weights", self.weights, np.float32, (None,))
-        check("start", self.order.start, np.int64, (books + 1,))
-        check("runs", self.order.runs, np.int64, (None, 3))
-        check("run_start", self.order.run_start, np.int64, (books + 1,))
+        check("start", self.start, np.int64, (books + 1,))
+        check("runs", self.runs, np.int64, (None, 3))
+        check("run_start", self.run_start, np.int64, (books + 1,))
         check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
-        check_offsets("run_start", self.order.run_start, len(self.order.runs))
+        check_offsets("run_start", self.run_start, len(self.runs))
         columns = np.empty((0, self.columns), np.float32)
-        if not columns_fit(self.order.start, columns, self.weights.size, padded) or not runs_fit(
+        if not columns_fit(self.start, columns, self.weights.size, padded) or not runs_fit(
             self.order, senones, 0, books
         ):
             raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
-        begins = np.sort(self.order.runs[:, 0])
-        lengths = self.order.runs[np.argsort(self.order.runs[:, 0], kind="stable"), 2]
+        begins = np.sort(self.runs[:, 0])
+        lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
         if not np.array_equal(np.append(begins, senones), np.append(0, np.cumsum(lengths))):
             raise ArrayError("the runs of a packed model are not each senone once")
 
     def small(self) -> PackedGmm:
         """A model of one of its codebooks alone, for compiling."""
         book = int(np.argmax(self.senones_per_codebook > 0))
-        senones, (begin, end) = int(self.senones_per_codebook[book]), self.order.start[book:][:2]
+        senones, (begin, end) = int(self.senones_per_codebook[book]), self.start[book:][:2]
         size = STREAMS * self.padded_densities
         return PackedGmm(
             n_codebooks=1,
@@ -73,7 +75,9 @@ class PackedGmm:
             centre=self.centre,
             gaussians=self.gaussians[book : book + 1],
             weights=self.weights[begin * size : end * size],
-            order=Order(np.array([0, end - begin]), np.array([[0, 0, senones]]), np.array([0, 1])),
+            start=np.array([0, end - begin]),
+            runs=np.array([[0, 0, senones]]),
+            run_start=np.array([0, 1]),
         )
 
     @property
@@ -84,7 +88,12 @@ class PackedGmm:
     @property
     def columns(self) -> int:
         """Senones with the padding of each codebook."""
-        return int(self.order.start[-1])
+        return int(self.start[-1])
+
+    @property
+    def order(self) -> Order:
+        """For kernels."""
+        return self.start, self.runs, self.run_start
 
     @cached_property
     def identity(self) -> str:
@@ -96,9 +105,7 @@ class PackedGmm:
         """The mixture weights once more, a contiguous row of senones for each density."""
         result = np.empty_like(self.weights)
         for book in range(self.n_codebooks):
-            begin, end = (
-                STREAMS * self.padded_densities * int(at) for at in self.order.start[book:][:2]
-            )
+            begin, end = (STREAMS * self.padded_densities * int(at) for at in self.start[book:][:2])
             panels = self.weights[begin:end].reshape(-1, STREAMS, self.padded_densities, LANES)
             result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
         return result
@@ -107,14 +114,14 @@ class PackedGmm:
     def column_of_senone(self) -> Array:
         """Column of each senone among the padded ones, int64 [n_senones]."""
         result = np.empty(self.n_senones, np.int64)
-        for senone, column, length in self.order.runs.tolist():
+        for senone, column, length in self.runs.tolist():
             result[senone : senone + length] = np.arange(column, column + length)
         return result
 
     @cached_property
     def book_of_senone(self) -> Array:
         """Codebook of each senone, int32 [n_senones]."""
-        found = np.searchsorted(self.order.start, self.column_of_senone, side="right") - 1
+        found = np.searchsorted(self.start, self.column_of_senone, side="right") - 1
         return found.astype(np.int32)
 
     @cached_property
@@ -147,7 +154,9 @@ def pack(model: AcousticModel) -> PackedGmm:
         centre=centre,
         gaussians=gaussians,
         weights=_weights(model, column, start),
-        order=Order(start, runs, run_start),
+        start=start,
+        runs=runs,
+        run_start=run_start,
     )
 
 

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products._columns import Sparse, SparseProduct, sparse_fits
+from pipelines.scoring.dnn.products._columns import SparseProduct, sparse_fits
 from pipelines.scoring.dnn.products._frames import by_sixteen, frames_fit
 from pipelines.scoring.simd.sparse import make_block_tile
 from pipelines.scoring.simd.vector import (
@@ -47,29 +47,35 @@ _tile_16 = make_block_tile(LANES, False)
 
 
 @njit(nogil=True, cache=True)
-def _panels_fit(sparse: Sparse, out: Array, sums: Array, first: int, last: int) -> bool:
+def _panels_fit(
+    starts: Array, columns: Array, blocks: Array, out: Array, first: int, last: int
+) -> bool:
     """Whether there are panels first … last − 1 of whole blocks, and these make rows of `out`."""
     return (
-        sparse_fits(sparse, first, last)
-        and sparse[2].shape[1] == LANES
-        and sums.shape == (LANES, LANES)
+        sparse_fits(starts, columns, blocks, first, last)
+        and blocks.shape[1] == LANES
         and (last == first or (last - 1) * LANES < len(out))
     )
 
 
 @njit(nogil=True, cache=True)
 def _multiply_few(
-    sparse: Sparse, x: tuple[int, int, int], out: Array, sums: Array, first: int, last: int
+    starts: Array,
+    columns: Array,
+    blocks: Array,
+    x: tuple[int, int, int],
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """Rows of out f32 [outputs, n ≤ 8] that the panels first … last − 1 make, from x f32 [inputs, n].
 
-    `x`: its address, and the bytes from a frame to the next and from an input to the next. `sums` f32 [16, 16] is
-    workspace of the thread.
+    `x`: its address, and the bytes from a frame to the next and from an input to the next.
     """
     outputs, n = out.shape
-    starts, columns, blocks = sparse
-    if n > FEW or not _panels_fit(sparse, out, sums, first, last):
+    if n > FEW or not _panels_fit(starts, columns, blocks, out, first, last):
         raise ArrayError("_multiply_few: blocks and outputs do not fit each other")
+    sums = np.empty((LANES, LANES), np.float32)
     (here, x_frame, x_input), to = x, address(sums, np.float32)
     for p in range(first, last):
         begin = starts[p]
@@ -99,16 +105,25 @@ def _multiply_few(
 
 @njit(nogil=True, cache=True)
 def _multiply_many(
-    sparse: Sparse, inputs: int, frames: Array, out: Array, sums: Array, first: int, last: int
+    starts: Array,
+    columns: Array,
+    blocks: Array,
+    inputs: int,
+    frames: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """The same of any number of frames f32 [n/16, inputs, 16], as `by_sixteen` gives them.
 
     The columns are below `inputs`.
     """
     outputs, n = out.shape
-    starts, columns, blocks = sparse
-    if not frames_fit(frames, inputs, n) or not _panels_fit(sparse, out, sums, first, last):
+    if not frames_fit(frames, inputs, n) or not _panels_fit(
+        starts, columns, blocks, out, first, last
+    ):
         raise ArrayError("_multiply_many: blocks, frames and outputs do not fit each other")
+    sums = np.empty((LANES, LANES), np.float32)
     for p in range(first, last):
         begin = starts[p]
         count = starts[p + 1] - begin
@@ -144,7 +159,6 @@ class Weights(SparseProduct):
         blocks = aligned((len(columns), LANES))
         blocks[:] = panels[owners, columns]
         self._hold(owners, columns, blocks, count, threads, "blocks")
-        self._sums = aligned((self._threads, LANES, LANES))
 
     def _product(self, x: Array, out: Array) -> None:
         sparse = self._sparse
@@ -152,13 +166,11 @@ class Weights(SparseProduct):
             at = x.ctypes.data, x.strides[1], x.strides[0]
 
             def part(thread: int, first: int, last: int) -> None:
-                sums = self._sums[thread]
-                _multiply_few(sparse, at, out, sums, first, last)
+                _multiply_few(*sparse, at, out, first, last)
         else:
             frames = by_sixteen(x, self._frames)
 
             def part(thread: int, first: int, last: int) -> None:
-                sums = self._sums[thread]
-                _multiply_many(sparse, self.shape[1], frames, out, sums, first, last)
+                _multiply_many(*sparse, self.shape[1], frames, out, first, last)
 
         shared(part, self._count, self._threads)

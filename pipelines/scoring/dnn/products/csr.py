@@ -25,14 +25,13 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products._columns import Sparse, SparseProduct, sparse_fits
+from pipelines.scoring.dnn.products._columns import SparseProduct, sparse_fits
 from pipelines.scoring.dnn.products._frames import by_sixteen, frames_fit
 from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
 from pipelines.scoring.simd.vector import (
     LANES,
     VECTOR_BYTES,
     address,
-    aligned,
     copy_floats,
 )
 from pipelines.scoring.thread_pool import shared
@@ -47,21 +46,27 @@ _row_1, _row_2 = make_sparse_row(1), make_sparse_row(VECTORS)
 
 @njit(nogil=True, cache=True)
 def _multiply(
-    sparse: Sparse, inputs: int, frames: Array, out: Array, rest: Array, first: int, last: int
+    starts: Array,
+    columns: Array,
+    values: Array,
+    inputs: int,
+    frames: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """Rows first … last − 1 of out f32 [outputs, n], from `frames` f32 [n/16, inputs, 16] as `by_sixteen` gives them.
 
-    The columns are below `inputs`; `rest` f32 [32] is workspace of the thread.
+    The columns are below `inputs`.
     """
     outputs, n = out.shape
-    starts, columns, values = sparse
     if (
         len(starts) != outputs + 1
-        or not sparse_fits(sparse, first, last)
+        or not sparse_fits(starts, columns, values, first, last)
         or not frames_fit(frames, inputs, n)
-        or rest.shape != (VECTORS * LANES,)
     ):
         raise ArrayError("_multiply: rows, frames and outputs do not fit each other")
+    rest = np.empty(VECTORS * LANES, np.float32)
     x_next = frames.shape[1] * VECTOR_BYTES
     for t in range(0, n, VECTORS * LANES):
         x, left = address(frames[t // LANES], np.float32), n - t
@@ -85,10 +90,22 @@ def _multiply(
 
 # No leave to reassociate: of four loads LLVM would make one gather, which here takes thrice as long.
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _multiply_one(sparse: Sparse, inputs: int, x: Array, out: Array, first: int, last: int) -> None:
+def _multiply_one(
+    starts: Array,
+    columns: Array,
+    values: Array,
+    inputs: int,
+    x: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
     """The same at one frame: x f32 [inputs], out f32 [outputs]."""
-    starts, columns, values = sparse
-    if len(x) != inputs or len(starts) != len(out) + 1 or not sparse_fits(sparse, first, last):
+    if (
+        len(x) != inputs
+        or len(starts) != len(out) + 1
+        or not sparse_fits(starts, columns, values, first, last)
+    ):
         raise ArrayError("_multiply_one: rows and outputs do not fit each other")
     for o in range(first, last):
         begin, end = np.uint64(starts[o]), np.uint64(starts[o + 1])
@@ -116,19 +133,18 @@ class Weights(SparseProduct):
         super().__init__(weight, threads, max_frames)
         rows, columns = np.nonzero(weight)
         self._hold(rows, columns, weight[rows, columns], len(weight), threads, "csr")
-        self._rest = aligned((self._threads, VECTORS * LANES))
 
     def _product(self, x: Array, out: Array) -> None:
-        sparse, inputs = self._sparse, self.shape[1]
+        sparse = *self._sparse, self.shape[1]
         if x.shape[1] == 1:
             one, found = x[:, 0], out[:, 0]
 
             def part(thread: int, first: int, last: int) -> None:
-                _multiply_one(sparse, inputs, one, found, first, last)
+                _multiply_one(*sparse, one, found, first, last)
         else:
             frames = by_sixteen(x, self._frames)
 
             def part(thread: int, first: int, last: int) -> None:
-                _multiply(sparse, inputs, frames, out, self._rest[thread], first, last)
+                _multiply(*sparse, frames, out, first, last)
 
         shared(part, self._count, self._threads)
