@@ -40,9 +40,8 @@ def features(walls: Walls) -> None:
             transform = walls(rng.normal(size=(n, filters)))
             weights, state = walls(np.ones(offsets[-1])), walls(np.zeros((4, filters)))
             for denoise in (False, True):
-                frontend.cepstra(
-                    spectrum, starts, offsets, weights, transform, denoise, state, False, out, sums
-                )
+                filters = frontend.Filters(starts, offsets, weights)
+                frontend.cepstra(spectrum, filters, transform, denoise, state, False, out, sums)
             frontend.normalise(
                 out,
                 walls(np.zeros(n), np.float32),

@@ -7,9 +7,12 @@ result does not depend on how an utterance is cut into calls.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
+
+from profiler.arrays import Array
 
 LOG_FLOOR = 1e-4  # added to each mel energy before the log (pocketsphinx fe_sigproc.c)
 
@@ -67,17 +70,23 @@ def remove_noise(mel, state, gain, started):  # type: ignore[no-untyped-def]
         mel[i] *= total / (last - first + 1)
 
 
+class Filters(NamedTuple):
+    """Filter k covers the bins from starts[k] with weights[offsets[k]:offsets[k+1]]."""
+
+    starts: Array
+    offsets: Array
+    weights: Array
+
+
 @numba.njit(cache=True, nogil=True)
-def cepstra(  # type: ignore[no-untyped-def]
-    spectrum, starts, offsets, weights, transform, denoise, state, started, out, sums
-):
+def cepstra(spectrum, filters, transform, denoise, state, started, out, sums):  # type: ignore[no-untyped-def]
     """Turn the spectra of consecutive frames into liftered cepstra.
 
-    spectrum c128[frames, nfft/2+1]; filter k covers the bins from starts[k] with
-    weights[offsets[k]:offsets[k+1]]; transform f64[ncep, nfilt] is the scaled and liftered DCT;
+    spectrum c128[frames, nfft/2+1]; transform f64[ncep, nfilt] is the scaled and liftered DCT;
     state f64[4, nfilt] of the noise removal, valid if `started`; out f32[frames, ncep].
     sums f64[ncep+1] gathers the cepstra of the frames that count for the mean, and their number.
     """
+    starts, offsets, weights = filters
     n_filters = starts.shape[0]
     n_cepstra = transform.shape[0]
     mel = np.empty(n_filters)

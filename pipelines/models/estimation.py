@@ -8,8 +8,7 @@ chance comes from a seed and the senone's number: the same model on every run.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -22,21 +21,50 @@ WEIGHT_FLOOR = 1e-5  # of a component's weight, as Kaldi's min-gaussian-weight
 NEGLIGIBLE = 12.0  # nat below the best component: e⁻¹² of a frame is not accumulated
 
 
-@njit(nogil=True, cache=True)
-def _draw(
-    means: Array,
-    deviations: Array,
-    cumulative: Array,
-    codebook: int,
-    senone: int,
-    rng: Any,
-    out: Array,
-) -> None:
-    """Fill `out` f32 [n, streams · dim] with samples of one senone's density, stream by stream.
+class Densities(NamedTuple):
+    """What senones are drawn from.
 
-    `means`, `deviations` f32 [codebooks, streams, densities, dim]; `cumulative` f32 [streams, densities,
-    senones], the running sum of the mixture weights.
+    `means`, `deviations` f32 [codebooks, streams, densities, dim]; `cumulative` f32 [streams, densities, senones],
+    the running sum of the mixture weights; `codebooks` [senones].
     """
+
+    means: Array
+    deviations: Array
+    cumulative: Array
+    codebooks: Array
+
+
+class Frames(NamedTuple):
+    """Real frames of each senone: `features` f32 [n, dim]; those of senone q are `features[which[i]]`, each by
+    its share `shares[i]`, for i from first[q] to first[q + 1]."""
+
+    features: Array
+    which: Array
+    shares: Array
+    first: Array
+
+
+class Mixtures(NamedTuple):
+    """Full-width mixtures: `means`, `variances` f32 [senones, 1, M, dim]; `weights` f32 [1, M, senones]."""
+
+    means: Array
+    variances: Array
+    weights: Array
+
+
+class _Effort(NamedTuple):
+    """Draws of a senone's own density, the frames that these count as together, and steps of EM."""
+
+    samples: int
+    prior: float
+    steps: int
+
+
+@njit(nogil=True, cache=True)
+def _draw(old: Densities, senone: int, rng: Any, out: Array) -> None:
+    """Fill `out` f32 [n, streams · dim] with samples of one senone's density, stream by stream."""
+    means, deviations, cumulative, codebooks = old
+    codebook = codebooks[senone]
     _, streams, densities, dim = means.shape
     for row in range(len(out)):
         for s in range(streams):
@@ -165,74 +193,31 @@ def _maximise(
 
 @njit(nogil=True, cache=True)
 def _fit(
-    means: Array,
-    deviations: Array,
-    cumulative: Array,
-    codebooks: Array,
-    samples: int,
-    prior: float,
-    frames: Array,
-    which: Array,
-    shares: Array,
-    first_of: Array,
-    steps: int,
+    old: Densities,
+    frames: Frames,
+    new: Mixtures,
+    effort: _Effort,
     rng: Any,
     first: int,
     last: int,
-    new_means: Array,
-    new_variances: Array,
-    new_weights: Array,
 ) -> None:
-    """As `fit`, whose types say what the arrays are, and which has checked them."""
-    mix = np.empty(new_means.shape[2], np.float32)
+    """As `fit`, which has checked the arrays."""
+    mix = np.empty(new.means.shape[2], np.float32)
     for senone in range(first, last):
-        begin, end = first_of[senone], first_of[senone + 1]
-        rows = np.empty((end - begin + samples, new_means.shape[3]), np.float32)
+        begin, end = frames.first[senone], frames.first[senone + 1]
+        rows = np.empty((end - begin + effort.samples, new.means.shape[3]), np.float32)
         weights = np.empty(len(rows), np.float32)
         for i in range(end - begin):
-            rows[i] = frames[which[begin + i]]
-            weights[i] = shares[begin + i]
-        _draw(means, deviations, cumulative, codebooks[senone], senone, rng, rows[end - begin :])
-        weights[end - begin :] = prior / samples
+            rows[i] = frames.features[frames.which[begin + i]]
+            weights[i] = frames.shares[begin + i]
+        _draw(old, senone, rng, rows[end - begin :])
+        weights[end - begin :] = effort.prior / effort.samples
         spread = _total_variance(rows, weights)
-        mean, variance = new_means[senone, 0], new_variances[senone, 0]
+        mean, variance = new.means[senone, 0], new.variances[senone, 0]
         _scatter(rows, weights, spread, mean, variance, mix)
-        _maximise(rows, weights, spread * np.float32(VARIANCE_SHARE), steps, mean, variance, mix)
-        new_weights[0, :, senone] = mix
-
-
-@dataclass(frozen=True, eq=False)
-class Densities:
-    """What senones are drawn from.
-
-    `means`, `deviations` f32 [codebooks, streams, densities, dim]; `cumulative` f32 [streams, densities, senones],
-    the running sum of the mixture weights; `codebooks` [senones].
-    """
-
-    means: Array
-    deviations: Array
-    cumulative: Array
-    codebooks: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """Real frames of each senone: `features` f32 [n, dim]; those of senone q are `features[which[i]]`, each by
-    its share `shares[i]`, for i from first[q] to first[q + 1]."""
-
-    features: Array
-    which: Array
-    shares: Array
-    first: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Mixtures:
-    """Full-width mixtures: `means`, `variances` f32 [senones, 1, M, dim]; `weights` f32 [1, M, senones]."""
-
-    means: Array
-    variances: Array
-    weights: Array
+        floor = spread * np.float32(VARIANCE_SHARE)
+        _maximise(rows, weights, floor, effort.steps, mean, variance, mix)
+        new.weights[0, :, senone] = mix
 
 
 def fit(
@@ -274,22 +259,4 @@ def fit(
         raise ArrayError(
             f"no senones {first} to {last} of {senones} can be fitted to {samples} samples"
         )
-    _fit(
-        means,
-        old.deviations,
-        old.cumulative,
-        codebooks,
-        samples,
-        prior,
-        frames.features,
-        which,
-        frames.shares,
-        first_of,
-        steps,
-        rng,
-        first,
-        last,
-        new.means,
-        new.variances,
-        new.weights,
-    )
+    _fit(old, frames, new, _Effort(samples, prior, steps), rng, first, last)

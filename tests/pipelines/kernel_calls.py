@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ import pkgutil
 import sys
 import tempfile
 import traceback
+import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -137,14 +139,34 @@ def written_down() -> Iterator[Calls]:
             setattr(module, key, value)
 
 
+def leaves(arguments: Call) -> list[Any]:
+    """The arguments, those that are tuples one by one."""
+    return [leaf for a in arguments for leaf in (leaves(a) if isinstance(a, tuple) else [a])]
+
+
+def rebuilt(arguments: Call, of: Iterator[Any]) -> Call:
+    """As `arguments`, tuples in tuples, with these leaves."""
+    return tuple(_like(a, rebuilt(a, of)) if isinstance(a, tuple) else next(of) for a in arguments)
+
+
+def _like(kind: Call, parts: Call) -> Call:
+    return type(kind)(*parts) if hasattr(kind, "_fields") else parts
+
+
+def _each(arguments: Call, change: Callable[[Array], Any]) -> Call:
+    """The call with each of its arrays changed."""
+    changed = (change(a) if isinstance(a, np.ndarray) else a for a in leaves(arguments))
+    return rebuilt(arguments, changed)
+
+
 def _recorder(kernel: Dispatcher, calls: dict[Any, Call]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         told = tuple(
             (a.shape, a.strides, a.dtype.char) if isinstance(a, np.ndarray) else (type(a), a)
-            for a in arguments
+            for a in leaves(arguments)
         )
         if told not in calls and len(calls) < MOST_CALLS:
-            calls[told] = tuple(_copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+            calls[told] = _each(arguments, _copy)
         return kernel(*arguments)
 
     return call
@@ -308,40 +330,47 @@ def _play_products() -> None:
 
 
 def _walled(arguments: Call, side: Side) -> tuple[Call, list[Fenced]]:
-    made = [
-        Fenced(a, side, align=a.itemsize) if isinstance(a, np.ndarray) else a for a in arguments
-    ]
-    fences = [one for one in made if isinstance(one, Fenced)]
-    return tuple(one.array if isinstance(one, Fenced) else one for one in made), fences
+    fences: list[Fenced] = []
+
+    def walled(array: Array) -> Array:
+        fences.append(Fenced(array, side, align=array.itemsize))
+        return fences[-1].array
+
+    return _each(arguments, walled), fences
 
 
 def replay(name: str, kernel: Any, arguments: Call) -> None:
     """Do a call on plain copies and twice between walls: the same results, and nothing else written."""
-    plain = tuple(_copy(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    plain = _each(arguments, _copy)
     kernel(*plain)
     for side in ("behind", "before"):
         walled, fences = _walled(arguments, side)  # type: ignore[arg-type]
         kernel(*walled)
         if not all(fence.intact() for fence in fences):
             raise AssertionError(f"{name} writes {side} its arrays")
-        for a, b in zip(plain, walled, strict=True):
+        for a, b in zip(leaves(plain), leaves(walled), strict=True):
             if isinstance(a, np.ndarray):
                 np.testing.assert_array_equal(a, b, err_msg=f"{name}: other results {side} a wall")
 
 
 def shortened(arguments: Call) -> Iterator[Call]:
     """The call with each array shorter by one along each axis, and each integer one more or below zero."""
-    for i, argument in enumerate(arguments):
+    flat = leaves(arguments)
+    for i, argument in enumerate(flat):
+
+        def instead(of: Any, i: int = i) -> Call:
+            return rebuilt(arguments, iter([*flat[:i], of, *flat[i + 1 :]]))
+
         if isinstance(argument, np.ndarray):
             for axis, size in enumerate(argument.shape):
                 if size:
                     part = argument[(slice(None),) * axis + (slice(size - 1),)]
                     if argument.flags.c_contiguous:
                         part = np.ascontiguousarray(part)
-                    yield (*arguments[:i], part, *arguments[i + 1 :])
+                    yield instead(part)
         elif isinstance(argument, int) and not isinstance(argument, bool):
             for other in (argument + 1, -1):
-                yield (*arguments[:i], other, *arguments[i + 1 :])
+                yield instead(other)
 
 
 def cut(name: str, kernel: Any, arguments: Call) -> None:
@@ -418,10 +447,10 @@ def _write(file: str, calls: Calls) -> None:
     np.savez(
         file,
         **{  # type: ignore[arg-type]
-            f"{name} {i} {j}": np.asarray(argument)
+            f"{name} {i} {j}": np.asarray(leaf)
             for name in by_index()
             for i, call in enumerate(list(calls[name].values())[-SOME:])
-            for j, argument in enumerate(call)
+            for j, leaf in enumerate(leaves(call))
         },
     )
 
@@ -437,7 +466,22 @@ def _read(file: str) -> Iterator[tuple[str, tuple[Dispatcher, list[list[Any]]]]]
             argument = value if value.ndim else value.item()
             calls.setdefault(name, {}).setdefault(i, []).append(argument)
     for name, kept in calls.items():
-        yield name, (known[name], list(kept.values()))
+        yield name, (known[name], [_grouped(known[name], one) for one in kept.values()])
+
+
+def _grouped(kernel: Dispatcher, flat: list[Any]) -> list[Any]:
+    """The arguments that `kernel` takes, of their leaves: its annotations say which are tuples."""
+    hints = typing.get_type_hints(kernel.py_func)
+    of = iter(flat)
+    return [_taken(hints.get(name), of) for name in inspect.signature(kernel.py_func).parameters]
+
+
+def _taken(hint: Any, of: Iterator[Any]) -> Any:
+    if hasattr(hint, "_fields"):
+        return hint(*(next(of) for _ in hint._fields))
+    if typing.get_origin(hint) is tuple:
+        return tuple(next(of) for _ in typing.get_args(hint))
+    return next(of)
 
 
 def _plainly(kernel: Dispatcher, calls: list[list[Any]]) -> None:
@@ -448,7 +492,7 @@ def _plainly(kernel: Dispatcher, calls: list[list[Any]]) -> None:
 def _done(what: str, name: str, kernel: Any, found: list[Call]) -> None:
     if what == "cut":
         # The largest has the most to lose, one in the middle has other edges.
-        found.sort(key=lambda call: sum(a.size for a in call if isinstance(a, np.ndarray)))
+        found.sort(key=lambda call: sum(np.size(leaf) for leaf in leaves(call)))
         for call in (found[-1], found[len(found) // 2]):
             cut(name, kernel, call)
         return

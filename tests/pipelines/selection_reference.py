@@ -89,7 +89,7 @@ def on_lists(family, lists, words, g):
 
 
 def densities_in_bytes(eight, family, features):
-    """Log densities f64 of 8-bit Gaussians, by the formula of `eight_bits` in the shifts of 16-bit integers."""
+    """Log densities f64 of 8-bit Gaussians, by the formula of `in_int8` in the shifts of 16-bit integers."""
     streams, dim = eight.steps.shape
     x = family.expand(features)
     steps = np.rint(x[:, :, dim : 2 * dim] * eight.steps).clip(-8192, 8192).astype(np.int64)

@@ -14,7 +14,7 @@ from selection_reference import KINDS, configured
 
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
-from pipelines.scoring.gaussians.int8 import eight_bits
+from pipelines.scoring.gaussians.int8 import in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.thread_pool import BlockPool
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
     gmm = families["tied"]
-    one = eight_bits(gmm.parameters.gaussians[:1])
+    one = in_int8(gmm.parameters.gaussians[:1])
     with pytest.raises(ArrayError, match="gaussians"):
         Bytes(gmm, one)
     with pytest.raises(ArrayError, match="rest"):

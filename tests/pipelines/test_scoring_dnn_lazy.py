@@ -97,13 +97,9 @@ def test_a_processor_without_the_byte_product_computes_the_same() -> None:
             places.ctypes.data,
             weights.ctypes.data,
             weights.shape[1],
-            x.ctypes.data,
-            x.strides[0],
-            out.ctypes.data,
-            out.strides[0],
-            bias.ctypes.data,
-            scales.ctypes.data,
-            frames.ctypes.data,
+            (x.ctypes.data, x.strides[0]),
+            (out.ctypes.data, out.strides[0]),
+            (bias.ctypes.data, scales.ctypes.data, frames.ctypes.data),
         )
 
     places = np.arange(dot_products.LATER + dot_products.ROWS)

@@ -103,7 +103,7 @@ def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     product = simd.Weights(weight, 1, 8)
     x = np.ascontiguousarray(frames.T)
     tile = assembly(
-        simd._multiply, product._panels, x.ctypes.data, 4, 12, 3, out.ctypes.data, 4, 12, 8,
+        simd._multiply, product._panels, (x.ctypes.data, 4, 12), (out.ctypes.data, 4, 12), (8, 3),
         product._sums[0], 0, 1,
     )  # fmt: skip
     wide = "zmm" if WIDE_REGISTERS else "[yx]mm"

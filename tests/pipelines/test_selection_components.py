@@ -107,7 +107,7 @@ def test_giving_up_early_changes_no_score(models, families, keep, way):
 
 
 @pytest.mark.parametrize("kind", ["tied", "three streams", "one stream", "untied"])
-def test_the_best_component_in_place_of_the_sum(models, families, kind):
+def test_the_max_approximation_in_place_of_the_sum(models, families, kind):
     family, model = families[kind], models[kind]
     features = likely_features(model, 9)
     strategy, _ = configured(family, "none", gmm__component="max")
@@ -129,7 +129,7 @@ def test_the_best_component_in_place_of_the_sum(models, families, kind):
 
 
 @pytest.mark.parametrize("kind", ["real", "untied"])
-def test_eight_bits_come_near(models, families, kind):
+def test_int8_comes_near(models, families, kind):
     family, model = families[kind], models[kind]
     features = likely_features(model, 16)
     exact = brute_force(model, features)

@@ -28,6 +28,28 @@ STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
 
 
+Backing = tuple[Array, Array, Array, Array]
+"""What stands for the Gaussians of a block that are not computed, their weight and their cluster: (of_panel,
+log_weights, expanded, densities).
+
+The first two as in `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each cluster;
+`densities` f32 [n, streams, K]: of the cluster Gaussians.
+"""
+
+
+@njit(nogil=True, cache=True)
+def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
+    """Whether it is that of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16] in n frames."""
+    groups, streams, slots, _, _ = gaussians.shape
+    of_panel, log_weights, expanded, densities = backing
+    return (  # type: ignore[no-any-return]
+        of_panel.shape == (groups, streams, slots)
+        and log_weights.shape == (groups, streams, slots, LANES)
+        and len(expanded) == streams
+        and densities.shape == (n, streams, expanded.shape[1])
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """`of_panel` uint16 [groups, streams, slots]; `gaussians` f32 [streams, K/16, 2·D + 1, 16]; `log_weights` f32
@@ -81,6 +103,17 @@ class Clusters:
             bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
             working_set_bytes=size,
         )
+
+
+def one_cluster(shape: tuple[int, ...]) -> Clusters:
+    """All panels of this shape in one cluster per stream: for compiling, not for scoring."""
+    groups, streams, slots, depth, _ = shape
+    return Clusters(
+        np.zeros((groups, streams, slots), np.uint16),
+        np.zeros((streams, 1, depth, LANES), np.float32),
+        np.zeros((groups, streams, slots, LANES), np.float32),
+        np.full((streams, 1), groups * slots),
+    )
 
 
 def cluster(

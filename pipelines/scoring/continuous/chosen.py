@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.continuous import listed
+from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.continuous.dense import ContinuousGmm
-from pipelines.scoring.continuous.eliminate import MOST
+from pipelines.scoring.continuous.queue import EVERY, Queue
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.panels import AHEAD
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from profiler.spans import Cost, Linear
 
-_NO_CLUSTERS = np.empty((0, 0, 0), np.uint16)
-_NO_FRAMES = np.empty((0, 0), np.uint64)
-_NO_SCORES = np.empty((0, 0, 0), np.float32)
-_NO_WEIGHTS = np.empty((0, 0, 0, 0), np.float32)
-NO_BACKING = (_NO_CLUSTERS, _NO_FRAMES, _NO_SCORES, _NO_WEIGHTS)
+NO_BACKING: Backing = (
+    np.empty((0, 0, 0), np.uint16),
+    np.empty((0, 0, 0, 0), np.float32),
+    np.empty((0, 0), np.uint64),
+    np.empty((0, 0, 0), np.float32),
+)
 """For `listed.queued`: what is not computed counts for nothing."""
 
 
@@ -44,17 +45,15 @@ class Workspace:
     def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
         p = family.parameters
         most = (last - first) * p.n_streams * p.n_components
-        self.groups = np.arange(first, last)
-        self.lanes = np.full(last - first, listed.EVERY)
-        self.queue = (
+        self.queue: Queue = (
+            np.arange(first, last),
+            np.full(last - first, EVERY),
             np.empty((last - first) * p.n_streams, np.int64),
             np.empty(most + AHEAD, np.int64),
             np.empty(most + AHEAD, np.uint64),
         )
         self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
         self.sums = aligned((2, LANES))
-        self.entered = np.empty(p.n_components, np.uint8)
-        self.top = aligned((MOST + 1, LANES))
 
 
 class Chosen:

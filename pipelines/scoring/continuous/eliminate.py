@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.continuous.listed import finish
-from pipelines.scoring.gaussians.bounds import PARTS
+from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.simd.maxima import can_reach, insert_down
@@ -29,13 +29,7 @@ MOST = 128
 def eliminate(
     x: Array,
     gaussians: Array,
-    rest: Array,
-    order: Array,
-    keep: int,
-    stop: bool,
-    follow: bool,
-    entered: Array,
-    top: Array,
+    within: Bounds,
     tile: Array,
     sums: Array,
     scores: Array,
@@ -44,22 +38,21 @@ def eliminate(
 ) -> tuple[int, int]:
     """Scores f32 [n, senones] of the groups first … last − 1; returns (ns of log-sum-exp, dimensions computed).
 
-    `order` uint8 [groups, streams, M]: in which order panels come; with `follow` those that were last among the
-    `keep` best come first in the next frame. Without `stop` nothing is given up. Workspace of the thread:
-    `entered` uint8 [M], `top` f32 [MOST + 1, 16], `tile` f32 [streams · frames, M·16] and `sums` f32 [2, 16].
+    With bounds of length 0 nothing is given up. Workspace of the thread: `tile` f32 [streams · frames, M·16] and `sums`
+    f32 [2, 16].
     """
     n, streams, expanded = x.shape
     components, dim = gaussians.shape[2], expanded // 2
     row = components * VECTOR_BYTES
     groups = len(gaussians)
+    rest, order, keep, follow = within
+    stop = len(rest) > 0
     if (
         gaussians.shape != (groups, streams, components, 2 * dim + 1, LANES)
         or x.shape[2] != 2 * dim + 1
         or (stop and rest.shape != (groups, streams, components, PARTS, LANES))
         or order.shape != (groups, streams, components)
         or not 1 <= keep <= min(components, MOST)
-        or len(entered) < components
-        or top.shape != (MOST + 1, LANES)
         or len(tile) < streams * n
         or tile.shape[1] != components * LANES
         or sums.shape != (2, LANES)
@@ -68,12 +61,14 @@ def eliminate(
         or (last > first and (last - 1) * LANES >= scores.shape[1])
     ):
         raise ArrayError("eliminate: frames, Gaussians and scores do not fit each other")
+    entered = np.empty(components, np.uint8)
+    top = np.empty((keep + 1, LANES), np.float32)  # and a vector of zeros
     counts = np.full((streams, n), keep, np.int64)
     sum_at = address(sums, np.float32)  # free until log-sum-exp
     top_at = address(top, np.float32)
-    zero = top_at + MOST * VECTOR_BYTES
+    zero = top_at + keep * VECTOR_BYTES
     worst = top_at + (keep - 1) * VECTOR_BYTES
-    top[MOST] = 0.0
+    top[keep] = 0.0
     lse_ns = 0
     computed = 0
     for group in range(first, last):
@@ -120,14 +115,8 @@ def eliminate(
                         winners += 1
                 copy_floats(to, top_at, keep * LANES)
                 if follow:
-                    # The last to come among the best come first: the others are pushed back by one.
-                    for w in range(winners):
-                        i = entered[w]
-                        m = order[group, s, i]
-                        for j in range(i, 0, -1):
-                            order[group, s, j] = order[group, s, j - 1]
-                        order[group, s, 0] = m
+                    bring_forward(order[group, s], entered, winners)
         begin_ns = now_ns()
-        finish(address(tile, np.float32), counts, n, row, sums, scores, group, keep == 1)
+        finish(tile, sums, counts, scores, group, keep == 1)
         lse_ns += now_ns() - begin_ns
     return lse_ns, computed * LANES

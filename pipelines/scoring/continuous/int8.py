@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.listed import finish, queue_fits
-from pipelines.scoring.gaussians.int8 import bytes_fit
+from pipelines.scoring.continuous.listed import finish
+from pipelines.scoring.continuous.queue import Queue, queue_fits
+from pipelines.scoring.gaussians.int8 import bytes_fit, row_of_bytes
 from pipelines.scoring.simd.maxima import lowest_bit
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, address
@@ -41,31 +42,20 @@ def dense_of_bytes(
             for t in range(n):
                 frame = address(x, np.int16) + (t * streams + s) * depth * 2
                 to = address(tile, np.float32) + (s * n + t) * row
-                for m in range(slots):
-                    panel = base + m * size
-                    to_m = to + m * LANES * 4
-                    panel_of_bytes(frame, panel, depth // 2, panel + AHEAD * size, to_m)
+                row_of_bytes(frame, base, slots, depth // 2, to)
         begin = now_ns()
-        finish(address(tile, np.float32), counts, n, row, sums, scores, group, False)
+        finish(tile, sums, counts, scores, group, False)
         lse_ns += now_ns() - begin
     return lse_ns
 
 
 @njit(nogil=True, cache=True)
 def queued_of_bytes(
-    x: Array,
-    groups: Array,
-    lanes: Array,
-    ends: Array,
-    where: Array,
-    whose: Array,
-    panels: Array,
-    tile: Array,
-    sums: Array,
-    scores: Array,
+    x: Array, queue: Queue, panels: Array, tile: Array, sums: Array, scores: Array
 ) -> int:
     """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
+    groups, lanes, ends, where, whose = queue
     row = tile.shape[1] * 4
     slots, size = panels.shape[2], panels.shape[3]
     if (
@@ -74,8 +64,7 @@ def queued_of_bytes(
         or tile.shape[1] != slots * LANES
         or sums.shape != (2, LANES)
         or len(scores) != n
-        or len(lanes) != len(groups)
-        or not queue_fits(groups, ends, where, whose, n, streams, slots, size, panels.size)
+        or not queue_fits(queue, n, streams, slots, size, panels.size)
         or (len(groups) and groups.max() * LANES >= scores.shape[1])
     ):
         raise ArrayError("queued_of_bytes: frames, queue and scores do not fit each other")
@@ -97,16 +86,6 @@ def queued_of_bytes(
                     counts[s, t] += 1
                     panel_of_bytes(frame, panel, depth // 2, later, to)
         begin = now_ns()
-        finish(
-            address(tile, np.float32),
-            counts,
-            n,
-            row,
-            sums,
-            scores,
-            groups[place],
-            False,
-            lanes[place],
-        )
+        finish(tile, sums, counts, scores, groups[place], False, lanes[place])
         lse_ns += now_ns() - begin
     return lse_ns

@@ -6,6 +6,7 @@ what is moved when. It knows nothing of frames that are left out, of transfers o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,6 +51,26 @@ class Placed:
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
 
 
+def per(count: float, fixed: float = 0.0) -> Linear:
+    """`count` for each work count of a stage, and `fixed` a call."""
+    return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of one block on their way to the device's compute stream."""
+
+    on: Placed
+    ids: dict[str, int]
+    first_frame: int
+
+    def give(
+        self, stage: str, step: Callable[[], None], frames: int, work: int, more: int = 0
+    ) -> None:
+        """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
+        self.on.work.work(self.ids[stage], step, self.first_frame, frames, (work, more, 0))
+
+
 class Arithmetic(Protocol):
     """One model's scoring on a device."""
 
@@ -65,16 +86,8 @@ class Arithmetic(Protocol):
     def fitting(self, name: str, dtype: str) -> Array:
         """The parameters `name` as they go into the number type."""
 
-    def score(
-        self,
-        p: dict[str, Tensor],
-        x: Tensor,
-        out: Tensor,
-        ids: dict[str, int],
-        first_frame: int,
-        on: Placed,
-    ) -> None:
-        """Give the stages of `x` to the device's compute stream; `out` f32 [n, senones].
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
+        """Give the stages of `x` to the device; `out` f32 [n, senones].
 
         `p`: the parameters there. `x` f32 [n, frames of context · dim], n ≤ MAX_FRAMES, whose rows may overlap.
         """

@@ -17,10 +17,10 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
 from pipelines.scoring import dnn
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed
+from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed, Stages, per
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,19 +57,11 @@ class Layers:
         """The parameters `name`: weights lie well within any number type."""
         return self.arrays[name]
 
-    def score(
-        self,
-        p: dict[str, Tensor],
-        x: Tensor,
-        out: Tensor,
-        ids: dict[str, int],
-        first_frame: int,
-        on: Placed,
-    ) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
         """Fill `out` f32 [n, senones] with log posteriors, up to a constant per frame."""
         import torch
 
-        n, number = len(x), getattr(torch, NAMES[on.dtype])
+        n, number = len(x), getattr(torch, NAMES[stages.on.dtype])
         made: dict[str, Tensor] = {}
 
         def splice() -> None:
@@ -93,16 +85,13 @@ class Layers:
         ]
         steps: list[tuple[str, Callable[[], None]]] = [(SPLICE_STAGE, splice), *hidden]
         for stage, step in steps:
-            on.work.work(ids[stage], step, first_frame, n, (n, 0, 0))
-        on.work.work(ids[OUTPUT_STAGE], output, first_frame, n, (n * self.n_senones, 0, 0))
+            stages.give(stage, step, n, n)
+        stages.give(OUTPUT_STAGE, output, n, n * self.n_senones)
 
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
         """Weights once per call, activations in and out; each pass over them reads and writes."""
         size = float(SIZES[on.dtype])
         net_bytes = size * sum(array.size for array in self.arrays.values() if array.ndim == 2)
-
-        def per(count: float, fixed: float = 0.0) -> Linear:
-            return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
 
         # Difference, product and copy, each a pass; frames overlap but for the first's context.
         read = float(FLOAT * self.dim)

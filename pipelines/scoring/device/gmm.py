@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed
+from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed, Stages, per
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
 """Scaled features are clamped here; their squares stay finite in the number type."""
-HALF_MOST = 6e4
+FP16_MAX = 6e4
 """Within what float16 can hold."""
 WIDER = 1.3
 """Codebooks that differ by more than this in senones are multiplied apart: less padding, more products."""
@@ -63,9 +63,9 @@ class _Mixtures:
         if dtype != "fp16" or name != "gaussians":
             return array
         array = array.copy()
-        too_large = np.abs(array).max(axis=1) > HALF_MOST
+        too_large = np.abs(array).max(axis=1) > FP16_MAX
         array.swapaxes(1, 2)[too_large] = 0.0
-        array[:, -1][too_large] = -HALF_MOST
+        array[:, -1][too_large] = -FP16_MAX
         return array
 
 
@@ -137,30 +137,22 @@ class Tied(_Mixtures):
             self._columns += width * (last - first)
         self.arrays["column"] = column
 
-    def score(
-        self,
-        p: dict[str, Tensor],
-        x: Tensor,
-        out: Tensor,
-        ids: dict[str, int],
-        first_frame: int,
-        on: Placed,
-    ) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
         """Fill `out` f32 [n, senones]."""
         import torch
 
-        n, work = len(x), on.work
+        n = len(x)
         book_shape = (self._streams, n, self._books, self._densities)
         made: dict[str, Tensor] = {}
         products: list[Tensor] = []
 
         def gaussians() -> None:
-            made["g"] = torch.bmm(_expand(p, x, self._streams, on), p["gaussians"])
+            made["g"] = torch.bmm(_expand(p, x, self._streams, stages.on), p["gaussians"])
 
         def exponentials() -> None:
             g = made["g"].view(book_shape)
             # Half precision overflows to −inf, whose difference from itself is no number.
-            best = g.amax(dim=3, keepdim=True).clamp_min_(-HALF_MOST)
+            best = g.amax(dim=3, keepdim=True).clamp_min_(-FP16_MAX)
             made["shift"] = best.float().sum(dim=0)
             made["e"] = g.sub_(best).exp_()
 
@@ -183,7 +175,7 @@ class Tied(_Mixtures):
         counts = self._counts(n)
         steps = (gaussians, exponentials, mixtures, logarithms)
         for (name, count), step in zip(counts.items(), steps, strict=True):
-            work.work(ids[name], step, first_frame, n, (count, 0, 0))
+            stages.give(name, step, n, count)
 
     def _counts(self, n: int) -> dict[str, int]:
         gaussians = self._books * self._streams * self._densities
@@ -201,9 +193,6 @@ class Tied(_Mixtures):
         padding = self._columns / self._senones
         g_bytes = frames * densities * size
         results = 4.0 * self._streams * self._columns / components
-
-        def per(count: float, fixed: float = 0.0) -> Linear:
-            return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
 
         parameters = size * self.arrays["gaussians"].size
         return {
@@ -268,22 +257,14 @@ class Owned(_Mixtures):
             "gaussians": gaussians,
         }
 
-    def score(
-        self,
-        p: dict[str, Tensor],
-        x: Tensor,
-        out: Tensor,
-        ids: dict[str, int],
-        first_frame: int,
-        on: Placed,
-    ) -> None:
+    def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
         """Fill `out` f32 [n, senones]."""
         n, k = len(x), self._densities
         made: dict[str, Tensor] = {}
 
         def gaussians(stream: int, first: int, last: int) -> None:
             if "x" not in made:
-                made["x"] = _expand(p, x, self._streams, on)
+                made["x"] = _expand(p, x, self._streams, stages.on)
             made["g"] = made["x"][stream] @ p["gaussians"][stream, :, first * k : last * k]
 
         def sums(stream: int, first: int, last: int) -> None:
@@ -291,16 +272,13 @@ class Owned(_Mixtures):
             target = out[:, first:last]
             target.copy_(found) if stream == 0 else target.add_(found)
 
-        for first, last in self._pieces(n, on):
+        for first, last in self._pieces(n, stages.on):
             for stream in range(self._streams):
                 done = n * (last - first)
                 part = (stream, first, last)
                 scored = done if stream == 0 else 0
-                for name, step, counts in (
-                    ("score.gaussians", gaussians, (done * k, 0, 0)),
-                    ("score.lse", sums, (done * k, scored, 0)),
-                ):
-                    on.work.work(ids[name], partial(step, *part), first_frame, n, counts)
+                stages.give("score.gaussians", partial(gaussians, *part), n, done * k)
+                stages.give("score.lse", partial(sums, *part), n, done * k, scored)
 
     def _pieces(self, n: int, on: Placed) -> Iterator[tuple[int, int]]:
         room = PIECE_BYTES.get(on.where, PIECE_BYTES_DEVICE)
@@ -317,9 +295,6 @@ class Owned(_Mixtures):
         parameters = size * self.arrays["gaussians"].size
         # Every Gaussian's row of parameters is read once for all frames of the call.
         row = rows * size / frames
-
-        def per(count: float) -> Linear:
-            return Linear(per_work=(count, 0.0, 0.0))
 
         return {
             "score.gaussians": on.cost({on.gemm: per(2.0 * rows)}, per(size + row), parameters),

@@ -19,7 +19,7 @@ from pipelines.device import COMPUTE, COPY, DeviceWork, is_out_of_memory
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Placed
+from pipelines.scoring.device.arithmetic import Arithmetic, Placed, Stages
 from pipelines.scoring.device.buffers import MOST_FRAMES, Slot, slot
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import Prepared
@@ -256,6 +256,7 @@ class DeviceScorer:
         here = buffers.features.numpy()
         scored, sent = int(chosen.sum()), 0
         step = 1 if placement.transfer == "frame" else MAX_FRAMES
+        stages = Stages(self._on, self._ids, first_frame)
         with work.launching(self._ids[LAUNCH], first_frame, n):
             if placement.weights == "each-block":
                 self._parameters.upload(first_frame, n)
@@ -272,9 +273,7 @@ class DeviceScorer:
                     self._parameters.there,
                     self._windows(buffers.features_there, part, apart),
                     buffers.scores_there[part],
-                    self._ids,
-                    first_frame,
-                    self._on,
+                    stages,
                 )
                 if not self._keep:
                     work.then(COMPUTE, COPY)

@@ -26,7 +26,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
-HALF = 2
+BF16 = 2
 """Bytes of a number."""
 OPERATION = "gemm:bfloat16"
 LAID_OUT_FOR = 16
@@ -54,7 +54,7 @@ class _Product:
         self.relu, self.laid_out = relu, has_fast_products()
         self.weight = torch.from_numpy(np.ascontiguousarray(weight)).bfloat16()
         self.bias = torch.from_numpy(np.ascontiguousarray(bias)).bfloat16()
-        self.nbytes = HALF * (weight.size + bias.size)
+        self.nbytes = BF16 * (weight.size + bias.size)
         self._torch = torch
         if self.laid_out:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, LAID_OUT_FOR)
@@ -145,7 +145,7 @@ class Bf16Net(TorchSplicer):
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`: rows are gathered and then multiplied."""
         head = self._heads[0]
-        row = float(HALF * head.shape[1])
+        row = float(BF16 * head.shape[1])
         return self._hidden_costs(frames) | {
             WANTED_STAGE: Cost(
                 operations={OPERATION: Linear(per_work=(2.0 * head.shape[1], 0.0, 0.0))},
@@ -170,17 +170,17 @@ class Bf16Net(TorchSplicer):
         """
         outputs, inputs = layer.shape
         frame, times = (1.0 / outputs, float(self.heads_used)) if output else (1.0, 1.0)
-        least = (FLOAT if first else HALF) * inputs + (FLOAT if output else HALF) * outputs
-        most = MOVED * HALF * inputs + HALF * outputs
+        least = (FLOAT if first else BF16) * inputs + (FLOAT if output else BF16) * outputs
+        most = MOVED * BF16 * inputs + BF16 * outputs
         fma = 0.0
         if first:
             # Difference, product and rounding, each a pass.
-            fma, most = 2.0 * inputs, most + (5.0 * FLOAT + HALF) * inputs
+            fma, most = 2.0 * inputs, most + (5.0 * FLOAT + BF16) * inputs
         if output:
-            most += (HALF + FLOAT) * outputs
+            most += (BF16 + FLOAT) * outputs
         if layer.relu:
             fma += outputs
-            most += 0.0 if layer.laid_out else 2.0 * HALF * outputs
+            most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
         products = {OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
         return Cost(

@@ -83,23 +83,22 @@ def float_rows(
         at = address(places, np.int64) + 8 * i
         t = first
         while t < last:
-            x, to = inputs + t * stride, found + t * to_stride
+            x, to = (inputs + t * stride, stride), (found + t * to_stride, to_stride)
             if last - t >= 4:
-                _float_4(at, w, row_bytes, x, stride, to, to_stride, b, 0, 0)
+                _float_4(at, w, row_bytes, x, to, (b, 0, 0))
                 t += 4
             elif last - t >= 2:
-                _float_2(at, w, row_bytes, x, stride, to, to_stride, b, 0, 0)
+                _float_2(at, w, row_bytes, x, to, (b, 0, 0))
                 t += 2
             else:
-                _float_1(at, w, row_bytes, x, stride, to, to_stride, b, 0, 0)
+                _float_1(at, w, row_bytes, x, to, (b, 0, 0))
                 t += 1
 
 
 @njit(nogil=True, cache=True)
 def byte_rows(
     weights: Array,
-    row_scales: Array,
-    bias: Array,
+    affine: Array,
     hidden: Array,
     scales: Array,
     first: int,
@@ -109,12 +108,11 @@ def byte_rows(
 ) -> None:
     """As `float_rows` of integers, with a scale f32 for each row and each frame.
 
-    `weights` uint8, 128 more than they are; `hidden` int8.
+    `weights` uint8, 128 more than they are; `affine` f32 [2, senones of the net], scales and biases; `hidden` int8.
     """
     count, width = weights.shape
     if (
-        bias.shape != (count,)
-        or row_scales.shape != (count,)
+        affine.shape != (2, count)
         or len(scales) < last
         or not rows_fit(width, count, hidden, first, last, scores)
     ):
@@ -130,24 +128,25 @@ def byte_rows(
         frames[t - first, 0] = scales[t]
         excess[t - first, 1] = OFFSET * total
     w, row_bytes = address(weights, np.uint8), width
-    places, b = _places(senones, count), address(bias, np.float32)
-    rs, of_frames = address(row_scales, np.float32), address(frames, np.float32)
+    places, of_frames = _places(senones, count), address(frames, np.float32)
+    rs = address(affine, np.float32)
+    b = rs + count * 4
     inputs, found = address(hidden, np.int8), address(scores, np.float32)
     stride, to_stride = hidden.shape[1], count * 4
     for i in range(0, len(senones), ROWS):
         at = address(places, np.int64) + 8 * i
         t = first
         while t < last:
-            x, to = inputs + t * stride, found + t * to_stride
-            frame = of_frames + (t - first) * 8
+            x, to = (inputs + t * stride, stride), (found + t * to_stride, to_stride)
+            terms = b, rs, of_frames + (t - first) * 8
             if last - t >= 4:
-                _byte_4(at, w, row_bytes, x, stride, to, to_stride, b, rs, frame)
+                _byte_4(at, w, row_bytes, x, to, terms)
                 t += 4
             elif last - t >= 2:
-                _byte_2(at, w, row_bytes, x, stride, to, to_stride, b, rs, frame)
+                _byte_2(at, w, row_bytes, x, to, terms)
                 t += 2
             else:
-                _byte_1(at, w, row_bytes, x, stride, to, to_stride, b, rs, frame)
+                _byte_1(at, w, row_bytes, x, to, terms)
                 t += 1
 
 
@@ -179,7 +178,7 @@ class ByteRows:
     def __init__(self, weight: Array, scale: Array, bias: Array) -> None:
         """`weight` int8 [senones, inputs], `scale` and `bias` f32 [senones]."""
         offset = weight.astype(np.int16) + OFFSET
-        self._weights, self._scale, self._bias = _whole(offset, np.uint8), scale, bias
+        self._weights, self._affine = _whole(offset, np.uint8), np.stack([scale, bias])
         self.nbytes = self._weights.nbytes
 
     def score(
@@ -187,9 +186,7 @@ class ByteRows:
     ) -> None:
         """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it,
         `scales` f32 [n]."""
-        byte_rows(
-            self._weights, self._scale, self._bias, hidden, scales, first, last, senones, scores
-        )
+        byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
         """By work counts: scores computed; rows read from memory, once a call for all its frames."""

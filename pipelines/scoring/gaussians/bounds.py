@@ -1,14 +1,37 @@
-"""What a Gaussian's log density can reach at most, known before any frame: for giving up early."""
+"""What a Gaussian's log density can reach at most, known before any frame: for giving up early (partial distances)."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import Array
 
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
+
+
+Bounds = tuple[Array, Array, int, bool]
+"""By what Gaussians are given up, and in which order panels come: (rest, order, keep, follow).
+
+`rest` as `rests` makes it; `order` uint8 [groups, streams, slots]. What cannot be among the `keep` best is given up;
+with `follow` the panels that held the best of a frame come first in the next.
+"""
+
+
+@njit(nogil=True, cache=True)
+def bring_forward(order: Array, entered: Array, count: int) -> None:
+    """Of an `order` [slots], the last to come among the best comes first: the others are pushed back by one.
+
+    `entered`: the places of the `count` panels that were among the best, in ascending order.
+    """
+    for w in range(count):
+        i = entered[w]
+        m = order[i]
+        for j in range(i, 0, -1):
+            order[j] = order[j - 1]
+        order[0] = m
 
 
 def rests(gaussians: Array) -> Array:

@@ -29,7 +29,7 @@ LOOK = 20_000  # Gaussians that the scale is taken from
 
 
 @dataclass(frozen=True, eq=False)
-class EightBits:
+class Int8Gaussians:
     """8-bit Gaussians in panels of 16, and how a frame is put on their scale.
 
     `panels` uint8 [groups, streams, slots, 64 · pairs + 128]: means and inverse deviations [pairs, 2, 32], then
@@ -90,7 +90,7 @@ class EightBits:
         )
 
 
-def eight_bits(gaussians: Array) -> EightBits:
+def in_int8(gaussians: Array) -> Int8Gaussians:
     """Quantise `gaussians` f32 [groups, streams, slots, 2·D + 1, 16], rows −½/variance, mean/variance, constant."""
     groups, streams, slots, depth, _ = gaussians.shape
     dim = depth // 2
@@ -110,7 +110,7 @@ def eight_bits(gaussians: Array) -> EightBits:
     vectors = panels[..., :depth_of_bytes].reshape(groups, streams, slots, -1, 2, 2 * LANES)
     tails = panels[..., depth_of_bytes:].view(np.float32).reshape(groups, streams, slots, 2, LANES)
     _quantise(gaussians, step, vectors, tails)
-    return EightBits(panels, (FINE / step).astype(np.float32))
+    return Int8Gaussians(panels, (FINE / step).astype(np.float32))
 
 
 @njit(nogil=True, cache=True)
@@ -159,6 +159,15 @@ def bytes_fit(x: Array, panels: Array) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def row_of_bytes(frame: int, panels: int, slots: int, pairs: int, to: int) -> None:
+    """Log densities f32 [slots, 16] of one frame; addresses of int16 [2 · pairs], the panels and the densities."""
+    size = VECTOR_BYTES * (pairs + 2)
+    for m in range(slots):
+        panel = panels + m * size
+        panel_of_bytes(frame, panel, pairs, panel + AHEAD * size, to + m * VECTOR_BYTES)
+
+
+@njit(nogil=True, cache=True)
 def densities_of_bytes(x: Array, panels: Array, g: Array, first: int, last: int) -> None:
     """Log densities `g` f32 [n, groups, streams, slots · 16] of the groups first … last − 1."""
     n, streams, depth = x.shape
@@ -178,7 +187,4 @@ def densities_of_bytes(x: Array, panels: Array, g: Array, first: int, last: int)
                     address(g, np.float32)
                     + ((t * groups + group) * streams + s) * slots * LANES * 4
                 )
-                for m in range(slots):
-                    panel = base + m * size
-                    to_m = to + m * LANES * 4
-                    panel_of_bytes(frame, panel, depth // 2, panel + AHEAD * size, to_m)
+                row_of_bytes(frame, base, slots, depth // 2, to)

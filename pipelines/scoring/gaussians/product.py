@@ -21,22 +21,16 @@ def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int)
     row = panels * VECTOR_BYTES
     t = 0
     while t < n:
-        at, to = a + t * a_stride, c + t * row
+        at, to = (a + t * a_stride, a_stride), c + t * row
         if WIDE_REGISTERS and n - t >= 8:
             for p in range(panels):
-                _tile_8(
-                    at, a_stride, b + p * k * VECTOR_BYTES, 0, k, to + p * VECTOR_BYTES, row, False
-                )
+                _tile_8(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
             t += 8
         elif n - t >= 4:
             for p in range(panels):
-                _tile_4(
-                    at, a_stride, b + p * k * VECTOR_BYTES, 0, k, to + p * VECTOR_BYTES, row, False
-                )
+                _tile_4(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
             t += 4
         else:
             for p in range(panels):
-                _tile_1(
-                    at, a_stride, b + p * k * VECTOR_BYTES, 0, k, to + p * VECTOR_BYTES, row, False
-                )
+                _tile_1(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
             t += 1

@@ -14,7 +14,7 @@ import numpy as np
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
-from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed
+from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
@@ -69,7 +69,7 @@ class _Clustered:
     def warm_up(cls, family: Gmm | ContinuousGmm, features: Array, scores: Array) -> None:
         """Score with one cluster for all panels of a stream."""
         strategy = cls(family)
-        strategy._take(listed_densities.one_cluster(family.parameters.gaussians.shape), 1)
+        strategy._take(clusters.one_cluster(family.parameters.gaussians.shape), 1)
         strategy.score(features, scores, Meter())
 
     def _take(self, found: clusters.Clusters, expand: int) -> None:
@@ -78,13 +78,13 @@ class _Clustered:
         self._densities = np.empty((MAX_FRAMES, *found.sizes.shape), np.float32)
         self._expanded = np.zeros(found.sizes.shape, np.uint64)
 
-    def _choose(self, x: Array, meter: Meter) -> tuple[int, Array]:
-        """(panels expanded, cluster densities f32 [n, streams, K]); marks the expanded clusters."""
+    def _choose(self, x: Array, meter: Meter) -> tuple[int, clusters.Backing]:
+        """(panels expanded, what stands for the others)."""
         found = self._clusters
         densities = self._densities[: len(x)]
         panels = found.choose(x, self._expand, densities, self._expanded)
         meter.done(clusters.STAGE, len(x) * found.sizes.size)
-        return panels, densities
+        return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
         """Part of the panels expanded, if all clusters were of the same size."""
@@ -102,20 +102,17 @@ class Continuous(_Clustered, Chosen):
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
-        found, p, n = self._clusters, self._family.parameters, len(features)
+        p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
-        panels, densities = self._choose(x, meter)
-        backing = (found.of_panel, self._expanded, densities, found.log_weights)
+        panels, backing = self._choose(x, meter)
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
-            groups, queue = work.groups, work.queue
-            size = p.gaussians[0, 0, 0].nbytes
-            listed.gather_clusters(size, found.of_panel, self._expanded, groups, *queue)
+            size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
+            queue.gather_clusters(size, of_panel, self._expanded, work.queue)
             lse_ns = listed.queued(
-                x, groups, work.lanes, *queue, p.gaussians, *backing,
-                work.tile, work.sums, scores, False,
-            )  # fmt: skip
+                x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False
+            )
             self.done(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
         self._family.pool.run(part, meter)
@@ -141,17 +138,13 @@ class Tied(_Clustered):
         """Fill `scores` f32 [n, senones]."""
         gmm, p, n = self._gmm, self._gmm.parameters, len(features)
         x = gmm.expand(features)
-        panels, densities = self._choose(x, meter)
+        panels, backing = self._choose(x, meter)
         products, shift = gmm.products(n)
         g = gmm.workspace(n)
-        found = self._clusters
         components = n * p.n_senones * STREAMS * p.n_densities
 
         def part(first: int, last: int, meter: Meter) -> None:
-            listed_densities.evaluate_expanded(
-                x, p.gaussians, found.of_panel, found.log_weights, self._expanded, densities, g,
-                first, last,
-            )  # fmt: skip
+            listed_densities.evaluate_expanded(x, p.gaussians, backing, g, first, last)
             meter.done("score.gaussians", panels * LANES)
             kernels.exponentiate(g, shift, first, last)
             meter.done("score.exp", n * gmm.gaussians_per_frame)

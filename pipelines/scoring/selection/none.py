@@ -16,7 +16,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
-from pipelines.scoring.gaussians.int8 import EightBits, eight_bits
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation
@@ -50,19 +50,19 @@ class Tied:
 
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> EightBits | Array | None:
+    ) -> Int8Gaussians | Array | None:
         """What the component needs (under a second)."""
         if gmm.component == "int8":
-            return eight_bits(self._gmm.parameters.gaussians)
+            return in_int8(self._gmm.parameters.gaussians)
         if gmm.component == "max":
             return max_approximation.log_rows(self._gmm.parameters)
         return None
 
-    def configure(self, gmm: settings.Gmm, prepared: EightBits | Array | None = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | Array | None = None) -> None:
         """Take over the component."""
         self._take(gmm.component, prepared)
 
-    def _take(self, component: str, prepared: EightBits | Array | None) -> None:
+    def _take(self, component: str, prepared: Int8Gaussians | Array | None) -> None:
         rows = None
         if component == "max":
             assert isinstance(prepared, np.ndarray), "needs said so"
@@ -70,7 +70,7 @@ class Tied:
             rows = prepared
         evaluate: Evaluation = Floats(self._gmm)
         if component == "int8":
-            assert isinstance(prepared, EightBits), "needs said so"
+            assert isinstance(prepared, Int8Gaussians), "needs said so"
             evaluate = Bytes(self._gmm, prepared)
         self._evaluate, self._log_rows = evaluate, rows
 
@@ -80,7 +80,7 @@ class Tied:
         p, strategy = family.parameters, cls(family)
         ways = (
             ("exact", None),
-            ("int8", eight_bits(p.gaussians)),
+            ("int8", in_int8(p.gaussians)),
             ("max", max_approximation.log_rows(p)),
         )
         for component, prepared in ways:
@@ -97,7 +97,7 @@ class Tied:
             g = self._evaluate(x, first, last, meter)
             if self._log_rows is not None:
                 max_approximation.mix_best(
-                    g, self._log_rows, p.start, p.runs, p.run_start, products, scores, first, last
+                    g, self._log_rows, p.order, products, scores, first, last
                 )
                 meter.done("score.mixture", n * self._components)
                 return
@@ -152,7 +152,7 @@ class Continuous:
     def __init__(self, family: ContinuousGmm) -> None:
         self._family = family
         self._work = {first: Workspace(family, first, first) for first, _ in family.pool.ranges}
-        self._bytes: EightBits | None = None
+        self._bytes: Int8Gaussians | None = None
         self._best = False
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
@@ -161,15 +161,15 @@ class Continuous:
 
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> EightBits | None:
+    ) -> Int8Gaussians | None:
         """The 8-bit parameters, if they are asked for (a second)."""
-        return eight_bits(self._family.parameters.gaussians) if gmm.component == "int8" else None
+        return in_int8(self._family.parameters.gaussians) if gmm.component == "int8" else None
 
-    def configure(self, gmm: settings.Gmm, prepared: EightBits | None = None) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | None = None) -> None:
         """Take over the component."""
         self._take(prepared if gmm.component == "int8" else None, gmm.component == "max")
 
-    def _take(self, in_bytes: EightBits | None, best: bool) -> None:
+    def _take(self, in_bytes: Int8Gaussians | None, best: bool) -> None:
         if in_bytes is not None:
             in_bytes.check_for(self._family.parameters.gaussians)
         self._bytes, self._best = in_bytes, best
@@ -178,7 +178,7 @@ class Continuous:
     def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
         """Score in floats and in 8 bits."""
         strategy = cls(family)
-        for in_bytes in (None, eight_bits(family.parameters.gaussians)):
+        for in_bytes in (None, in_int8(family.parameters.gaussians)):
             strategy._take(in_bytes, False)
             strategy.score(features, scores, Meter())
 

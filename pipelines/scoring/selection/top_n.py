@@ -18,7 +18,7 @@ from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
-from pipelines.scoring.gaussians.bounds import PARTS, rests
+from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipelines import config as settings
 
 DEFAULT_TOP_N = 4
+_NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)
 
 
 class Tied:
@@ -179,10 +180,10 @@ class Continuous(Chosen):
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
         p = family.parameters
-        self._keep = min(DEFAULT_TOP_N, p.n_components)
         order = np.arange(p.n_components, dtype=np.uint8)
+        self._keep = min(DEFAULT_TOP_N, p.n_components)
         self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
-        self._rest: Array | None = None
+        self._rest = _NO_RESTS
 
     def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"
@@ -199,12 +200,14 @@ class Continuous(Chosen):
 
     def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
         """Take over `top_n` and the component."""
-        self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
+        rest = _NO_RESTS
         if self._by_bound(gmm):
             assert prepared is not None, "needs said so"
             shape = self._family.parameters.gaussians.shape[:3]
             check("rest", prepared, np.float32, (*shape, PARTS, LANES))
-        self._rest = prepared if self._by_bound(gmm) else None
+            rest = prepared
+        self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
+        self._rest = rest
 
     @classmethod
     def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
@@ -215,16 +218,15 @@ class Continuous(Chosen):
         """Fill `scores` f32 [n, senones]."""
         p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
-        stop = self._rest is not None
-        rest = self._rest if self._rest is not None else _NO_RESTS
+        stop = len(self._rest) > 0
+        within: Bounds = self._rest, self._order, self._keep, self.follow
         summed = n * p.n_senones * p.n_streams * self._keep
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             lse_ns, dimensions = eliminate(
-                x, p.gaussians, rest, self._order, self._keep, stop, self.follow, work.entered,
-                work.top, work.tile, work.sums, scores, first, last,
-            )  # fmt: skip
+                x, p.gaussians, within, work.tile, work.sums, scores, first, last
+            )
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
@@ -244,6 +246,3 @@ class Continuous(Chosen):
         gaussians = costs["score.gaussians"]
         operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
         return costs | {"score.gaussians": dataclasses.replace(gaussians, operations=operations)}
-
-
-_NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)

@@ -19,11 +19,11 @@ import numpy as np
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
-from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of
-from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed
+from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
+from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
 from pipelines.scoring.continuous.int8 import queued_of_bytes
-from pipelines.scoring.gaussians.int8 import EightBits, eight_bits
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -88,7 +88,7 @@ class Continuous(_Quantised, Chosen):
         p = family.parameters
         self._words = np.zeros((MAX_FRAMES, p.n_streams), np.int32)
         self._lanes = np.zeros(p.n_groups, np.uint16)
-        self._bytes: EightBits | None = None
+        self._bytes: Int8Gaussians | None = None
         self._best = False
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
@@ -97,21 +97,21 @@ class Continuous(_Quantised, Chosen):
 
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> tuple[Shortlists, EightBits | None]:
+    ) -> tuple[Shortlists, Int8Gaussians | None]:
         """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
         p = self._family.parameters
         lists = self._prepared(p, gmm, False, progress, cancelled)
-        return lists, eight_bits(p.gaussians) if gmm.component == "int8" else None
+        return lists, in_int8(p.gaussians) if gmm.component == "int8" else None
 
     def configure(
-        self, gmm: settings.Gmm, prepared: tuple[Shortlists, EightBits | None] | None = None
+        self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None
     ) -> None:
         """Take over shortlists and component."""
         assert prepared is not None, "needs said so"
         lists, in_bytes = prepared
         self._take(lists, in_bytes, gmm.component == "max")
 
-    def _take(self, lists: Shortlists, in_bytes: EightBits | None, best: bool) -> None:
+    def _take(self, lists: Shortlists, in_bytes: Int8Gaussians | None, best: bool) -> None:
         gaussians = self._family.parameters.gaussians
         lists.check_for(gaussians)
         if in_bytes is not None:
@@ -122,8 +122,8 @@ class Continuous(_Quantised, Chosen):
     def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
         """Score all and some with lists of one codeword and one panel a group, in floats and in 8 bits."""
         strategy, gaussians = cls(family), family.parameters.gaussians
-        lists = listed_densities.trivial(gaussians.shape)
-        for in_bytes in (None, eight_bits(gaussians)):
+        lists = trivial(gaussians.shape)
+        for in_bytes in (None, in_int8(gaussians)):
             strategy._take(lists, in_bytes, False)
             strategy.score(features, scores, Meter())
             strategy.score_some(0, len(features), np.arange(1), scores, Meter())
@@ -139,7 +139,7 @@ class Continuous(_Quantised, Chosen):
         """Fill `scores` f32 [n, senones]."""
         n = len(features)
         self.begin_some(features, meter)
-        self._lanes[:] = listed.EVERY
+        self._lanes[:] = queue.EVERY
         gaussians = self._items(self._words[:n]) * LANES
         self._groups(0, n, gaussians, n * self._family.n_senones, scores, meter)
 
@@ -148,7 +148,7 @@ class Continuous(_Quantised, Chosen):
     ) -> None:
         """Scores of some senones in frames first … last − 1: see `family.Family`."""
         self._lanes[:] = 0
-        listed.mark(senones, self._lanes)
+        queue.mark(senones, self._lanes)
         asked, start = np.flatnonzero(self._lanes), self._lists.start
         streams = np.arange(start.shape[0])[:, None]
         words = self._words[first:last, :, None]
@@ -170,17 +170,14 @@ class Continuous(_Quantised, Chosen):
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             groups = first + np.flatnonzero(self._lanes[first:last])
-            lanes = self._lanes[groups]
-            listed.gather_lists(
-                size, p.n_components, lists.start, lists.items, words, groups, *work.queue
-            )
-            space = (work.tile, work.sums, scores)
+            here = groups, self._lanes[groups], *work.queue[2:]
+            queue.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
             if self._bytes is None:
                 lse_ns = listed.queued(
-                    x, groups, lanes, *work.queue, panels, *NO_BACKING, *space, self._best
+                    x, here, panels, NO_BACKING, work.tile, work.sums, scores, self._best
                 )
             else:
-                lse_ns = queued_of_bytes(x, groups, lanes, *work.queue, panels, *space)
+                lse_ns = queued_of_bytes(x, here, panels, work.tile, work.sums, scores)
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
             meter.done("score.lse", 0 if self._best else gaussians, senones)
 
@@ -239,7 +236,7 @@ class Tied(_Quantised):
     def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
         """Score with lists of one codeword and one panel a codebook."""
         strategy = cls(family)
-        strategy._take(listed_densities.trivial(family.parameters.gaussians.shape))
+        strategy._take(trivial(family.parameters.gaussians.shape))
         strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
@@ -249,13 +246,13 @@ class Tied(_Quantised):
         words = self._quantise(x, meter)
         gaussians = self._items(words) * LANES
         products, shift = gmm.products(n)
-        index, kept, count = self._index[:n], self._kept[:n], self._count[:n]
+        kept, count = self._kept[:n], self._count[:n]
+        listed = self._index[:n], kept, count
 
         def part(first: int, last: int, meter: Meter) -> None:
             listed_densities.evaluate_listed(
-                x, p.gaussians, lists.start, lists.items, lists.lanes, words, index, kept, count,
-                first, last,
-            )  # fmt: skip
+                x, p.gaussians, (lists.start, lists.items, lists.lanes), words, listed, first, last
+            )
             meter.done("score.gaussians", gaussians)
             listed_densities.exponentiate_listed(kept, count, shift, first, last)
             # Of the calling thread's codebooks, taken for all where threads share the block.
@@ -263,7 +260,7 @@ class Tied(_Quantised):
             listing = count[:, first:last].sum(axis=(0, 2))
             meter.done("score.exp", round(share * int(listing.sum())))
             listed_densities.mix_listed(
-                index, kept, count, p.rows, p.padded_densities, p.start, products, first, last
+                listed, p.rows, p.padded_densities, p.start, products, first, last
             )
             components = int(listing @ p.senones_per_codebook[first:last])
             meter.done("score.mixture", round(share * components))

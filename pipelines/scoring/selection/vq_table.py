@@ -17,13 +17,12 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
-from pipelines.scoring.clustering.shortlists import codebook_of
+from pipelines.scoring.clustering.shortlists import codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.thread_pool import WAIT_STAGE
-from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError, check
 from profiler.errors import Cancelled
@@ -107,7 +106,7 @@ class _Lookup:
     def warm_up(cls, family: Gmm | ContinuousGmm, features: Array, scores: Array) -> None:
         """Look up in an empty table of one codeword."""
         strategy, shape = cls(family), family.parameters.gaussians.shape
-        book = listed_densities.trivial(shape).codebook
+        book = trivial(shape).codebook
         strategy._take(Table(book, np.zeros((shape[1], 1, family.n_senones), np.float32)))
         strategy.score(features, scores, Meter())
 

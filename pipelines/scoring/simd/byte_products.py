@@ -15,6 +15,7 @@ from pipelines.scoring.simd.instructions import (
     at,
     integers,
     shuffle,
+    sum_from,
     word,
 )
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, intrinsic
@@ -93,9 +94,7 @@ def make_byte_tile(frames: int, vectors: int) -> Callable[..., None]:
                 return builder.shuffle_vector(one, nothing, integers(0))
 
             cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            slots = {cell: cgutils.alloca_once(builder, kind.vector) for cell in cells}
-            for slot in slots.values():
-                builder.store(kind.zero, slot)
+            slots = {cell: sum_from(builder, kind.zero) for cell in cells}
             rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
             with cgutils.for_range(builder, groups) as loop:
                 begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))

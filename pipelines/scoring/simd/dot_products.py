@@ -15,7 +15,6 @@ from numba.core import cgutils
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, Bytes
 from pipelines.scoring.simd.instructions import (
     F32,
-    F32X16,
     I32,
     I64,
     at,
@@ -24,6 +23,7 @@ from pipelines.scoring.simd.instructions import (
     load,
     prefetch,
     shuffle,
+    sum_from,
     sum_of_each,
     word,
 )
@@ -41,7 +41,6 @@ _FOUR_INTS = ir.VectorType(I32, ROWS)
 class _Floats:
     """Sixteen products of weights and activations, added to as many sums."""
 
-    vector = F32X16
     zero = constant(0.0)
     scaled = False
 
@@ -58,10 +57,10 @@ class _Floats:
 def make_float_rows(frames: int) -> Callable[..., None]:
     """Scores of four rows at `frames` frames.
 
-    Called as tile(places, weights, row_bytes, x, x_stride, out, out_stride, bias, scales, frame): `places` is the
-    address of the numbers int64 of rows, of which the first four are computed and the four from `LATER` on asked
-    for; rows are whole vectors; frames lie `x_stride` bytes apart from `x` on, their scores `out_stride` from `out`
-    on. `bias`: that of f32 [rows]. The last two are not read.
+    Called as tile(places, weights, row_bytes, x, out, affine): `places` is the address of the numbers int64 of rows, of
+    which the first four are computed and the four from `LATER` on asked for; rows are whole vectors; `x` and `out`: the
+    address of a frame or of its scores, and the bytes to the next. `affine`: the addresses of f32 [rows], a bias each,
+    and of two arrays that are not read.
     """
     return _make_rows(_Floats(), frames)
 
@@ -69,8 +68,8 @@ def make_float_rows(frames: int) -> Callable[..., None]:
 def make_byte_rows(frames: int, one_instruction: bool = BYTE_PRODUCTS) -> Callable[..., None]:
     """The same of 8-bit integers, as `Bytes` multiplies them.
 
-    `scales`: the address of f32 [rows]; `frame`: that of f32 [frames, 2], scale and, as an integer, 128 times the sum
-    of the activations.
+    `affine` ends in the addresses of f32 [rows], a scale each, and of f32 [frames, 2], scale and, as an integer, 128
+    times the sum of the activations.
     """
     return _make_rows(Bytes(one_instruction), frames)
 
@@ -85,18 +84,16 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
         weights: Any,
         row_bytes: Any,
         x: Any,
-        x_stride: Any,
         out: Any,
-        out_stride: Any,
-        bias: Any,
-        scales: Any,
-        frame: Any,
+        affine: Any,
     ) -> Any:
-        signature = types.void(*[types.intp] * 10)
+        rows, three = types.UniTuple(types.intp, 2), types.UniTuple(types.intp, 3)
+        signature = types.void(*[types.intp] * 3, rows, rows, three)
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            places, weights, row_bytes, x, x_stride, out, out_stride, bias, scales, frame = (
-                arguments
+            places, weights, row_bytes, x, out, affine = arguments
+            (x, x_stride), (out, out_stride), (bias, scales, frame) = (
+                cgutils.unpack_tuple(builder, group) for group in (x, out, affine)
             )
 
             def number(i: int) -> Any:
@@ -110,8 +107,7 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
             xs = [builder.add(x, builder.mul(x_stride, word(f))) for f in range(frames)]
             slots = {}
             for cell in [(f, r) for f in range(frames) for r in range(ROWS)]:
-                slots[cell] = cgutils.alloca_once(builder, kind.vector)
-                builder.store(kind.zero, slots[cell])
+                slots[cell] = sum_from(builder, kind.zero)
             with cgutils.for_range(builder, builder.udiv(row_bytes, word(VECTOR_BYTES))) as loop:
                 offset = builder.mul(loop.index, word(VECTOR_BYTES))
                 values = [kind.load(builder, builder.add(base, offset)) for base in xs]
@@ -189,9 +185,7 @@ def make_stream_products(streams: int) -> Callable[..., None]:
             bases, following = addresses[:ROWS], addresses[ROWS:]
             result = None
             for s in range(streams):
-                sums = [cgutils.alloca_once(builder, F32X16) for _ in range(ROWS)]
-                for slot in sums:
-                    builder.store(constant(0.0), slot)
+                sums = [sum_from(builder, constant(0.0)) for _ in range(ROWS)]
                 skipped = builder.mul(groups, word(s * VECTOR_BYTES))
                 with cgutils.for_range(builder, groups) as loop:
                     offset = builder.add(skipped, builder.mul(loop.index, word(VECTOR_BYTES)))

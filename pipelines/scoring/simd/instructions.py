@@ -60,6 +60,38 @@ def word(value: int) -> Any:
     return ir.Constant(I64, value)
 
 
+def sum_from(builder: Any, zero: Any) -> Any:
+    """Room for a sum that begins with `zero`, of whatever type that is."""
+    slot = cgutils.alloca_once(builder, zero.type)
+    builder.store(zero, slot)
+    return slot
+
+
+def summed_in_turn(
+    builder: Any, count: Any, turns: int, wide: int, add: Callable[[Any, list[Any]], None]
+) -> list[Any]:
+    """`wide` vectors, each the sum over `count` steps: `add(index, slots)` adds step `index` to as many slots.
+
+    The steps take `turns` sets of slots in turn, so that a multiplier need not wait for its own result.
+    """
+    sets = [[sum_from(builder, constant(0.0)) for _ in range(wide)] for _ in range(turns)]
+    whole = builder.udiv(count, word(turns))
+    with cgutils.for_range(builder, whole) as loop:
+        begin = builder.mul(loop.index, word(turns))
+        for i, slots in enumerate(sets):
+            add(builder.add(begin, word(i)), slots)
+    rest = builder.mul(whole, word(turns))
+    with cgutils.for_range(builder, builder.sub(count, rest)) as loop:
+        add(builder.add(rest, loop.index), sets[0])
+    totals = []
+    for first, *others in zip(*sets, strict=True):
+        total = builder.load(first)
+        for other in others:
+            total = builder.fadd(total, builder.load(other))
+        totals.append(total)
+    return totals
+
+
 def splat(builder: Any, value: Any) -> Any:
     """16 times the float `value`."""
     one = builder.insert_element(ir.Constant(F32X16, ir.Undefined), value, ir.Constant(I32, 0))

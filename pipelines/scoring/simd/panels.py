@@ -12,16 +12,20 @@ from numba.core import cgutils
 from pipelines.scoring.simd.instructions import (
     F32X16,
     I32,
+    I32X16,
     SECOND_LEVEL,
     at,
     broadcast,
     constant,
     fma,
+    integers,
     load,
     prefetch,
     splat,
     step,
     store,
+    sum_from,
+    summed_in_turn,
     word,
 )
 from pipelines.scoring.simd.vector import has_feature, intrinsic
@@ -37,7 +41,7 @@ LEVEL = SECOND_LEVEL
 def make_panel(rows: int) -> Callable[..., None]:
     """One panel of Gaussians at some frames: target_r[16] = x_r[k] · panel[k, 16] for each of `rows` frames.
 
-    Called as panel(panel, k, later, x_1 … x_rows, target_1 … target_rows); the panel at address `later` is asked
+    Called as panel(panel, k, later, (x_1 … x_rows, target_1 … target_rows)); the panel at address `later` is asked
     for meanwhile, since it lies where no prefetcher expects it.
     """
     sums = max(1, _SUMS // rows)
@@ -51,32 +55,16 @@ def make_panel(rows: int) -> Callable[..., None]:
             source, count, later, places = arguments
             xs = [builder.extract_value(places, r) for r in range(rows)]
             targets = [builder.extract_value(places, rows + r) for r in range(rows)]
-            slots = [
-                [cgutils.alloca_once(builder, F32X16) for _ in range(sums)] for _ in range(rows)
-            ]
-            for slot in [one for some in slots for one in some]:
-                builder.store(constant(0.0), slot)
 
-            def add(index: Any, which: int) -> None:
+            def add(index: Any, slots: list[Any]) -> None:
                 values = load(builder, step(builder, source, index))
                 prefetch(builder, step(builder, later, index), LEVEL)
-                for x, some in zip(xs, slots, strict=True):
+                for x, slot in zip(xs, slots, strict=True):
                     factor = broadcast(builder, builder.add(x, builder.mul(index, word(4))))
-                    slot = some[which]
                     builder.store(fma(builder, factor, values, builder.load(slot)), slot)
 
-            whole = builder.udiv(count, word(sums))
-            with cgutils.for_range(builder, whole) as loop:
-                base = builder.mul(loop.index, word(sums))
-                for i in range(sums):
-                    add(builder.add(base, word(i)), i)
-            rest = builder.mul(whole, word(sums))
-            with cgutils.for_range(builder, builder.sub(count, rest)) as loop:
-                add(builder.add(rest, loop.index), 0)
-            for target, some in zip(targets, slots, strict=True):
-                total = builder.load(some[0])
-                for slot in some[1:]:
-                    total = builder.fadd(total, builder.load(slot))
+            totals = summed_in_turn(builder, count, sums, rows, add)
+            for target, total in zip(targets, totals, strict=True):
                 store(builder, total, target)
             return context.get_dummy_value()
 
@@ -121,9 +109,7 @@ def partial(
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         x, source, dim, begin, end, sums = arguments
-        slots = [cgutils.alloca_once(builder, F32X16) for _ in range(2)]
-        builder.store(load(builder, sums), slots[0])
-        builder.store(constant(0.0), slots[1])
+        slots = [sum_from(builder, zero) for zero in (load(builder, sums), constant(0.0))]
         with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
             d = builder.add(begin, loop.index)
             for slot, index in zip(slots, (d, builder.add(d, dim)), strict=True):
@@ -141,7 +127,6 @@ WIDE_SHORTS = has_feature("avx512bw")
 _PAIR = ir.VectorType(ir.IntType(8), 32)
 _SHORTS = ir.VectorType(ir.IntType(16), 32)
 _INTS = ir.VectorType(I32, 32)
-_HALF = ir.VectorType(I32, 16)
 
 
 def _same(kind: Any, value: int) -> Any:
@@ -151,13 +136,13 @@ def _same(kind: Any, value: int) -> Any:
 def _square_and_add(builder: Any, z: Any) -> Any:
     """Sixteen sums of two squares from 32 short integers; LLVM does not find the one instruction by itself."""
     if WIDE_SHORTS:
-        kind = ir.FunctionType(_HALF, [_SHORTS, _SHORTS])
+        kind = ir.FunctionType(I32X16, [_SHORTS, _SHORTS])
         name = "llvm.x86.avx512.pmaddw.d.512"
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [z, z])
     squares = []
     for begin in (0, 1):
-        lanes = ir.Constant(_HALF, list(range(begin, 32, 2)))
-        half = builder.sext(builder.shuffle_vector(z, z, lanes), _HALF)
+        lanes = ir.Constant(I32X16, list(range(begin, 32, 2)))
+        half = builder.sext(builder.shuffle_vector(z, z, lanes), I32X16)
         squares.append(builder.mul(half, half))
     return builder.add(*squares)
 
@@ -176,14 +161,13 @@ def panel_of_bytes(
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         x, source, pairs, later, target = arguments
-        total = cgutils.alloca_once(builder, _HALF)
-        builder.store(_same(_HALF, 0), total)
-        undefined = ir.Constant(_HALF, ir.Undefined)
+        total = sum_from(builder, integers(0))
+        undefined = ir.Constant(I32X16, ir.Undefined)
         with cgutils.for_range(builder, pairs) as loop:
             two = builder.load(at(builder, builder.add(x, builder.mul(loop.index, word(4))), I32))
             two.align = 2
             spread = builder.insert_element(undefined, two, ir.Constant(I32, 0))
-            spread = builder.shuffle_vector(spread, undefined, _same(_HALF, 0))
+            spread = builder.shuffle_vector(spread, undefined, integers(0))
             frame = builder.bitcast(spread, _SHORTS)
             place = step(builder, source, loop.index)
             prefetch(builder, step(builder, later, loop.index), LEVEL)

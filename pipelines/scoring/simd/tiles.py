@@ -9,18 +9,17 @@ from numba import types
 from numba.core import cgutils
 
 from pipelines.scoring.simd.instructions import (
-    F32,
-    F32X16,
     I32,
     I64,
     at,
+    broadcast,
     constant,
     fma,
     load,
     prefetch,
-    splat,
     step,
     store,
+    sum_from,
     word,
 )
 from pipelines.scoring.simd.vector import VECTOR_BYTES, intrinsic
@@ -29,39 +28,30 @@ from pipelines.scoring.simd.vector import VECTOR_BYTES, intrinsic
 def make_tile(rows: int, panels: int) -> Callable[..., None]:
     """A matrix tile: C[rows, 16·panels] = A[rows, k] · B[k, 16·panels], kept in registers.
 
-    Called as tile(a, a_stride, b, panel_stride, k, c, c_stride, multiply): rows of A and C lie
-    `a_stride` and `c_stride` apart; a panel of B is k contiguous vectors of 16; `multiply`
-    multiplies what C holds by the result instead of replacing it.
+    Called as tile(a, b, k, c, multiply), each matrix as its address and the bytes from a row of A or C or from a panel
+    of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
+    instead of replacing it.
     """
 
     @intrinsic
-    def tile(
-        typing_context: Any,
-        a: Any,
-        a_stride: Any,
-        b: Any,
-        panel_stride: Any,
-        k: Any,
-        c: Any,
-        c_stride: Any,
-        multiply: Any,
-    ) -> Any:
-        signature = types.void(*[types.intp] * 7, types.boolean)
+    def tile(typing_context: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any) -> Any:
+        matrix = types.UniTuple(types.intp, 2)
+        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean)
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            a, a_stride, b, panel_stride, k, c, c_stride, multiply = arguments
+            a, b, k, c, multiply = arguments
+            (a, a_stride), (b, panel_stride), (c, c_stride) = (
+                cgutils.unpack_tuple(builder, matrix) for matrix in (a, b, c)
+            )
             cells = [(r, p) for r in range(rows) for p in range(panels)]
-            sums = {cell: cgutils.alloca_once(builder, F32X16) for cell in cells}
-            for slot in sums.values():
-                builder.store(constant(0.0), slot)
+            sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
             a_rows = [builder.add(a, builder.mul(a_stride, word(r))) for r in range(rows)]
             b_panels = [builder.add(b, builder.mul(panel_stride, word(p))) for p in range(panels)]
             with cgutils.for_range(builder, k) as loop:
                 offset = builder.mul(loop.index, word(4))
                 weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
                 for r in range(rows):
-                    scalar = builder.load(at(builder, builder.add(a_rows[r], offset), F32))
-                    factor = splat(builder, scalar)
+                    factor = broadcast(builder, builder.add(a_rows[r], offset))
                     for p in range(panels):
                         slot = sums[r, p]
                         total = fma(builder, factor, weights[p], builder.load(slot))
@@ -114,15 +104,12 @@ def make_rows(panels: int) -> Callable[..., None]:
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             factors, indices, count, b, b_stride, c, multiply = arguments
-            sums = [cgutils.alloca_once(builder, F32X16) for _ in range(panels)]
-            for slot in sums:
-                builder.store(constant(0.0), slot)
+            sums = [sum_from(builder, constant(0.0)) for _ in range(panels)]
             with cgutils.for_range(builder, count) as loop:
                 offset = builder.mul(loop.index, word(4))
-                factor = builder.load(at(builder, builder.add(factors, offset), F32))
                 index = builder.load(at(builder, builder.add(indices, offset), I32))
                 row = builder.add(b, builder.mul(b_stride, builder.sext(index, I64)))
-                spread = splat(builder, factor)
+                spread = broadcast(builder, builder.add(factors, offset))
                 for p, slot in enumerate(sums):
                     weights = load(builder, builder.add(row, word(VECTOR_BYTES * p)))
                     builder.store(fma(builder, spread, weights, builder.load(slot)), slot)
@@ -161,9 +148,7 @@ def make_layer_tile(frames: int, vectors: int, ask: bool = False) -> Callable[..
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             x, x_frame, x_input, panel, inputs, later, out = arguments
             cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            sums = {cell: cgutils.alloca_once(builder, F32X16) for cell in cells}
-            for slot in sums.values():
-                builder.store(constant(0.0), slot)
+            sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
             rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
             with cgutils.for_range(builder, inputs) as loop:
                 begin = builder.add(panel, builder.mul(loop.index, word(vectors * VECTOR_BYTES)))
@@ -176,8 +161,7 @@ def make_layer_tile(frames: int, vectors: int, ask: bool = False) -> Callable[..
                     prefetch(builder, builder.add(later, line))
                 offset = builder.mul(loop.index, x_input)
                 for f, row in enumerate(rows):
-                    value = builder.load(at(builder, builder.add(row, offset), F32))
-                    factor = splat(builder, value)
+                    factor = broadcast(builder, builder.add(row, offset))
                     for v in range(vectors):
                         slot = sums[f, v]
                         total = fma(builder, factor, weights[v], builder.load(slot))

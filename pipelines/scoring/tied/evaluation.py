@@ -14,9 +14,9 @@ from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.gaussians.bounds import PARTS, rests
+from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.int8 import EightBits, densities_of_bytes
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
@@ -58,7 +58,7 @@ class Floats:
 class Bytes:
     """All of them, with 8-bit parameters."""
 
-    def __init__(self, gmm: Gmm, parameters: EightBits) -> None:
+    def __init__(self, gmm: Gmm, parameters: Int8Gaussians) -> None:
         parameters.check_for(gmm.parameters.gaussians)
         self._gmm, self._bytes = gmm, parameters
 
@@ -84,18 +84,15 @@ class Bounded:
     def __init__(self, gmm: Gmm, rest: Array, keep: int, follow: bool) -> None:
         shape = gmm.parameters.gaussians.shape[:3]
         check("rest", rest, np.float32, (*shape, PARTS, LANES))
-        self._gmm, self._rest, self._keep, self._follow = gmm, rest, keep, follow
-        slots = shape[2]
-        order = np.arange(slots, dtype=np.uint8)
-        self._order = np.tile(order, (gmm.parameters.n_codebooks, STREAMS, 1))
+        order = np.tile(np.arange(shape[2], dtype=np.uint8), (*shape[:2], 1))
+        self._gmm = gmm
+        self._bounds: Bounds = rest, order, keep, follow
 
     def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
         """A Gaussian that is given up counts by the part of it that was computed."""
         p, n = self._gmm.parameters, len(x)
         g = self._gmm.workspace(n)
-        dimensions = bounded(
-            x, p.gaussians, self._rest, self._order, self._keep, self._follow, g, first, last
-        )
+        dimensions = bounded(x, p.gaussians, self._bounds, g, first, last)
         # Counted for the calling thread's codebooks, taken for all where threads share the block.
         share = p.n_codebooks / max(1, last - first)
         meter.done("score.gaussians", round(share * dimensions / (EXPANDED // 2)))
@@ -124,21 +121,9 @@ def rests_of(gmm: Gmm) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def bounded(
-    x: Array,
-    gaussians: Array,
-    rest: Array,
-    order: Array,
-    keep: int,
-    follow: bool,
-    g: Array,
-    first: int,
-    last: int,
-) -> int:
-    """Log densities `g` of the codebooks; returns how many dimensions of a Gaussian were computed.
-
-    `rest` as `gaussians.bounds.rests` makes it; `order` uint8 [B, 3, slots]: in which order panels come.
-    """
+def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, last: int) -> int:
+    """Log densities `g` of the codebooks; returns how many dimensions of a Gaussian were computed."""
+    rest, order, keep, follow = within
     books, _, slots, depth, _ = gaussians.shape
     n, dim = len(x), depth // 2
     if (
@@ -187,10 +172,5 @@ def bounded(
                     if keep <= MOST_BOUNDED:
                         bounds[:] = bound_of_nth(row, slots, keep)[0]
                 if follow:
-                    for w in range(winners):
-                        i = entered[w]
-                        m = order[book, s, i]
-                        for j in range(i, 0, -1):
-                            order[book, s, j] = order[book, s, j - 1]
-                        order[book, s, 0] = m
+                    bring_forward(order[book, s], entered, winners)
     return computed * LANES

@@ -90,7 +90,7 @@ class Gmm:
         """Stage `score.log`: scores f32 [n, senones] from the products of this block."""
         p = self.parameters
         products, shift = self.products(len(scores))
-        kernels.logarithms(products, shift, p.start, p.runs, p.run_start, scores, first, last)
+        kernels.logarithms(products, shift, p.order, scores, first, last)
         meter.done("score.log", len(scores) * p.n_senones)
 
     @cached_property

@@ -9,9 +9,11 @@ Layouts (made by `packing`): B codebooks, 3 streams, K densities (a multiple of 
   senones, so that a tile of the product streams through memory in order.
 - `products` f32 [n, W]: likelihoods, W = Σ w. `start` int64 [B + 1]: first column of each codebook.
 - `shift` f32 [n, B]: what was subtracted before the exponential, all streams together.
+- `rows` f32, per codebook [3, K, w]: the weights once more, with one row per density.
 
 Every kernel does the codebooks `first` … `last` − 1, so that threads can share a block. Arrays that do not fit each
-other are an `ArrayError`, here and in all kernels of scoring.
+other are an `ArrayError`, here and in all kernels of scoring. What belongs together comes as a tuple, and one without
+names: numba looks at each name in every call, some 0.2 µs a name, which made a frame up to 5 µs dearer.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from numba import njit
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
-from pipelines.scoring.simd.tiles import make_tile
+from pipelines.scoring.simd.tiles import make_rows, make_tile
 from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_floats
 from profiler.arrays import Array, ArrayError
 
@@ -30,55 +32,56 @@ EXPANDED = 2 * STREAM_DIM + 1
 _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
 _tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
+_rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
+
+Matrix = tuple[int, int]
+"""Its address, and the bytes from a row or a panel to the next."""
+
+
+Order = tuple[Array, Array, Array]
+"""Where the senones of the codebooks stand: (start, runs, run_start).
+
+`runs` int64 [r, 3] are (first senone, first column, length), those of codebook b at run_start[b] … run_start[b + 1].
+"""
 
 
 @njit(nogil=True, cache=True)
-def _multiply(
-    a: int,
-    a_stride: int,
-    n: int,
-    b: int,
-    panel_stride: int,
-    panels: int,
-    k: int,
-    c: int,
-    c_stride: int,
-    times: bool,
-) -> None:
-    """C[n, 16·panels] = A[n, k] · B in tiles; addresses and strides in bytes."""
+def _multiply(a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
+    """C[n, 16·panels] = A[n, k] · B in tiles."""
     t = 0
     while t < n:
-        at, ct = a + t * a_stride, c + t * c_stride
+        at = a[0] + t * a[1], a[1]
+        to = c[0] + t * c[1]
         p = 0
         # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
         if WIDE_REGISTERS and n - t >= 8:
             while p < panels:
-                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
                 if panels - p >= 2:
-                    _tile_8x2(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_8x2(at, bp, k, cp, times)
                     p += 2
                 else:
-                    _tile_8x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_8x1(at, bp, k, cp, times)
                     p += 1
             t += 8
         elif n - t >= 4:
             while p < panels:
-                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
                 if WIDE_REGISTERS and panels - p >= 2:
-                    _tile_4x2(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_4x2(at, bp, k, cp, times)
                     p += 2
                 else:
-                    _tile_4x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_4x1(at, bp, k, cp, times)
                     p += 1
             t += 4
         else:
             while p < panels:
-                bp, cp = b + p * panel_stride, ct + p * 4 * LANES
+                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
                 if panels - p >= 4:
-                    _tile_1x4(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_1x4(at, bp, k, cp, times)
                     p += 4
                 else:
-                    _tile_1x1(at, a_stride, bp, panel_stride, k, cp, c_stride, times)
+                    _tile_1x1(at, bp, k, cp, times)
                     p += 1
             t += 1
 
@@ -101,15 +104,12 @@ def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> Non
         for s in range(STREAMS):
             which = book * STREAMS + s
             _multiply(
-                address(x, np.float32) + s * EXPANDED * 4,
-                STREAMS * EXPANDED * 4,
+                (address(x, np.float32) + s * EXPANDED * 4, STREAMS * EXPANDED * 4),
                 n,
-                address(gaussians, np.float32) + which * panels * panel_bytes,
-                panel_bytes,
+                (address(gaussians, np.float32) + which * panels * panel_bytes, panel_bytes),
                 panels,
                 EXPANDED,
-                address(g, np.float32) + which * densities * 4,
-                books * STREAMS * densities * 4,
+                (address(g, np.float32) + which * densities * 4, books * STREAMS * densities * 4),
                 False,
             )
 
@@ -153,10 +153,9 @@ def columns_fit(start: Array, products: Array, weights: int, densities: int) -> 
 
 
 @njit(nogil=True, cache=True)
-def runs_fit(
-    start: Array, runs: Array, run_start: Array, senones: int, first: int, last: int
-) -> bool:
+def runs_fit(order: Order, senones: int, first: int, last: int) -> bool:
     """Whether the runs of the codebooks lead from their own columns to senones that there are."""
+    start, runs, run_start = order
     if run_start.shape != start.shape or runs.shape[1] != 3:
         return False
     for book in range(first, last):
@@ -169,6 +168,40 @@ def runs_fit(
             if not start[book] <= column <= column + length <= start[book + 1]:
                 return False
     return True
+
+
+@njit(nogil=True, cache=True)
+def put_in_order(products: Array, order: Order, scores: Array, t: int, book: int) -> None:
+    """Copy what stands in the columns of a codebook to its senones, in frame t."""
+    _, runs, run_start = order
+    here = address(products, np.float32) + t * products.shape[1] * 4
+    there = address(scores, np.float32) + t * scores.shape[1] * 4
+    for r in range(run_start[book], run_start[book + 1]):
+        senone, column, length = runs[r, 0], runs[r, 1], runs[r, 2]
+        copy_floats(there + senone * 4, here + column * 4, length)
+
+
+@njit(nogil=True, cache=True)
+def mix_rows(
+    factors: int, places: int, count: int, rows: int, width: int, out: int, times: bool
+) -> None:
+    """out f32 [width] = Σ factors f32 · the rows that `places` int32 says, `count` of them; or `times` what is there.
+
+    All by address; `rows` f32 [densities, width].
+    """
+    column = 0
+    while column < width:
+        left = width - column
+        at, to = rows + column * 4, out + column * 4
+        if left >= 8 * LANES:
+            _rows_8(factors, places, count, at, width * 4, to, times)
+            column += 8 * LANES
+        elif left >= 2 * LANES:
+            _rows_2(factors, places, count, at, width * 4, to, times)
+            column += 2 * LANES
+        else:
+            _rows_1(factors, places, count, at, width * 4, to, times)
+            column += LANES
 
 
 @njit(nogil=True, cache=True)
@@ -190,54 +223,39 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
         base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
         for p in range(0, panels, 2):
             for s in range(STREAMS):
+                to = address(products, np.float32) + (start[book] + p * LANES) * 4
                 _multiply(
-                    address(g, np.float32) + book * book_bytes + s * densities * 4,
-                    books * book_bytes,
+                    (
+                        address(g, np.float32) + book * book_bytes + s * densities * 4,
+                        books * book_bytes,
+                    ),
                     n,
-                    base + (p * panel + s * densities * LANES) * 4,
-                    panel * 4,
+                    (base + (p * panel + s * densities * LANES) * 4, panel * 4),
                     min(2, panels - p),
                     densities,
-                    address(products, np.float32) + (start[book] + p * LANES) * 4,
-                    products.shape[1] * 4,
+                    (to, products.shape[1] * 4),
                     s > 0,
                 )
 
 
 @njit(nogil=True, cache=True)
 def logarithms(
-    products: Array,
-    shift: Array,
-    start: Array,
-    runs: Array,
-    run_start: Array,
-    scores: Array,
-    first: int,
-    last: int,
+    products: Array, shift: Array, order: Order, scores: Array, first: int, last: int
 ) -> None:
-    """scores[n, senones] = log product + shift, put into the order of the senones.
-
-    `runs` int64 [r, 3] are (first senone, first column, length), those of codebook b at
-    run_start[b] … run_start[b + 1].
-    """
+    """scores[n, senones] = log product + shift, put into the order of the senones."""
     n, columns = products.shape
+    start, _, _ = order
     books, senones = len(start) - 1, scores.shape[1]
     if (
         shift.shape != (n, books)
         or len(scores) != n
         or not columns_fit(start, products, columns * STREAMS, 1)
         or not 0 <= first <= last <= books
-        or not runs_fit(start, runs, run_start, senones, first, last)
+        or not runs_fit(order, senones, first, last)
     ):
         raise ArrayError("logarithms: products, runs and scores do not fit each other")
-    here, there = address(products, np.float32), address(scores, np.float32)
     for t in range(n):
         for book in range(first, last):
-            at = here + (t * columns + start[book]) * 4
+            at = address(products, np.float32) + (t * columns + start[book]) * 4
             log_shifted(at, at, (start[book + 1] - start[book]) // LANES, shift[t, book])
-            for r in range(run_start[book], run_start[book + 1]):
-                copy_floats(
-                    there + (t * senones + runs[r, 0]) * 4,
-                    here + (t * columns + runs[r, 1]) * 4,
-                    runs[r, 2],
-                )
+            put_in_order(products, order, scores, t, book)

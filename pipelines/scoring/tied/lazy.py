@@ -38,8 +38,7 @@ class LazyMixtures:
         """`frames`: the most that a block has."""
         p = gmm.parameters
         self._gmm = gmm
-        self._dots = p.dots
-        self._book = p.book_of_senone
+        self._mixtures: lazy_kernels.Mixtures = p.dots, p.book_of_senone
         width = -(-int(p.senones_per_codebook.max()) // LANES) * LANES
         self._products = np.ones((frames, width + LANES), np.float32)
         self._per_senone = STREAMS * p.n_densities
@@ -68,8 +67,7 @@ class LazyMixtures:
         lazy_kernels.mix_some(
             self._g,
             self._shift,
-            self._dots,
-            self._book,
+            self._mixtures,
             senones,
             first,
             last,
@@ -87,7 +85,7 @@ class LazyMixtures:
         Compulsory: a senone's weights once a call, the score written. At most also the exponentials once
         for every four senones, which lie in the first-level cache, and a line read for every score.
         """
-        weights = float(self._dots.nbytes)
+        weights = float(self._mixtures[0].nbytes)
         exponentials = frames * self._gmm.gaussians_per_frame * FLOAT
         factors = FLOAT / ROWS
         return Cost(

@@ -2,7 +2,7 @@
 
 The Gaussians of a block and their exponentials are computed for all its frames at once (`kernels`); what is
 left for later are the mixtures of the senones that somebody asks for. A senone's weights lie side by side
-here (`dots` f32 [senones, 3, K]), so that one senone is a dot product over memory in order, whichever others
+here, so that one senone is a dot product over memory in order, whichever others
 are asked for: panels of 16 senones would do for nothing, four of five hold one that the search wants.
 """
 
@@ -19,13 +19,15 @@ from profiler.arrays import Array, ArrayError
 
 _products_of_four = make_stream_products(STREAMS)
 
+Mixtures = tuple[Array, Array]
+"""Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""
+
 
 @njit(nogil=True, cache=True)
 def mix_some(
     g: Array,
     shift: Array,
-    dots: Array,
-    book_of: Array,
+    mixtures: Mixtures,
     senones: Array,
     first: int,
     last: int,
@@ -35,10 +37,11 @@ def mix_some(
     """scores[t, senone] = log Π over streams Σ over densities weight · exponential, plus shift.
 
     For t = first … last − 1 and each of `senones` int64, best with those of a codebook together. g f32
-    [n, B, 3, K] exponentials, shift f32 [n, B], book_of int32 [n_senones], scores f32 [n, n_senones];
-    workspace `products` f32 [n, W], W the senones of the largest codebook and at least 16 to spare.
+    [n, B, 3, K] exponentials, shift f32 [n, B], scores f32 [n, n_senones]; workspace `products` f32 [n, W], W the
+    senones of the largest codebook and at least 16 to spare.
     """
     n, books, _, densities = g.shape
+    dots, book_of = mixtures
     groups = densities // LANES
     frame_bytes = books * STREAMS * densities * 4
     if (

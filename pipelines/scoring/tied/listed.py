@@ -1,7 +1,6 @@
 """Kernels for a tied-mixture model of which each frame has its own list of densities in each codebook.
 
-Layouts as in `kernels`; besides, `index` int32 [n, B, 3, K], `kept` f32 [n, B, 3, K + 16] and `count` int64
-[n, B, 3] hold the listed densities' numbers, their log densities (then exponentials) and how many they are.
+Layouts as in `kernels`.
 """
 
 from __future__ import annotations
@@ -10,52 +9,40 @@ import numpy as np
 from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
-from pipelines.scoring.clustering.clusters import Clusters
-from pipelines.scoring.clustering.quantiser import Codebook
-from pipelines.scoring.clustering.shortlists import Shortlists
+from pipelines.scoring.clustering.clusters import Backing, backing_fits
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import largest, lowest_bit
 from pipelines.scoring.simd.panels import add_to, make_panel
-from pipelines.scoring.simd.tiles import make_rows
 from pipelines.scoring.simd.vector import LANES, address
-from pipelines.scoring.tied.kernels import columns_fit
+from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
 
 _panel = make_panel(1)
-_rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 
+Lists = tuple[Array, Array, Array]
+"""`start`, `items` and `lanes` of `shortlists`."""
+Listed = tuple[Array, Array, Array]
+"""The listed densities of each frame, codebook and stream: (index, kept, count).
 
-def trivial(shape: tuple[int, ...]) -> Shortlists:
-    """Lists of one codeword and one panel a group, for panels of this shape: for compiling, not for scoring."""
-    groups, streams, _, depth, _ = shape
-    dim = depth // 2
-    book = Codebook(
-        np.zeros((streams, 1, dim), np.float32),
-        np.ones((streams, dim), np.float32),
-        np.zeros((streams, 1, dim + 1, LANES), np.float32),
-        np.zeros((streams, 1, dim + 1), np.float32),
-        np.full((streams, 1, 2), -1, np.int32),
-    )
-    start = np.arange(groups + 1, dtype=np.int32) + np.zeros((streams, 1, 1), np.int32)
-    return Shortlists(book, start, np.zeros(groups, np.uint8), np.ones(groups, np.uint16))
+`index` int32 [n, B, 3, K] and `kept` f32 [n, B, 3, K + 16]: their numbers and their log densities, then exponentials;
+`count` int64 [n, B, 3]: how many they are.
+"""
 
 
 @njit(nogil=True, cache=True)
 def evaluate_listed(
     x: Array,
     gaussians: Array,
-    start: Array,
-    items: Array,
-    lanes: Array,
+    lists: Lists,
     words: Array,
-    index: Array,
-    kept: Array,
-    count: Array,
+    listed: Listed,
     first: int,
     last: int,
 ) -> None:
-    """Fill `index`, `kept` and `count` of the codebooks first … last − 1 by the lists of `shortlists`."""
+    """Fill `listed` of the codebooks first … last − 1 by the lists of codewords `words` int32 [n, 3]."""
+    start, items, lanes = lists
+    index, kept, count = listed
     n, depth = len(x), x.shape[2]
     books, _, slots, _, _ = gaussians.shape
     if (
@@ -128,9 +115,7 @@ def exponentiate_listed(kept: Array, count: Array, shift: Array, first: int, las
 
 @njit(nogil=True, cache=True)
 def mix_listed(
-    index: Array,
-    kept: Array,
-    count: Array,
+    listed: Listed,
     rows: Array,
     densities: int,
     start: Array,
@@ -139,6 +124,7 @@ def mix_listed(
     last: int,
 ) -> None:
     """products = Π over streams Σ over the listed densities weight · exponential."""
+    index, kept, count = listed
     n, books, streams, most = index.shape
     if (
         streams != STREAMS
@@ -162,70 +148,34 @@ def mix_listed(
                     address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
                 )
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
-                column = 0
-                while column < width:
-                    left = width - column
-                    at, to = row + column * 4, out + column * 4
-                    if left >= 8 * LANES:
-                        _rows_8(factors, places, count[t, book, s], at, width * 4, to, s > 0)
-                        column += 8 * LANES
-                    elif left >= 2 * LANES:
-                        _rows_2(factors, places, count[t, book, s], at, width * 4, to, s > 0)
-                        column += 2 * LANES
-                    else:
-                        _rows_1(factors, places, count[t, book, s], at, width * 4, to, s > 0)
-                        column += LANES
-
-
-def one_cluster(shape: tuple[int, ...]) -> Clusters:
-    """All panels of this shape in one cluster per stream: for compiling, not for scoring."""
-    groups, streams, slots, depth, _ = shape
-    return Clusters(
-        np.zeros((groups, streams, slots), np.uint16),
-        np.zeros((streams, 1, depth, LANES), np.float32),
-        np.zeros((groups, streams, slots, LANES), np.float32),
-        np.full((streams, 1), groups * slots),
-    )
+                mix_rows(factors, places, count[t, book, s], row, width, out, s > 0)
 
 
 @njit(nogil=True, cache=True)
 def evaluate_expanded(
-    x: Array,
-    gaussians: Array,
-    of_panel: Array,
-    log_weights: Array,
-    expanded: Array,
-    densities: Array,
-    g: Array,
-    first: int,
-    last: int,
+    x: Array, gaussians: Array, backing: Backing, g: Array, first: int, last: int
 ) -> None:
-    """Log densities `g` f32 [n, B, 3, K]: of the panels in expanded clusters; the others get their cluster's.
-
-    `expanded` uint64 [3, clusters], bit by frame; `densities` f32 [n, 3, clusters]; others as in `clusters`.
-    """
+    """Log densities `g` f32 [n, B, 3, K]: of the panels in expanded clusters; the others get their cluster's."""
     n, depth = len(x), x.shape[2]
     books, _, slots, _, _ = gaussians.shape
     if (
         n > 64
         or x.shape[1] != STREAMS
         or gaussians.shape != (books, STREAMS, slots, depth, LANES)
-        or of_panel.shape != (books, STREAMS, slots)
-        or log_weights.shape != (books, STREAMS, slots, LANES)
-        or len(expanded) != STREAMS
-        or densities.shape != (n, STREAMS, expanded.shape[1])
+        or not backing_fits(backing, gaussians, n)
         or g.shape != (n, books, STREAMS, slots * LANES)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError(
             "evaluate_expanded: clusters, Gaussians and densities do not fit each other"
         )
+    of_panel, log_weights, expanded, cluster_densities = backing
     for book in range(first, last):
         for s in range(STREAMS):
             for m in range(slots):
                 which = (book * STREAMS + s) * slots + m
                 panel = address(gaussians, np.float32) + which * depth * LANES * 4
-                backing = address(log_weights, np.float32) + which * LANES * 4
+                log_weight = address(log_weights, np.float32) + which * LANES * 4
                 k = of_panel[book, s, m]
                 if k >= expanded.shape[1]:
                     raise ArrayError("evaluate_expanded: a cluster that there is none")
@@ -236,4 +186,4 @@ def evaluate_expanded(
                         frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
                         _panel(panel, depth, panel, (frame, to))
                     else:
-                        add_to(backing, densities[t, s, k], to)
+                        add_to(log_weight, cluster_densities[t, s, k], to)

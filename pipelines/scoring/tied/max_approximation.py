@@ -12,8 +12,7 @@ from numba import njit
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.simd.vector import address, copy_floats
-from pipelines.scoring.tied.kernels import columns_fit, runs_fit
+from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
@@ -30,9 +29,7 @@ def log_rows(p: PackedGmm) -> Array:
 def mix_best(
     g: Array,
     log_rows: Array,
-    start: Array,
-    runs: Array,
-    run_start: Array,
+    order: Order,
     products: Array,
     scores: Array,
     first: int,
@@ -40,7 +37,7 @@ def mix_best(
 ) -> None:
     """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
     n, books, streams, densities = g.shape
-    columns, senones = products.shape[1], scores.shape[1]
+    start, _, _ = order
     if (
         streams != STREAMS
         or len(products) != n
@@ -48,7 +45,7 @@ def mix_best(
         or len(start) != books + 1
         or not columns_fit(start, products, log_rows.size, densities)
         or not 0 <= first <= last <= books
-        or not runs_fit(start, runs, run_start, senones, first, last)
+        or not runs_fit(order, scores.shape[1], first, last)
     ):
         raise ArrayError("mix_best: densities, weights and scores do not fit each other")
     width_of_all = start[1:] - start[:-1]
@@ -70,12 +67,7 @@ def mix_best(
                         some[c] = max(some[c], total)
                 for c in range(width):
                     out[c] += some[c]
-            for r in range(run_start[book], run_start[book + 1]):
-                copy_floats(
-                    address(scores, np.float32) + (t * senones + runs[r, 0]) * 4,
-                    address(products, np.float32) + (t * columns + runs[r, 1]) * 4,
-                    runs[r, 2],
-                )
+            put_in_order(products, order, scores, t, book)
 
 
 def cost(p: PackedGmm, frames: int) -> Cost:

@@ -17,7 +17,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES
-from pipelines.scoring.tied.kernels import EXPANDED, columns_fit, runs_fit
+from pipelines.scoring.tied.kernels import EXPANDED, Order, columns_fit, runs_fit
 from profiler.arrays import Array, ArrayError, check, check_offsets
 
 
@@ -54,7 +54,7 @@ class PackedGmm:
         check_offsets("run_start", self.run_start, len(self.runs))
         columns = np.empty((0, self.columns), np.float32)
         if not columns_fit(self.start, columns, self.weights.size, padded) or not runs_fit(
-            self.start, self.runs, self.run_start, senones, 0, books
+            self.order, senones, 0, books
         ):
             raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
         begins = np.sort(self.runs[:, 0])
@@ -89,6 +89,11 @@ class PackedGmm:
     def columns(self) -> int:
         """Senones with the padding of each codebook."""
         return int(self.start[-1])
+
+    @property
+    def order(self) -> Order:
+        """For kernels."""
+        return self.start, self.runs, self.run_start
 
     @cached_property
     def identity(self) -> str:

@@ -1,6 +1,6 @@
 """The kernels of top-N selection in a tied-mixture model: the best densities, and the mixtures of those alone.
 
-Layouts as in `kernels`; `rows` f32, per codebook [3, K, w]: the same weights with one row per density.
+Layouts as in `kernels`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from numba import njit
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
-from pipelines.scoring.simd.tiles import make_rows
 from pipelines.scoring.simd.vector import LANES, address
-from pipelines.scoring.tied.kernels import columns_fit
+from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
 
 LANE_BOUND = 6
 """Up to this many are found by lane maxima: beyond, their bound lets too many through."""
-
-_rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 
 
 @njit(nogil=True, cache=True)
@@ -163,16 +160,4 @@ def mix_kept(
                     address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
                 )
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
-                column = 0
-                while column < width:
-                    left = width - column
-                    at, to = row + column * 4, out + column * 4
-                    if left >= 8 * LANES:
-                        _rows_8(factors, places, keep, at, width * 4, to, s > 0)
-                        column += 8 * LANES
-                    elif left >= 2 * LANES:
-                        _rows_2(factors, places, keep, at, width * 4, to, s > 0)
-                        column += 2 * LANES
-                    else:
-                        _rows_1(factors, places, keep, at, width * 4, to, s > 0)
-                        column += LANES
+                mix_rows(factors, places, keep, row, width, out, s > 0)

@@ -1,27 +1,77 @@
-"""Rows of a sparse matrix: where each begins, and which input a weight or a block of weights belongs to."""
+"""Sparse weights: where the rows of a matrix begin, and which input a weight or a block of weights belongs to."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import ClassVar
 
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.products._frames import room
 from profiler.arrays import Array, check_indices, check_offsets
 from profiler.errors import BadInput
+from profiler.spans import Cost, Linear
 
 MOST_INPUTS = 1 << 16  # that 16 bits tell apart
 
 
-def compressed(
-    rows: Array, columns: Array, count: int, inputs: int, product: str
-) -> tuple[Array, Array]:
-    """Where each of `count` rows begins, int64 [count + 1], and the columns as uint16, for kernels that trust them.
+@njit(nogil=True, cache=True)
+def sparse_fits(starts: Array, columns: Array, values: Array, first: int, last: int) -> bool:
+    """Whether rows first … last − 1 begin at `starts` in `columns` and `values`, of which there are as many."""
+    count = len(starts) - 1
+    if count < 0 or not 0 <= first <= last <= count:
+        return False
+    return starts[count] == len(columns) and len(columns) == len(values)
 
-    `rows`, `columns` int64 [n]: what is kept, row by row. BadInput, which names the product, for too many inputs.
-    """
-    if inputs > MOST_INPUTS:
-        raise BadInput(
-            f"A layer has {inputs - 1} inputs; dnn.product={product} takes at most {MOST_INPUTS - 1}."
+
+class SparseProduct(Product):
+    """What a product holds of which only some weights are there."""
+
+    into_rows: ClassVar[bool] = False
+    at_once: ClassVar[int]
+    """Frames for which the weights are read once."""
+
+    def _hold(
+        self, rows: Array, columns: Array, values: Array, count: int, threads: int, name: str
+    ) -> None:
+        """Keep what there is, row by row: `rows`, `columns` int64 [n], `values` f32 [n, …], of `count` rows.
+
+        BadInput, which names the product, for more inputs than 16 bits tell apart.
+        """
+        inputs = self.shape[1]
+        if inputs > MOST_INPUTS:
+            raise BadInput(
+                f"A layer has {inputs - 1} inputs; dnn.product={name} takes at most {MOST_INPUTS - 1}."
+            )
+        self._starts = np.searchsorted(rows, np.arange(count + 1))
+        self._columns, self._values = columns.astype(np.uint16), values
+        # For kernels that trust them.
+        check_indices("columns", self._columns, inputs)
+        check_offsets("starts", self._starts, len(self._columns))
+        self.nbytes = self._columns.nbytes + values.nbytes + self._starts.nbytes
+        self._threads, self._count = min(threads, count), count
+        self._frames = room(self._max_frames, inputs)
+
+    @property
+    def _sparse(self) -> tuple[Array, Array, Array]:
+        """`starts` int64 [rows + 1]: where a row begins in `columns` uint16 and `values`, numbers or vectors."""
+        return self._starts, self._columns, self._values
+
+    def cost(self, frame: float, times: float) -> Cost:
+        """The weights that there are and their columns once per call, activations in and out.
+
+        The zeros of a block are multiplied, too. At most the weights once per tile of frames; activations also put side
+        by side, and a value of each frame read again for each weight, or block of them.
+        """
+        outputs, inputs = self.shape
+        there = float(len(self._columns))
+        least = FLOAT * (inputs + outputs) * frame
+        most = (self.nbytes / self.at_once + FLOAT * (3.0 * inputs + there + 3.0 * outputs)) * frame
+        return Cost(
+            operations={"gemm": Linear(per_work=(2.0 * self._values.size * frame, 0.0, 0.0))},
+            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
+            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
+            threads=self._threads,
         )
-    starts, short = np.searchsorted(rows, np.arange(count + 1)), columns.astype(np.uint16)
-    check_indices("columns", short, inputs)
-    check_offsets("starts", starts, len(short))
-    return starts, short

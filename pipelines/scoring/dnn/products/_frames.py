@@ -24,10 +24,16 @@ def by_sixteen(x: Array, room: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
+def frames_fit(frames: Array, inputs: int, n: int) -> bool:
+    """Whether f32 [n/16, inputs, 16] has room for n frames."""
+    return frames.shape[1:] == (inputs, LANES) and len(frames) * LANES >= n
+
+
+@njit(nogil=True, cache=True)
 def _move(x, room):  # type: ignore[no-untyped-def]
     """From [inputs, n]."""
     inputs, n = x.shape
-    if len(room) * LANES < n or room.shape[1:] != (inputs, LANES):
+    if not frames_fit(room, inputs, n):
         raise ArrayError("_move: more frames or inputs than there is room for")
     for begin in range(0, n, LANES):
         to = address(room[begin // LANES], np.float32)
@@ -40,7 +46,7 @@ def _move(x, room):  # type: ignore[no-untyped-def]
 def _turn(x, room):  # type: ignore[no-untyped-def]
     """From [n, inputs]."""
     n, inputs = x.shape
-    if len(room) * LANES < n or room.shape[1:] != (inputs, LANES):
+    if not frames_fit(room, inputs, n):
         raise ArrayError("_turn: more frames or inputs than there is room for")
     for begin in range(0, n, LANES):
         for i in range(inputs):

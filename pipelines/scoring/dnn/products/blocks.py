@@ -25,10 +25,8 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._columns import compressed
-from pipelines.scoring.dnn.products._frames import by_sixteen, room
+from pipelines.scoring.dnn.products._columns import SparseProduct, sparse_fits
+from pipelines.scoring.dnn.products._frames import by_sixteen, frames_fit
 from pipelines.scoring.simd.sparse import make_block_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -39,7 +37,6 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
 
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
@@ -50,25 +47,36 @@ _tile_16 = make_block_tile(LANES, False)
 
 
 @njit(nogil=True, cache=True)
-def _multiply_few(starts, columns, blocks, x, x_input, x_frame, out, sums, first, last):  # type: ignore[no-untyped-def]
+def _panels_fit(
+    starts: Array, columns: Array, blocks: Array, out: Array, first: int, last: int
+) -> bool:
+    """Whether there are panels first … last − 1 of whole blocks, and these make rows of `out`."""
+    return (
+        sparse_fits(starts, columns, blocks, first, last)
+        and blocks.shape[1] == LANES
+        and (last == first or (last - 1) * LANES < len(out))
+    )
+
+
+@njit(nogil=True, cache=True)
+def _multiply_few(
+    starts: Array,
+    columns: Array,
+    blocks: Array,
+    x: tuple[int, int, int],
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
     """Rows of out f32 [outputs, n ≤ 8] that the panels first … last − 1 make, from x f32 [inputs, n].
 
-    `x`, `x_input`, `x_frame`: its address, and bytes from an input to the next and from a frame to the next.
-    `starts` int64 [panels + 1]: where a panel begins in `columns` uint16 and `blocks` f32 [blocks, 16]; `sums` f32
-    [16, 16] is workspace of the thread.
+    `x`: its address, and the bytes from a frame to the next and from an input to the next.
     """
     outputs, n = out.shape
-    if (
-        n > FEW
-        or blocks.shape != (len(columns), LANES)
-        or len(starts) == 0
-        or starts[-1] != len(columns)
-        or sums.shape != (LANES, LANES)
-        or not 0 <= first <= last <= len(starts) - 1
-        or (last > first and (last - 1) * LANES >= outputs)
-    ):
+    if n > FEW or not _panels_fit(starts, columns, blocks, out, first, last):
         raise ArrayError("_multiply_few: blocks and outputs do not fit each other")
-    to = address(sums, np.float32)
+    sums = np.empty((LANES, LANES), np.float32)
+    (here, x_frame, x_input), to = x, address(sums, np.float32)
     for p in range(first, last):
         begin = starts[p]
         count = starts[p + 1] - begin
@@ -76,18 +84,19 @@ def _multiply_few(starts, columns, blocks, x, x_input, x_frame, out, sums, first
         c = address(columns, np.uint16) + begin * 2
         t = 0
         while t < n:
-            at, row = x + t * x_frame, to + t * VECTOR_BYTES
+            at = here + t * x_frame, x_frame, x_input
+            row = to + t * VECTOR_BYTES, VECTOR_BYTES
             if n - t >= 8:
-                _tile_8(b, c, count, at, x_frame, x_input, row, VECTOR_BYTES)
+                _tile_8(b, c, count, at, row)
                 t += 8
             elif n - t >= 4:
-                _tile_4(b, c, count, at, x_frame, x_input, row, VECTOR_BYTES)
+                _tile_4(b, c, count, at, row)
                 t += 4
             elif n - t >= 2:
-                _tile_2(b, c, count, at, x_frame, x_input, row, VECTOR_BYTES)
+                _tile_2(b, c, count, at, row)
                 t += 2
             else:
-                _tile_1(b, c, count, at, x_frame, x_input, row, VECTOR_BYTES)
+                _tile_1(b, c, count, at, row)
                 t += 1
         for i in range(min(LANES, outputs - p * LANES)):
             for f in range(n):
@@ -95,23 +104,26 @@ def _multiply_few(starts, columns, blocks, x, x_input, x_frame, out, sums, first
 
 
 @njit(nogil=True, cache=True)
-def _multiply_many(starts, columns, blocks, inputs, frames, out, sums, first, last):  # type: ignore[no-untyped-def]
+def _multiply_many(
+    starts: Array,
+    columns: Array,
+    blocks: Array,
+    inputs: int,
+    frames: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
     """The same of any number of frames f32 [n/16, inputs, 16], as `by_sixteen` gives them.
 
     The columns are below `inputs`.
     """
     outputs, n = out.shape
-    if (
-        blocks.shape != (len(columns), LANES)
-        or len(starts) == 0
-        or starts[-1] != len(columns)
-        or frames.shape[1:] != (inputs, LANES)
-        or len(frames) * LANES < n
-        or sums.shape != (LANES, LANES)
-        or not 0 <= first <= last <= len(starts) - 1
-        or (last > first and (last - 1) * LANES >= outputs)
+    if not frames_fit(frames, inputs, n) or not _panels_fit(
+        starts, columns, blocks, out, first, last
     ):
         raise ArrayError("_multiply_many: blocks, frames and outputs do not fit each other")
+    sums = np.empty((LANES, LANES), np.float32)
     for p in range(first, last):
         begin = starts[p]
         count = starts[p + 1] - begin
@@ -119,21 +131,21 @@ def _multiply_many(starts, columns, blocks, inputs, frames, out, sums, first, la
         c = address(columns, np.uint16) + begin * 2
         rows = min(LANES, outputs - p * LANES)
         for t in range(0, n, LANES):
-            x = address(frames[t // LANES], np.float32)
+            x = address(frames[t // LANES], np.float32), 4, VECTOR_BYTES
             to = address(out, np.float32) + (p * LANES * n + t) * 4
             if rows == LANES and n - t >= LANES:
-                _tile_16(b, c, count, x, 4, VECTOR_BYTES, to, n * 4)
+                _tile_16(b, c, count, x, (to, n * 4))
                 continue
-            _tile_16(b, c, count, x, 4, VECTOR_BYTES, address(sums, np.float32), VECTOR_BYTES)
+            _tile_16(b, c, count, x, (address(sums, np.float32), VECTOR_BYTES))
             for i in range(rows):
                 at = address(sums, np.float32) + i * VECTOR_BYTES
                 copy_floats(to + i * n * 4, at, min(LANES, n - t))
 
 
-class Weights(Product):
+class Weights(SparseProduct):
     """Panels of 16 outputs, of which zeros fill up the last."""
 
-    into_rows: ClassVar[bool] = False
+    at_once: ClassVar[int] = LANES
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
@@ -144,43 +156,21 @@ class Weights(Product):
         padded[:outputs] = weight
         panels = padded.reshape(count, LANES, inputs).transpose(0, 2, 1)
         owners, columns = np.nonzero(panels.any(2))
-        self._starts, self._columns = compressed(owners, columns, count, inputs, "blocks")
-        self._blocks = aligned((len(columns), LANES))
-        self._blocks[:] = panels[owners, columns]
-        self.nbytes = self._columns.nbytes + self._blocks.nbytes + self._starts.nbytes
-        self._threads, self._panels = min(threads, count), count
-        self._frames = room(max_frames, inputs)
-        self._sums = aligned((self._threads, LANES, LANES))
+        blocks = aligned((len(columns), LANES))
+        blocks[:] = panels[owners, columns]
+        self._hold(owners, columns, blocks, count, threads, "blocks")
 
     def _product(self, x: Array, out: Array) -> None:
-        sparse = self._starts, self._columns, self._blocks
+        sparse = self._sparse
         if x.shape[1] <= FEW:
-            at, (x_input, x_frame) = x.ctypes.data, x.strides
+            at = x.ctypes.data, x.strides[1], x.strides[0]
 
             def part(thread: int, first: int, last: int) -> None:
-                sums = self._sums[thread]
-                _multiply_few(*sparse, at, x_input, x_frame, out, sums, first, last)
+                _multiply_few(*sparse, at, out, first, last)
         else:
             frames = by_sixteen(x, self._frames)
 
             def part(thread: int, first: int, last: int) -> None:
-                _multiply_many(*sparse, self.shape[1], frames, out, self._sums[thread], first, last)
+                _multiply_many(*sparse, self.shape[1], frames, out, first, last)
 
-        shared(part, self._panels, self._threads)
-
-    def cost(self, frame: float, times: float) -> Cost:
-        """What blocks there are, once per call, activations in and out; the zeros within a block are multiplied, too.
-
-        At most the blocks once per sixteen frames; activations also put side by side, and their values read once for
-        each block, or the block's once for each of them.
-        """
-        outputs, inputs = self.shape
-        count = float(len(self._columns))
-        least = FLOAT * (inputs + outputs) * frame
-        most = (self.nbytes / LANES + FLOAT * (3.0 * inputs + count + 3.0 * outputs)) * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * LANES * count * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
-        )
+        shared(part, self._count, self._threads)

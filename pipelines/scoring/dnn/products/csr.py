@@ -25,21 +25,17 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.products._columns import compressed
-from pipelines.scoring.dnn.products._frames import by_sixteen, room
+from pipelines.scoring.dnn.products._columns import SparseProduct, sparse_fits
+from pipelines.scoring.dnn.products._frames import by_sixteen, frames_fit
 from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
 from pipelines.scoring.simd.vector import (
     LANES,
     VECTOR_BYTES,
     address,
-    aligned,
     copy_floats,
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
 
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
@@ -49,23 +45,28 @@ _row_1, _row_2 = make_sparse_row(1), make_sparse_row(VECTORS)
 
 
 @njit(nogil=True, cache=True)
-def _multiply(starts, columns, values, inputs, frames, out, rest, first, last):  # type: ignore[no-untyped-def]
+def _multiply(
+    starts: Array,
+    columns: Array,
+    values: Array,
+    inputs: int,
+    frames: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
     """Rows first … last − 1 of out f32 [outputs, n], from `frames` f32 [n/16, inputs, 16] as `by_sixteen` gives them.
 
-    `starts` int64 [outputs + 1]: where a row begins in `columns` uint16, below `inputs`, and `values` f32; `rest` f32
-    [32] is workspace of the thread.
+    The columns are below `inputs`.
     """
     outputs, n = out.shape
     if (
         len(starts) != outputs + 1
-        or starts[-1] != len(values)
-        or len(columns) != len(values)
-        or frames.shape[1:] != (inputs, LANES)
-        or len(frames) * LANES < n
-        or rest.shape != (VECTORS * LANES,)
-        or not 0 <= first <= last <= outputs
+        or not sparse_fits(starts, columns, values, first, last)
+        or not frames_fit(frames, inputs, n)
     ):
         raise ArrayError("_multiply: rows, frames and outputs do not fit each other")
+    rest = np.empty(VECTORS * LANES, np.float32)
     x_next = frames.shape[1] * VECTOR_BYTES
     for t in range(0, n, VECTORS * LANES):
         x, left = address(frames[t // LANES], np.float32), n - t
@@ -89,14 +90,21 @@ def _multiply(starts, columns, values, inputs, frames, out, rest, first, last): 
 
 # No leave to reassociate: of four loads LLVM would make one gather, which here takes thrice as long.
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _multiply_one(starts, columns, values, inputs, x, out, first, last):  # type: ignore[no-untyped-def]
+def _multiply_one(
+    starts: Array,
+    columns: Array,
+    values: Array,
+    inputs: int,
+    x: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
     """The same at one frame: x f32 [inputs], out f32 [outputs]."""
     if (
         len(x) != inputs
         or len(starts) != len(out) + 1
-        or starts[-1] != len(values)
-        or len(columns) != len(values)
-        or not 0 <= first <= last <= len(out)
+        or not sparse_fits(starts, columns, values, first, last)
     ):
         raise ArrayError("_multiply_one: rows and outputs do not fit each other")
     for o in range(first, last):
@@ -115,25 +123,19 @@ def _multiply_one(starts, columns, values, inputs, x, out, first, last):  # type
         out[o] = (a + b) + (c + d)
 
 
-class Weights(Product):
+class Weights(SparseProduct):
     """Those that are not zero."""
 
-    into_rows: ClassVar[bool] = False
+    at_once: ClassVar[int] = VECTORS * LANES
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
         super().__init__(weight, threads, max_frames)
-        outputs, inputs = self.shape
         rows, columns = np.nonzero(weight)
-        self._starts, self._columns = compressed(rows, columns, outputs, inputs, "csr")
-        self._values = weight[rows, columns]
-        self.nbytes = self._columns.nbytes + self._values.nbytes + self._starts.nbytes
-        self._threads = min(threads, outputs)
-        self._frames = room(max_frames, inputs)
-        self._rest = aligned((self._threads, VECTORS * LANES))
+        self._hold(rows, columns, weight[rows, columns], len(weight), threads, "csr")
 
     def _product(self, x: Array, out: Array) -> None:
-        sparse = self._starts, self._columns, self._values, self.shape[1]
+        sparse = *self._sparse, self.shape[1]
         if x.shape[1] == 1:
             one, found = x[:, 0], out[:, 0]
 
@@ -143,24 +145,6 @@ class Weights(Product):
             frames = by_sixteen(x, self._frames)
 
             def part(thread: int, first: int, last: int) -> None:
-                _multiply(*sparse, frames, out, self._rest[thread], first, last)
+                _multiply(*sparse, frames, out, first, last)
 
-        shared(part, len(out), self._threads)
-
-    def cost(self, frame: float, times: float) -> Cost:
-        """The weights that there are and their columns once per call, activations in and out.
-
-        At most the weights once per tile of frames, activations also put side by side, and a value of each frame
-        read again for each weight.
-        """
-        outputs, inputs = self.shape
-        count = float(len(self._values))
-        least = FLOAT * (inputs + outputs) * frame
-        tiles = self.nbytes / (VECTORS * LANES)
-        most = (tiles + FLOAT * (3.0 * inputs + count + 3.0 * outputs)) * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * count * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
-        )
+        shared(part, self._count, self._threads)

@@ -41,15 +41,31 @@ _tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 
 _tile_3, _tile_2, _tile_1 = (make_layer_tile(frames, VECTORS) for frames in (3, 2, 1))
 
 
-@njit(nogil=True, cache=True)
-def _multiply(  # type: ignore[no-untyped-def]
-    panels, x, x_frame, x_input, n, out, out_frame, out_output, outputs, sums, first, last
-):
-    """Outputs of `n` frames that the panels first … last − 1 of `panels` f32 [panels, inputs, PANEL] make.
+Strided = tuple[int, int, int]
+"""Of x its address, and the bytes from a frame to the next and from an input to the next; of out the same by outputs.
 
-    x, x_frame, x_input as for a tile, and in the same way out; sums f32 [FRAMES, PANEL] is workspace of the thread.
+Without names: numba looks at each name in every call, some 0.2 µs a name of the few µs that a frame takes.
+"""
+
+
+@njit(nogil=True, cache=True)
+def _multiply(
+    panels: Array,
+    x: Strided,
+    out: Strided,
+    shape: tuple[int, int],
+    sums: Array,
+    first: int,
+    last: int,
+) -> None:
+    """What the panels first … last − 1 of `panels` f32 [panels, inputs, PANEL] make of `out` f32 [outputs, n].
+
+    `shape`: that of out; `sums` f32 [FRAMES, PANEL] is workspace of the thread.
     """
     count, inputs, _ = panels.shape
+    here, x_frame, x_input = x
+    out_at, out_frame, out_output = out
+    outputs, n = shape
     if (
         panels.shape != (count, inputs, PANEL)
         or sums.shape != (FRAMES, PANEL)
@@ -63,7 +79,7 @@ def _multiply(  # type: ignore[no-untyped-def]
         begin = p * PANEL
         rows = min(PANEL, outputs - begin)
         for t in range(0, n, FRAMES):
-            at, frames = x + t * x_frame, min(FRAMES, n - t)
+            at, frames = here + t * x_frame, min(FRAMES, n - t)
             # The first of many tiles bring the next panel, each one of its vectors per input.
             later = panel + inputs * (PANEL * FLOAT + t // FRAMES * VECTOR_BYTES)
             if n > 2 * FRAMES and frames == FRAMES and t // FRAMES < VECTORS:
@@ -80,7 +96,7 @@ def _multiply(  # type: ignore[no-untyped-def]
                 _tile_2(at, x_frame, x_input, panel, inputs, later, to)
             else:
                 _tile_1(at, x_frame, x_input, panel, inputs, later, to)
-            there = out + begin * out_output + t * out_frame
+            there = out_at + begin * out_output + t * out_frame
             for f in range(frames):
                 row = to + f * PANEL * FLOAT
                 if out_output == FLOAT:
@@ -108,15 +124,11 @@ class Weights(Product):
         self._sums = aligned((self._threads, FRAMES, PANEL))
 
     def _product(self, x: Array, out: Array) -> None:
-        outputs, n = out.shape
-        here, (x_input, x_frame) = x.ctypes.data, x.strides
-        there, (out_output, out_frame) = out.ctypes.data, out.strides
+        here = x.ctypes.data, x.strides[1], x.strides[0]
+        there = out.ctypes.data, out.strides[1], out.strides[0]
 
         def part(thread: int, first: int, last: int) -> None:
-            _multiply(
-                self._panels, here, x_frame, x_input, n, there, out_frame, out_output, outputs,
-                self._sums[thread], first, last,
-            )  # fmt: skip
+            _multiply(self._panels, here, there, out.shape, self._sums[thread], first, last)
 
         shared(part, len(self._panels), self._threads)
 
