@@ -12,7 +12,7 @@ import numpy as np
 from pipelines.config import Search
 from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
-from pipelines.search.adaptive_beam import Governor
+from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.words import Word, WordTracer
@@ -57,7 +57,7 @@ class Viterbi:
         self._first_frame = 0
         self._lost = False
         self._collected = 0
-        self._governor: Governor | None = None
+        self._adaptive: AdaptiveBeam | None = None
         self.complete = False
         self.best_cost = np.inf
         self.nbest: list[alternatives.Hypothesis] = []
@@ -67,7 +67,7 @@ class Viterbi:
 
     @property
     def beam(self) -> float:
-        """The beam in use: the settings', or what the governor has made of it."""
+        """The beam in use: the settings', or what the adaptive beam has made of it."""
         return self._space.limits[0]
 
     @property
@@ -94,19 +94,19 @@ class Viterbi:
         self._config = config
         self._scale = float(config.acoustic_scale)
         if not config.governor:
-            self._governor = None
-        elif self._governor is None:
-            self._governor = Governor()
-        governed = self._governor.beam if self._governor else np.inf
-        self._use_beam(min(float(config.beam), governed))
+            self._adaptive = None
+        elif self._adaptive is None:
+            self._adaptive = AdaptiveBeam()
+        adapted = self._adaptive.beam if self._adaptive else np.inf
+        self._use_beam(min(float(config.beam), adapted))
         if self._space.penalty != config.insertion_penalty:
             self._space.charge(config.insertion_penalty)
 
     def spent(self, frames: int, ns: int) -> None:
-        """Say how long the last block took in all; the governor, if any, sets the beam by it."""
-        if self._governor is not None:
+        """Say how long the last block took in all; an adaptive beam follows it."""
+        if self._adaptive is not None:
             config = self._config
-            self._use_beam(self._governor.after(frames, ns, config.wished_rtf, config.beam))
+            self._use_beam(self._adaptive.after(frames, ns, config.wished_rtf, config.beam))
 
     def warm_up(self) -> None:
         """Compile (or load) every kernel, so that the first utterance does not pay for it."""
