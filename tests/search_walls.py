@@ -18,6 +18,7 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.kernels import history as _history
 from pipelines.search.kernels import lattice as _lattice
+from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
 from profiler.arrays import Array
@@ -104,8 +105,10 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 
 SEARCH = {
-    "token_passing": ("_loop", "_price", "mark", "emit", "senones_asked", "advance"),
-    "epsilon": ("entry_of", "close", "begin"),
+    "calls": ("_named", "begin", "advance", "prune", "wanted", "entry_of", "reprice"),
+    "token_passing": ("_loop", "_price", "mark", "emit", "senones_asked"),
+    "epsilon": ("entry_of", "_relax", "close"),
+    "sparse_set": ("find", "insert"),
     "pruning": (
         "select",
         "below",
@@ -116,7 +119,7 @@ SEARCH = {
         "prune",
         "reprice",
     ),
-    "history": ("collect", "trace"),
+    "history": ("append", "collect", "trace"),
     "graph_check": ("fault",),
 }
 
@@ -165,20 +168,18 @@ def search_with_alternatives(walls: Walls) -> None:
     made = decoder(walled(graph(3, 7, True), walls), walls, settings(lattice=True))
     decode(made, loud(2, 7), walls, 3)
     space = made._space
-    used, kept = int(space.registers[3]), int(space.registers[8])
-    _, alternative, delta = space.lattice[:3]
+    history, registers = space.arrays.books.history, space.arrays.books.registers
+    used, kept = int(registers[layout.HISTORY]), int(registers[layout.ALTERNATIVES])
+    alternative, delta = space.arrays.lattice.alternative, space.arrays.lattice.delta
     ends, above = np.arange(-1, used), np.zeros(used + 1)
     lattice = alternatives.Lattice(
-        space.history[:used], alternative[:kept], delta[:kept], ends, above, 0.0
+        history[:used], alternative[:kept], delta[:kept], ends, above, 0.0
     )
-    history, first = walls(lattice.history), walls(lattice.first())
-    other, lost = walls(lattice.alternative[:, 1]), walls(lattice.delta)
-    _lattice.posteriors(history, used, first, other, lost, walls(ends), walls(above), 1e4)
+    ways = _lattice.Ways(*(walls(column) for column in lattice.ways()))
+    _lattice.posteriors(ways, walls(ends), walls(above), 1e4)
     scratch = walls(np.full(used, np.inf))
     arcs = made.graph.arcs
-    _lattice.words_before(
-        arcs, history, first, other, lost, walls(ends), walls(above), 1e4, scratch
-    )
+    _lattice.words_before(arcs, ways, walls(ends), walls(above), 1e4, scratch)
     assert np.isinf(scratch).all()
 
 
@@ -191,7 +192,7 @@ def histories(walls: Walls) -> None:
         delta = walls(np.ones(len(pairs)), np.float32)
         roots, others = walls(np.arange(n - 1, -2, -1), np.int32), walls(np.zeros(0), np.int32)
         for beam in (0.5, np.inf):
-            _history.collect(rows, n, roots, len(roots), others, 0, pairs, delta, len(delta), beam)
+            _history.collect(rows, roots, others, pairs, delta, beam)
         for room in SIZES:
             _history.trace(rows, n - 1, -1, walls.empty(room, np.int32))
 
@@ -269,20 +270,20 @@ def contexts(walls: Walls) -> None:
 # -- faults that are planted -----------------------------------------------------------------------
 
 
-def _short(walls: Walls, spoil: Callable[[Workspace], None]) -> None:
+def _short(walls: Walls, spoil: Callable[[layout.Arrays], layout.Arrays]) -> None:
     made = decoder(walled(graph(13, 13, True), walls), walls, settings())
-    spoil(made._space)
     # The walls are to catch what the check would.
-    made._space.check = lambda: None  # type: ignore[method-assign]
+    made._space.check = lambda arrays: None  # type: ignore[method-assign]
+    made._space.hold(spoil(made._space.arrays))
     decode(made, loud(1, 9), walls, 3)
 
 
 def a_state_too_few(walls: Walls) -> None:
     """Room for one token less than the graph has states."""
 
-    def spoil(space: Workspace) -> None:
-        space.tokens = tuple(walls(column[:-2]) for column in space.tokens)
-        space.new_cost = space.tokens[3]
+    def spoil(arrays: layout.Arrays) -> layout.Arrays:
+        short = layout.Tokens(*(walls(column[:-2]) for column in arrays.tokens))
+        return arrays._replace(tokens=short)
 
     _short(walls, spoil)
 
@@ -290,16 +291,21 @@ def a_state_too_few(walls: Walls) -> None:
 def an_arc_too_few(walls: Walls) -> None:
     """Room for fewer emitting arcs than the graph has."""
 
-    def spoil(space: Workspace) -> None:
-        least = int((space.graph.arcs["ilabel"] > 0).sum()) - 1
-        space.emitting = tuple(walls(column[:least]) for column in space.emitting)
+    def spoil(arrays: layout.Arrays) -> layout.Arrays:
+        least = int((arrays.graph.arcs["ilabel"] > 0).sum()) - 1
+        short = layout.Emitting(*(walls(column[:least]) for column in arrays.emitting))
+        return arrays._replace(emitting=short)
 
     _short(walls, spoil)
 
 
 def a_senone_too_few(walls: Walls) -> None:
     """A row of scores that lacks the last senone."""
-    _short(walls, lambda space: setattr(space, "row", walls(space.row[:-1])))
+
+    def spoil(arrays: layout.Arrays) -> layout.Arrays:
+        return arrays._replace(labels=arrays.labels._replace(row=walls(arrays.labels.row[:-1])))
+
+    _short(walls, spoil)
 
 
 PLANTED = (a_state_too_few, an_arc_too_few, a_senone_too_few)

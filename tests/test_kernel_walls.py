@@ -25,11 +25,9 @@ ENTRIES = {
     "pipelines.search.device._backpointers": "pipelines.search.device.history",
     "pipelines.search.kernels.graph_check": "pipelines.search.graph.wfst",
     "pipelines.search.graph._context": "pipelines.search.graph.context",
-    "pipelines.search.kernels.epsilon": "pipelines.search.workspace",
+    "pipelines.search.kernels.calls": "pipelines.search.workspace",
     "pipelines.search.kernels.history": "pipelines.search.history",
-    "pipelines.search.kernels.token_passing": "pipelines.search.workspace",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
-    "pipelines.search.kernels.pruning": "pipelines.search.workspace",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
     "profiler.machine.roofs._kernels": "profiler.machine.roofs.cpu",
 }
@@ -39,6 +37,11 @@ WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 ROOMS = ("app", "pipelines", "profiler")
 FROM_KERNELS = ("profiler.kernel_spans",)
 """What only kernels call, with what a lane has lent."""
+INNER = tuple(
+    f"pipelines.search.kernels.{name}"
+    for name in ("epsilon", "pruning", "sparse_set", "token_passing")
+)
+"""What only kernels import."""
 
 
 @pytest.mark.parametrize("side", ["behind", "before"])
@@ -55,7 +58,7 @@ def test_every_kernel_has_been_between_walls():
 
 def test_kernels_are_called_from_one_place():
     files = {kernel_exercises.module_of(file) for file in kernel_exercises.kernel_files()}
-    assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS}
+    assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS, *INNER}
     for name, importers in _importers().items():
         assert importers - files == ({ENTRIES[name]} if name in ENTRIES else set()), name
 
@@ -75,7 +78,7 @@ def _importers() -> dict[str, set[str]]:
                 continue
             for name in taken:
                 home = name.rpartition(".")[0]
-                if name in ENTRIES:
+                if name in ENTRIES or name in INNER:
                     found[name].add(kernel_exercises.module_of(file))
                 elif name in NAMED and home in WITHIN:
                     found[home].add(kernel_exercises.module_of(file))
@@ -83,23 +86,32 @@ def _importers() -> dict[str, set[str]]:
 
 
 def test_a_workspace_that_lacks_an_element_is_refused():
-    graph = search_walls.graph(1, 7)
-    for group in ("tokens", "emitting", "epsilons", "scratch"):
-        for n in range(len(getattr(Workspace(graph), group))):
-            space = Workspace(graph)
-            columns = list(getattr(space, group))
-            columns[n] = columns[n][:-1]
-            setattr(space, group, tuple(columns))
-            with pytest.raises(ArrayError, match="has shape"):
-                space.check()
-    for name in ("slot", "queue", "queued", "row", "asked", "found", "registers", "floats", "work"):
-        space = Workspace(graph)
-        setattr(space, name, getattr(space, name)[:-1])
-        with pytest.raises(ArrayError, match=name):
-            space.check()
-        setattr(space, name, np.zeros(len(getattr(space, name)) + 1, np.float16))
-        with pytest.raises(ArrayError, match=name):
-            space.check()
+    space = Workspace(search_walls.graph(1, 7))
+    held = space.arrays
+    refused = 0
+    for group in set(held._fields) - {"lattice"}:
+        columns = getattr(held, group)
+        for name in set(columns._fields) - {"history"}:
+            column = getattr(columns, name)
+            longer = np.zeros(len(column) + 1, np.float16)
+            for other in (column[:-1], longer, longer[:-1]):
+                spoilt = held._replace(**{group: columns._replace(**{name: other})})
+                with pytest.raises(ArrayError, match="graph" if group == "graph" else name):
+                    space.hold(spoilt)
+                assert space.arrays is held
+                refused += 1
+    assert refused == 3 * 39
+
+
+def test_a_workspace_with_a_lattice_that_does_not_fit_is_refused():
+    space = Workspace(search_walls.graph(1, 7))
+    for kept in (False, True):
+        space.start(kept, 3.0)
+        held = space.arrays
+        for name, column in held.lattice._asdict().items():
+            other = np.zeros((2, 3), np.int32) if name == "alternative" else column[:-1]
+            with pytest.raises(ArrayError):
+                space.hold(held._replace(lattice=held.lattice._replace(**{name: other})))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="walls stand on POSIX only")

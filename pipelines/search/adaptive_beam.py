@@ -1,4 +1,4 @@
-"""The governor: holds a wished real-time factor by moving the beam, as Kaldi's OnlineFasterDecoder does.
+"""The adaptive beam: holds a wished real-time factor by moving the beam, as Kaldi's OnlineFasterDecoder does.
 
 After each block it looks at processing time / audio time over the last second. The number of tokens,
 and with it the time, grows about exponentially with the beam, so a step proportional to the logarithm
@@ -22,7 +22,7 @@ SHARE = 0.5
 """Of the correction that is due, what is made per window, so that late readings do not make it swing."""
 
 
-class Governor:
+class AdaptiveBeam:
     """Beam to use from now on, given how long each block took."""
 
     def __init__(self, frame_s: float = FRAME_S) -> None:

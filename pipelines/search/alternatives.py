@@ -10,21 +10,32 @@ best one: a best-first search meets complete sequences in order, and none twice 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
+from pipelines.search.kernels.layout import Lattice as LatticeArrays
 from profiler.arrays import F32, F64, I32, I64, Array, ArrayError, check, check_indices
 
 FIRST_ALTERNATIVES = 1 << 18
 """Alternatives (12 bytes) that there is room for at first; it grows with the history."""
 MOST_RANKS = 256
 """A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
+
+
+Empty = Callable[[int | tuple[int, ...], np.dtype[np.generic]], Array]
+"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
+
+Ending = tuple[int, "Ending"] | None
+"""The last words of a hypothesis, the first of them outermost."""
+
+_I4, _F4 = np.dtype(np.int32), np.dtype(np.float32)
 
 
 class Hypothesis(NamedTuple):
@@ -68,73 +79,61 @@ class Lattice:
         for entries in (self.history[:, 0], self.alternative[:, 1], self.ends):
             check_indices("entries + 1", entries + 1, used + 1)
 
-    def first(self) -> I64:
-        """[used + 1]: where the alternatives of each entry begin."""
-        return np.searchsorted(self.alternative[:, 0], np.arange(len(self.history) + 1))
+    def ways(self) -> lattice_kernels.Ways:
+        """What the kernels follow."""
+        owner, other = self.alternative.T
+        first = np.searchsorted(owner, np.arange(len(self.history) + 1))
+        return lattice_kernels.Ways(self.history, first, np.ascontiguousarray(other), self.delta)
 
 
-def no_lattice() -> tuple[Any, ...]:
+def no_lattice() -> LatticeArrays:
     """What kernels are given where no alternatives are kept."""
-    pool = np.empty(1, dtype=np.float32), np.empty(1, dtype=np.int32), np.empty(1, dtype=np.int32)
+    one = np.empty(1, dtype=np.int32), np.empty(1, dtype=np.float32)
     pairs = np.empty((1, 2), dtype=np.int32)
-    head, rank = np.empty(1, dtype=np.int32), np.zeros(1, dtype=np.int32)
-    return -1.0, pairs, np.empty(1, dtype=np.float32), head, *pool, rank, 0
+    return LatticeArrays(pairs, one[1], one[0], one[1], one[0], one[0], np.zeros(1, dtype=np.int32))
 
 
-def lattice_arrays(
-    graph: Graph, on: bool, beam: float, before: tuple[Any, ...], empty: Any = np.empty
-) -> tuple[Any, ...]:
-    """What kernels record the lattice in, see `lattice_kernels.record_frame`; arrays of `before` serve again.
-
-    `empty` makes the others, as `np.empty`.
-    """
-    if not on:
-        return no_lattice()
-    if before[0] >= 0:
-        return float(beam), *before[1:]
+def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
+    """What kernels record the lattice in, see `lattice_kernels.record_frame`; `empty` makes the arrays."""
     places = graph.n_states + 1
     # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
     ways = places + len(graph.arcs)
     found = epsilon_ranks(graph)
-    rank = empty(len(found), np.int32)
+    rank = empty(len(found), _I4)
     rank[:] = found
-    return (
-        float(beam),
-        empty((FIRST_ALTERNATIVES, 2), np.int32),
-        empty(FIRST_ALTERNATIVES, np.float32),
-        empty(places, np.int32),
-        empty(ways, np.float32),
-        empty(ways, np.int32),
-        empty(ways, np.int32),
+    return LatticeArrays(
+        empty((FIRST_ALTERNATIVES, 2), _I4),
+        empty(FIRST_ALTERNATIVES, _F4),
+        empty(places, _I4),
+        empty(ways, _F4),
+        empty(ways, _I4),
+        empty(ways, _I4),
         rank,
-        int(rank.max(initial=0)) + 1,
     )
 
 
-def grown(lattice: tuple[Any, ...], empty: Any = np.empty) -> tuple[Any, ...]:
+def grown(lattice: LatticeArrays, empty: Empty) -> LatticeArrays:
     """The same with twice the room for alternatives."""
-    beam, alternative, delta, *rest = lattice
-    if beam < 0:
-        return lattice
-    room = len(delta)
-    pairs, costs = empty((2 * room, 2), np.int32), empty(2 * room, np.float32)
-    pairs[:room], costs[:room] = alternative, delta
-    return beam, pairs, costs, *rest
+    room = len(lattice.delta)
+    pairs, costs = empty((2 * room, 2), _I4), empty(2 * room, _F4)
+    pairs[:room], costs[:room] = lattice.alternative, lattice.delta
+    return lattice._replace(alternative=pairs, delta=costs)
 
 
-def check_lattice(graph: Graph, lattice: tuple[Any, ...]) -> None:
-    """ArrayError unless these are what `lattice_arrays` makes for `graph`, or `no_lattice`."""
-    beam, alternative, delta, head, *pool, rank, ranks = lattice
-    on = beam >= 0
-    places = graph.n_states + 1
-    ways = places + len(graph.arcs)
-    check("alternatives", alternative, np.int32, (None, 2), writable=True)
-    check("their costs", delta, np.float32, (len(alternative),), writable=True)
-    check("head", head, np.int32, (places if on else 1,), writable=True)
-    for column, kind in zip(pool, (np.float32, np.int32, np.int32), strict=True):
-        check("ways", column, kind, (ways if on else 1,), writable=True)
-    check("rank", rank, np.int32, (max(graph.n_epsilon_states, 1) if on else 1,), writable=True)
-    check_indices("rank", rank, max(ranks, 1))
+def check_lattice(graph: Graph, lattice: LatticeArrays, ranks: int) -> None:
+    """ArrayError unless these are what `lattice_arrays` makes for `graph`, of so many ranks, or `no_lattice` (0)."""
+    on = ranks > 0
+    places = graph.n_states + 1 if on else 1
+    ways = places + len(graph.arcs) if on else 1
+    check("alternatives", lattice.alternative, np.int32, (None, 2), writable=True)
+    check("their costs", lattice.delta, np.float32, (len(lattice.alternative),), writable=True)
+    check("head", lattice.head, np.int32, (places,), writable=True)
+    check("ways' costs", lattice.way_cost, np.float32, (ways,), writable=True)
+    for column in (lattice.way_entry, lattice.way_next):
+        check("ways", column, np.int32, (ways,), writable=True)
+    rank = max(graph.n_epsilon_states, 1) if on else 1
+    check("rank", lattice.rank, np.int32, (rank,), writable=True)
+    check_indices("rank", lattice.rank, max(ranks, 1))
 
 
 def epsilon_ranks(graph: Graph) -> I32:
@@ -158,12 +157,12 @@ def epsilon_ranks(graph: Graph) -> I32:
 
 def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[Hypothesis]:
     """The `n` best different word sequences within `beam` (nat) of the best, best first."""
-    first, other = lattice.first(), np.ascontiguousarray(lattice.alternative[:, 1])
+    ways = lattice.ways()
     check_indices("arcs + 1", lattice.history[:, 1] + 1, len(graph.arcs) + 1)
     scratch = np.full(len(lattice.history), np.inf)
     number = count()
     # (least cost above the best, a number to keep order, last words as nested pairs, ends, costs).
-    waiting: list[tuple[float, int, Any, Any, Any]] = [
+    waiting: list[tuple[float, int, Ending, I64 | None, F64]] = [
         (0.0, next(number), None, lattice.ends, lattice.above)
     ]
     result: list[Hypothesis] = []
@@ -173,10 +172,10 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
             result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
             continue
         found, above, begin = lattice_kernels.words_before(
-            graph.arcs, lattice.history, first, other, lattice.delta, entries, costs, beam, scratch
+            graph.arcs, ways, entries, costs, beam, scratch
         )
         if begin <= beam:
-            heappush(waiting, (float(begin), next(number), ending, None, None))
+            heappush(waiting, (float(begin), next(number), ending, None, costs))
         words = graph.arcs["olabel"][lattice.history[found, 1]]
         for word in np.unique(words).tolist():
             at = words == word
@@ -186,7 +185,7 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     return result
 
 
-def _unwound(graph: Graph, ending: Any) -> list[str]:
+def _unwound(graph: Graph, ending: Ending) -> list[str]:
     words = []
     while ending is not None:
         word, ending = ending
@@ -200,18 +199,7 @@ def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> lis
     The sum over the lattice's paths that say the same word between the neighbours of this one: what
     Wessel et al. (2001) call the accumulated posterior.
     """
-    used = len(lattice.history)
-    other = np.ascontiguousarray(lattice.alternative[:, 1])
-    log_posterior = lattice_kernels.posteriors(
-        lattice.history,
-        used,
-        lattice.first(),
-        other,
-        lattice.delta,
-        lattice.ends,
-        lattice.above,
-        beam,
-    )
+    log_posterior = lattice_kernels.posteriors(lattice.ways(), lattice.ends, lattice.above, beam)
     words = _words_of(graph, lattice.history[:, 1])
     frames = lattice.history[:, 2]
     posterior = np.exp(log_posterior)

@@ -29,18 +29,7 @@ def collect(
     check("their costs", delta, np.float32, (len(alternative),), writable=True)
     for entries in (roots, other_roots, alternative):
         check_indices("entries + 1", entries + 1, used + 1)
-    kept, left = history_kernels.collect(
-        history,
-        used,
-        roots,
-        len(roots),
-        other_roots,
-        len(other_roots),
-        alternative,
-        delta,
-        len(delta),
-        beam,
-    )
+    kept, left = history_kernels.collect(history, roots, other_roots, alternative, delta, beam)
     return int(kept), int(left)
 
 

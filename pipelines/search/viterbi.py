@@ -12,7 +12,7 @@ import numpy as np
 from pipelines.config import Search
 from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
-from pipelines.search.adaptive_beam import Governor
+from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.words import Word, WordTracer
@@ -57,7 +57,7 @@ class Viterbi:
         self._first_frame = 0
         self._lost = False
         self._collected = 0
-        self._governor: Governor | None = None
+        self._adaptive: AdaptiveBeam | None = None
         self.complete = False
         self.best_cost = np.inf
         self.nbest: list[alternatives.Hypothesis] = []
@@ -67,13 +67,13 @@ class Viterbi:
 
     @property
     def beam(self) -> float:
-        """The beam in use: the settings', or what the governor has made of it."""
-        return self._space.limits[0]
+        """The beam in use: the settings', or what the adaptive beam has made of it."""
+        return self._space.numbers.beam
 
     @property
     def cutoff(self) -> float:
         """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
-        return float(self._space.floats[layout.CUTOFF])
+        return float(self._space.arrays.books.floats[layout.CUTOFF])
 
     @property
     def lost(self) -> bool:
@@ -94,19 +94,19 @@ class Viterbi:
         self._config = config
         self._scale = float(config.acoustic_scale)
         if not config.governor:
-            self._governor = None
-        elif self._governor is None:
-            self._governor = Governor()
-        governed = self._governor.beam if self._governor else np.inf
-        self._use_beam(min(float(config.beam), governed))
-        if self._space.penalty != config.insertion_penalty:
+            self._adaptive = None
+        elif self._adaptive is None:
+            self._adaptive = AdaptiveBeam()
+        adapted = self._adaptive.beam if self._adaptive else np.inf
+        self._use_beam(min(float(config.beam), adapted))
+        if self._space.numbers.penalty != config.insertion_penalty:
             self._space.charge(config.insertion_penalty)
 
     def spent(self, frames: int, ns: int) -> None:
-        """Say how long the last block took in all; the governor, if any, sets the beam by it."""
-        if self._governor is not None:
+        """Say how long the last block took in all; an adaptive beam follows it."""
+        if self._adaptive is not None:
             config = self._config
-            self._use_beam(self._governor.after(frames, ns, config.wished_rtf, config.beam))
+            self._use_beam(self._adaptive.after(frames, ns, config.wished_rtf, config.beam))
 
     def warm_up(self) -> None:
         """Compile (or load) every kernel, so that the first utterance does not pay for it."""
@@ -180,8 +180,8 @@ class Viterbi:
         """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
-        if self._space.registers[layout.PENDING] and not self._lost:
-            work = self._space.work
+        if self._space.arrays.books.registers[layout.PENDING] and not self._lost:
+            work = self._space.arrays.books.work
             work[layout.EXAMINED] = 0
             self._lost = not self._space.prune()
             examined, begin, start = int(work[layout.EXAMINED]), now_ns(), begin
@@ -204,7 +204,11 @@ class Viterbi:
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages; see `pipelines.search.costs`."""
-        return costs.laws(self.graph, self._space.limits[2], float(self._space.history.nbytes))
+        return costs.laws(
+            self.graph,
+            self._space.numbers.max_active,
+            float(self._space.arrays.books.history.nbytes),
+        )
 
     def _use_beam(self, beam: float) -> None:
         config = self._config
@@ -213,7 +217,7 @@ class Viterbi:
     def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
         """Where kernels have no clock: all time to the largest step, to each its counts."""
         emit, epsilon, prune, lattice = self._steps
-        counts = self._space.work.tolist()
+        counts = self._space.arrays.books.work.tolist()
         at = now_ns()
         asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
         lane.put(emit, begin, at, first, frames, *asked)
@@ -235,13 +239,15 @@ class Viterbi:
         return words
 
     def _words(self, final: bool) -> list[Word]:
-        space, registers = self._space, self._space.registers
+        space = self._space
+        tokens, registers = space.arrays.tokens, space.arrays.books.registers
         pending = bool(registers[layout.PENDING])
         n = int(registers[layout.M if pending else layout.N])
-        cost = (space.new_cost if pending else space.cost)[:n]
+        cost = (tokens.new_cost if pending else tokens.cost)[:n]
         if pending:
-            cost = np.where(cost <= space.floats[layout.LIMIT], cost, np.float32(np.inf))
-        total = cost + self.graph.final[space.state[:n]] if final else cost
+            limit = space.arrays.books.floats[layout.LIMIT]
+            cost = np.where(cost <= limit, cost, np.float32(np.inf))
+        total = cost + self.graph.final[tokens.state[:n]] if final else cost
         if final:
             self.complete = bool(n) and bool(np.isfinite(total).any()) and not self._lost
             if not self.complete:
@@ -250,15 +256,15 @@ class Viterbi:
             return []
         best = int(np.argmin(total))
         if final:
-            self.best_cost = float(space.floats[layout.OFFSET]) + float(total[best])
-        entry = space.entry_of(best) if pending else int(space.hist[best])
+            self.best_cost = float(space.arrays.books.floats[layout.OFFSET]) + float(total[best])
+        entry = space.entry_of(best) if pending else int(tokens.hist[best])
         if space.collected != self._collected:
             self._tracer.reset()
             self._collected = space.collected
-        history = space.history[: registers[layout.HISTORY]]
+        history = space.arrays.books.history[: registers[layout.HISTORY]]
         words = self._tracer.words(history, entry, int(registers[layout.FRAME]))
-        if final and space.lattice[0] >= 0 and np.isfinite(total[best]):
-            ends = (space.new_hist if pending else space.hist)[:n]
+        if final and space.numbers.n_ranks and np.isfinite(total[best]):
+            ends = (tokens.new_hist if pending else tokens.hist)[:n]
             self._alternatives(history, entry, ends, total - total[best])
         first = self._first_frame
         return [(word, first + start, frames) for word, start, frames in words]
@@ -271,13 +277,13 @@ class Viterbi:
         above: F32,
     ) -> None:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
-        beam, alternative, delta = self._space.lattice[:3]
+        beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam
-        kept = int(self._space.registers[layout.ALTERNATIVES])
+        used = int(self._space.arrays.books.registers[layout.ALTERNATIVES])
         lattice = alternatives.Lattice(
             history,
-            alternative[:kept],
-            delta[:kept],
+            kept.alternative[:used],
+            kept.delta[:used],
             ends[near].astype(np.int64),
             above[near].astype(np.float64),
             self.best_cost,

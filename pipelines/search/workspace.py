@@ -2,19 +2,19 @@
 
 Kernels check no bounds. Here each array is made as long as the graph can ever need and checked once against what
 the kernels take it for; the graph is sound or does not exist (`wfst.Graph`); and what is given per call (scores,
-settings, a token's place) is checked per call. `token_passing` says what the arrays are, `layout` what the registers.
+settings, a token's place) is checked per call. `layout` says what the arrays and registers are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pipelines.search import alternatives, history
+from pipelines.search.alternatives import Empty
 from pipelines.search.graph.wfst import Graph, GraphError
-from pipelines.search.kernels import epsilon, layout, pruning, token_passing
+from pipelines.search.kernels import calls, layout
+from pipelines.search.kernels.layout import Arrays, Numbers
 from profiler.arrays import F32, I64, Array, ArrayError, check
 from profiler.span_layout import Lent
 
@@ -23,15 +23,14 @@ FIRST_HISTORY = 1 << 18
 MOST_HISTORY = (1 << 31) - 1
 """Entries are numbered in 32 bits."""
 
-Empty = Callable[[Any, Any], Array]
-"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
-
 _F32 = np.dtype(np.float32)
-# One letter and size per column, in the order in which `token_passing` names them.
+# One letter and size per column, in the order of the groups of `layout`.
 _TOKENS = "u4 f4 i4 f4 i4 i4 u4 f4"
 _EMITTING = "u4 u4 f4 u4 i4 f4 u4"
 _EPSILONS = "u4 f4 u4 i4 f4 u4"
 _SCRATCH = "f4 u4 i4 i4"
+_PLACES = "u4 u4 u1"
+_LABELS = "b1 f4 u1 i8"
 
 
 class Workspace:
@@ -45,94 +44,103 @@ class Workspace:
         self.graph = graph
         self._empty = empty
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
-        self.tokens = self._columns(places, _TOKENS)
-        self.state, self.cost, self.hist, self.new_cost, self.new_hist, self.come = self.tokens[:6]
-        self.emitting = self._columns(arcs, _EMITTING)
-        self.epsilons = self._columns(arcs, _EPSILONS)
-        self.scratch = (*self._columns(places, _SCRATCH), empty(pruning.BINS + 1, np.int32))
-        # A sparse set (Briggs & Torczon 1993): what it holds at first is of no matter.
-        self.slot = empty(places, np.uint32)
-        self.queue = empty(places, np.uint32)
-        self.queued = self._zeros(places, np.uint8)
-        self.history = empty((FIRST_HISTORY, 3), np.int32)
-        self.row = self._zeros(labels, np.float32)
-        self.asked = self._zeros(labels, np.uint8)
-        self.found = self._zeros(labels, np.int64)
-        self.registers = self._zeros(layout.N_REGISTERS, np.int64)
-        self.floats = self._zeros(layout.N_FLOATS, np.float64)
-        self.work = self._zeros(layout.N_WORK, np.int64)
-        self.entering = self._zeros(labels, np.bool_)
-        self.entering[1:] = graph.senone_state == 0
-        self.lattice = alternatives.no_lattice()
+        bins = empty(layout.BINS + 1, np.dtype(np.int32))
+        scratch: layout.Columns = (*self._columns(places, _SCRATCH), bins)
+        made = Arrays(
+            layout.Records(graph.states, graph.arcs),
+            layout.Tokens(*self._columns(places, _TOKENS)),
+            layout.Emitting(*self._columns(arcs, _EMITTING)),
+            layout.Epsilons(*self._columns(arcs, _EPSILONS)),
+            layout.Scratch(*scratch),
+            alternatives.no_lattice(),
+            layout.Places(*self._columns(places, _PLACES)),
+            layout.Labels(*self._columns(labels, _LABELS)),
+            layout.Books(
+                empty((FIRST_HISTORY, 3), np.dtype(np.int32)),
+                self._zeros(layout.N_REGISTERS, np.int64),
+                self._zeros(layout.N_FLOATS, np.float64),
+                self._zeros(layout.N_WORK, np.int64),
+                self._zeros(layout.N_WORK, np.int64),
+            ),
+        )
+        made.places.queued.fill(0)
+        for column in made.labels:
+            column.fill(0)
+        made.labels.entering[1:] = graph.senone_state == 0
         self.collected = 0
         """How often the history was collected, and its entries so renumbered."""
-        self.penalty = 0.0
-        self.limits = np.inf, 0.0, 0, 0
-        self.check()
+        self.numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
+        self.hold(made)
 
-    def check(self) -> None:
-        """ArrayError unless every array is what the kernels take it for; after any of them was replaced."""
+    def hold(self, arrays: Arrays) -> None:
+        """Work on these; ArrayError unless every one is what the kernels take it for."""
+        self.check(arrays)
+        self.arrays = arrays
+        self._plain = layout.plain(arrays)
+
+    def check(self, arrays: Arrays) -> None:
+        """ArrayError unless every array is what the kernels take it for."""
         graph = self.graph
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
-        for group, kinds, length in (
-            ("tokens", _TOKENS, places),
-            ("emitting", _EMITTING, arcs),
-            ("epsilons", _EPSILONS, arcs),
-            ("scratch", _SCRATCH, places),
+        if arrays.graph.states is not graph.states or arrays.graph.arcs is not graph.arcs:
+            raise ArrayError("the arrays are not those of the graph that was checked")
+        for group, kinds, lengths in (
+            ("tokens", _TOKENS.split(), [places] * 8),
+            ("emitting", _EMITTING.split(), [arcs] * 7),
+            ("epsilons", _EPSILONS.split(), [arcs] * 6),
+            ("scratch", [*_SCRATCH.split(), "i4"], [*[places] * 4, layout.BINS + 1]),
+            ("places", _PLACES.split(), [places] * 3),
+            ("labels", _LABELS.split(), [labels] * 4),
         ):
-            for n, kind in enumerate(kinds.split()):
-                check(f"{group}[{n}]", getattr(self, group)[n], kind, (length,), writable=True)
-        check("bins", self.scratch[4], np.int32, (pruning.BINS + 1,), writable=True)
-        for name, dtype, length in (
-            ("slot", np.uint32, places),
-            ("queue", np.uint32, places),
-            ("queued", np.uint8, places),
-            ("row", np.float32, labels),
-            ("asked", np.uint8, labels),
-            ("found", np.int64, labels),
-            ("registers", np.int64, layout.N_REGISTERS),
-            ("floats", np.float64, layout.N_FLOATS),
-            ("work", np.int64, layout.N_WORK),
-            ("entering", np.bool_, labels),
-        ):
-            check(name, getattr(self, name), dtype, (length,), writable=True)
-        check("history", self.history, np.int32, (None, 3), writable=True)
-        alternatives.check_lattice(graph, self.lattice)
+            held = getattr(arrays, group)
+            for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
+                check(f"{group}.{name}", getattr(held, name), kind, (length,), writable=True)
+        books = arrays.books
+        check("registers", books.registers, np.int64, (layout.N_REGISTERS,), writable=True)
+        check("floats", books.floats, np.float64, (layout.N_FLOATS,), writable=True)
+        check("work", books.work, np.int64, (layout.N_WORK,), writable=True)
+        check("work before", books.before, np.int64, (layout.N_WORK,), writable=True)
+        check("history", books.history, np.int32, (None, 3), writable=True)
+        alternatives.check_lattice(graph, arrays.lattice, self.numbers.n_ranks)
 
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
         """Set the limits of the frames to come: Kaldi's beam, beam_delta, max_active and min_active."""
         if not (beam > 0.0 and beam_delta >= 0.0 and most >= 0):
             raise ArrayError(f"no search is pruned by a beam of {beam} and {most} tokens")
-        self.limits = float(beam), float(beam_delta), int(most), int(least)
+        self.numbers = self.numbers._replace(
+            beam=float(beam),
+            beam_delta=float(beam_delta),
+            max_active=int(most),
+            min_active=int(least),
+        )
 
     def charge(self, penalty: float) -> None:
         """Let each word cost `penalty` (nat) from the next frame on, listed arcs included."""
         if not abs(penalty) <= layout.LARGEST:
             raise ArrayError(f"{penalty} is no insertion penalty")
-        self.penalty = float(penalty)
-        pruning.reprice(self._graph, self.emitting, self.epsilons, self.registers)
+        self.numbers = self.numbers._replace(penalty=float(penalty))
+        calls.reprice(self._plain, self.numbers.penalty)
 
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""
-        before = self.lattice
-        self.lattice = alternatives.lattice_arrays(self.graph, lattice, beam, before, self._empty)
-        if len(self.lattice[1]) != len(before[1]):
-            self.check()
+        self._keep_alternatives(lattice, beam)
+        tokens, books = self.arrays.tokens, self.arrays.books
+        registers = books.registers
         while True:
-            self.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
-            self.registers[:] = 0
-            self.registers[layout.M] = 1
-            self.registers[layout.FRAME] = -1
-            self.state[0] = self.graph.start
-            self.slot[self.graph.start] = 0
-            self.new_cost[0] = 0.0
-            self.new_hist[0] = -1
-            self.come[0] = layout.BY_ENTRY
-            if self._close_start() == layout.DONE:
+            books.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
+            registers[:] = 0
+            registers[layout.M] = 1
+            registers[layout.FRAME] = -1
+            tokens.state[0] = self.graph.start
+            self.arrays.places.slot[self.graph.start] = 0
+            tokens.new_cost[0] = 0.0
+            tokens.new_hist[0] = -1
+            tokens.come[0] = layout.BY_ENTRY
+            if _not_endless(calls.begin(self._plain, self.numbers[:])) == layout.DONE:
                 break
             self.grow()
-        self.registers[layout.FRAME] = 0
-        self.registers[layout.PENDING] = 1
+        registers[layout.FRAME] = 0
+        registers[layout.PENDING] = 1
 
     def advance(
         self,
@@ -147,7 +155,7 @@ class Workspace:
         called_ns: int,
         first_frame: int,
     ) -> tuple[int, int]:
-        """Frames begin … end of `scores`; (frames done so far, why it stopped), see `token_passing.advance`.
+        """Frames begin … end of `scores`; (frames done so far, why it stopped), see `calls.advance`.
 
         A score that is no number, or better than any can be, counts as impossible.
         """
@@ -157,148 +165,101 @@ class Workspace:
             check("scores", scores, _F32, (None, self.graph.n_senones))
         if not 0 <= begin <= end <= frames:
             raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
-        done, status = token_passing.advance(
-            self._graph,
+        done, status = calls.advance(
+            self._plain,
+            self.numbers[:],
             scores,
-            begin,
-            end,
+            (begin, end, first_frame),
             scale,
-            self.limits,
-            self.tokens,
-            self.emitting,
-            self.epsilons,
-            self.slot,
-            self.history,
-            self.lattice,
-            self.registers,
-            self.floats,
-            self.row,
-            self.asked,
-            self.queue,
-            self.queued,
-            self.scratch,
-            self.work,
             patience_ns,
-            spans,
-            stages,
-            called_ns,
-            first_frame,
+            (spans, stages, called_ns),
         )
         return done, _not_endless(status)
 
     def prune(self) -> bool:
         """End the pending frame; whether a token survived."""
         while True:
-            status = pruning.prune(
-                self._graph,
-                self.tokens,
-                self.emitting,
-                self.epsilons,
-                self.slot,
-                self.history,
-                self.registers,
-                self.floats,
-                self.limits,
-                self.scratch,
-                self.work,
-            )
+            status = calls.prune(self._plain, self.numbers[:])
             if status != layout.NEED_HISTORY:
                 return bool(status == layout.DONE)
             self.make_room()
 
     def wanted(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
-        count, arcs = token_passing.senones_asked(
-            self.tokens, self.emitting, self.registers, self.asked, self.found
-        )
-        return self.found[:count].copy(), int(arcs)
+        count, arcs = calls.wanted(self._plain)
+        return self.arrays.labels.found[:count].copy(), int(arcs)
 
     def entry_of(self, place: int) -> int:
         """History entry of the token at `place` after the last frame."""
-        r = self.registers
+        r = self.arrays.books.registers
         if not 0 <= place < r[layout.M]:
             raise ArrayError(f"there is no token {place} among {r[layout.M]}")
-        if r[layout.HISTORY] == len(self.history):
+        if r[layout.HISTORY] == len(self.arrays.books.history):
             self.make_room()
-        entry, used = epsilon.entry_of(
-            place,
-            self.tokens,
-            self.emitting,
-            self.history,
-            int(r[layout.HISTORY]),
-            int(r[layout.FRAME]) - 1,
-        )
-        r[layout.HISTORY] = used
-        return int(entry)
+        return int(calls.entry_of(place, self._plain))
 
     def make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
-        r = self.registers
+        tokens, books, lattice = self.arrays.tokens, self.arrays.books, self.arrays.lattice
+        r = books.registers
         n, m = int(r[layout.N]), int(r[layout.M])
         others = 0
         if r[layout.PENDING]:
             others = m
-            self.new_hist[:m][self.come[:m] != layout.BY_ENTRY] = -1
-        beam, alternative, delta = self.lattice[:3]
+            tokens.new_hist[:m][tokens.come[:m] != layout.BY_ENTRY] = -1
+        kept = int(r[layout.ALTERNATIVES])
         r[layout.HISTORY], r[layout.ALTERNATIVES] = history.collect(
-            self.history[: r[layout.HISTORY]],
-            self.hist[:n],
-            self.new_hist[:others],
-            alternative[: int(r[layout.ALTERNATIVES])],
-            delta[: int(r[layout.ALTERNATIVES])],
-            beam,
+            books.history[: r[layout.HISTORY]],
+            tokens.hist[:n],
+            tokens.new_hist[:others],
+            lattice.alternative[:kept],
+            lattice.delta[:kept],
+            self.numbers.lattice_beam,
         )
         self.collected += 1
         # A prune step needs an entry for each new token at once.
         need = int(r[layout.HISTORY]) + max(n, m)
-        if 2 * need > len(self.history) or 2 * int(r[layout.ALTERNATIVES]) > len(alternative):
+        kept = int(r[layout.ALTERNATIVES])
+        if 2 * need > len(books.history) or 2 * kept > len(lattice.alternative):
             self.grow(2 * need)
 
     def grow(self, least: int = 0) -> None:
         """Double the history, and what hangs on it."""
-        entries = max(2 * len(self.history), least)
+        before = self.arrays.books.history
+        entries = max(2 * len(before), least)
         if entries > MOST_HISTORY:
             raise GraphError(
                 f"The search would keep more than {MOST_HISTORY:,} entries of history; lower search.beam, "
                 "search.max_active or search.lattice_beam."
             )
-        larger = self._empty((entries, 3), np.int32)
-        larger[: len(self.history)] = self.history
-        self.history = larger
-        self.lattice = alternatives.grown(self.lattice, self._empty)
-        self.check()
+        larger = self._empty((entries, 3), np.dtype(np.int32))
+        larger[: len(before)] = before
+        lattice = self.arrays.lattice
+        if self.numbers.n_ranks:
+            lattice = alternatives.grown(lattice, self._empty)
+        books = self.arrays.books._replace(history=larger)
+        self.hold(self.arrays._replace(lattice=lattice, books=books))
 
-    @property
-    def _graph(self) -> tuple[Any, ...]:
-        """What kernels see of the graph."""
-        graph = self.graph
-        return graph.states, graph.arcs, self.entering, graph.n_epsilon_states, self.penalty
-
-    def _close_start(self) -> int:
-        """Epsilon closure of the start state."""
-        return _not_endless(
-            epsilon.begin(
-                self._graph,
-                self.tokens,
-                self.emitting,
-                self.epsilons,
-                self.slot,
-                self.history,
-                self.lattice,
-                self.registers,
-                self.floats,
-                self.row,
-                self.queue,
-                self.queued,
-                self.work,
-            )
+    def _keep_alternatives(self, on: bool, beam: float) -> None:
+        """Keep ways within `beam`, or none; arrays that are there serve again."""
+        lattice, ranks = self.arrays.lattice, self.numbers.n_ranks
+        if on and not ranks:
+            lattice = alternatives.lattice_arrays(self.graph, self._empty)
+            ranks = int(lattice.rank.max(initial=0)) + 1
+        elif not on:
+            lattice, ranks = alternatives.no_lattice(), 0
+        changed = ranks != self.numbers.n_ranks
+        self.numbers = self.numbers._replace(
+            n_ranks=ranks, lattice_beam=float(beam) if on else -1.0
         )
+        if changed:
+            self.hold(self.arrays._replace(lattice=lattice))
 
     def _columns(self, length: int, kinds: str) -> tuple[Array, ...]:
         return tuple(self._empty(length, np.dtype(kind)) for kind in kinds.split())
 
-    def _zeros(self, length: int, kind: Any) -> Array:
-        made = self._empty(length, kind)
+    def _zeros(self, length: int, kind: DTypeLike) -> Array:
+        made = self._empty(length, np.dtype(kind))
         made.fill(0)
         return made
 

@@ -145,7 +145,7 @@ def test_collecting_loses_no_alternative(seed):
         patch.setattr(alternatives, "FIRST_ALTERNATIVES", 2)
         tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
     decode(tight, scores, block=4)
-    assert len(tight._space.history) < len(roomy._space.history)
+    assert len(tight._space.arrays.books.history) < len(roomy._space.arrays.books.history)
     costs = [h.cost for h in roomy.nbest]
     assert [h.cost for h in tight.nbest] == pytest.approx(costs, abs=1e-4)
     # Of two that cost the same either may come first, and of those at the end either may be left out.

@@ -1,4 +1,4 @@
-"""What a run does with the search's extras: alternatives, governor, and utterances that end in nothing."""
+"""What a run does with the search's extras: alternatives, adaptive beam, and utterances that end in nothing."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     assert len(words) >= 0.8 * repeats * len(alone)
     assert words[-1][1] + words[-1][2] <= repeats * len(scores)
     assert words[-1][1] > (repeats - 1) * len(scores)
-    assert len(decoder._space.history) <= 4 * workspace.FIRST_HISTORY
+    assert len(decoder._space.arrays.books.history) <= 4 * workspace.FIRST_HISTORY
     # The same words as without looking at partial results on the way.
     assert decode(decoder, np.concatenate([scores] * repeats)) == words
 
@@ -367,13 +367,14 @@ def test_listed_arcs_are_closed_up_without_a_trace(real_scores):
     graph, scores = thousand_words(), real_scores[1]
     decoder = Viterbi(graph, settings(beam=10.0))
     whole = decode(decoder, scores)
-    places = int(decoder._space.registers[layout.N])
-    alive = int(np.isfinite(decoder._space.cost[:places]).sum())
+    arrays = decoder._space.arrays
+    places = int(arrays.books.registers[layout.N])
+    alive = int(np.isfinite(arrays.tokens.cost[:places]).sum())
     # No more dead than the rule allows, and every living token is found at its place.
     assert alive * 2 > places
-    found = decoder._space.slot[decoder._space.state[:places]]
+    found = arrays.places.slot[arrays.tokens.state[:places]]
     assert np.array_equal(found, np.arange(places))
-    assert len(np.unique(decoder._space.state[:places])) == places
+    assert len(np.unique(arrays.tokens.state[:places])) == places
     assert spoken(whole)
 
 

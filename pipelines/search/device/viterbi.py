@@ -8,7 +8,7 @@ import numpy as np
 
 from pipelines.config import Search
 from pipelines.device import DeviceWork
-from pipelines.search.adaptive_beam import Governor
+from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.alternatives import Hypothesis
 from pipelines.search.device.history import UtteranceHistory
 from pipelines.search.device.search import STAGES, DeviceSearch
@@ -34,7 +34,7 @@ class DeviceViterbi:
         self._search = DeviceSearch(graph, config, work)
         self._ids: dict[str, int] = {}
         self._config = config
-        self._governor = Governor() if config.governor else None
+        self._adaptive = AdaptiveBeam() if config.governor else None
         self.nbest: list[Hypothesis] = []
         self.confidences: list[float] = []
         self._first_frame = 0
@@ -50,24 +50,24 @@ class DeviceViterbi:
         """Take over settings, from the next block on."""
         self._config = config
         if not config.governor:
-            self._governor = None
-        elif self._governor is None:
-            self._governor = Governor()
+            self._adaptive = None
+        elif self._adaptive is None:
+            self._adaptive = AdaptiveBeam()
         self._search.configure(config)
-        if self._governor is not None:
-            self._search.use_beam(min(float(config.beam), self._governor.beam))
+        if self._adaptive is not None:
+            self._search.use_beam(min(float(config.beam), self._adaptive.beam))
 
     def spent(self, frames: int, ns: int) -> None:
-        """Say how long the last block took in all; the governor, if any, sets the beam by it."""
-        if self._governor is not None:
+        """Say how long the last block took in all; an adaptive beam follows it."""
+        if self._adaptive is not None:
             config = self._config
             self._search.use_beam(
-                self._governor.after(frames, ns, config.wished_rtf, float(config.beam))
+                self._adaptive.after(frames, ns, config.wished_rtf, float(config.beam))
             )
 
     @property
     def beam(self) -> float:
-        """The beam in use: the settings', or what the governor has made of it."""
+        """The beam in use: the settings', or what the adaptive beam has made of it."""
         return self._search.beam
 
     @property

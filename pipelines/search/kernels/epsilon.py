@@ -1,13 +1,13 @@
-"""Epsilon closure of a frame's tokens, compiled; `token_passing` says what the arrays are."""
+"""Epsilon closure of a frame's tokens, compiled; `token_passing` says by what rules."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from pipelines.search.kernels.lattice import record_frame
+from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels.history import append
 from pipelines.search.kernels.layout import (
     BEST,
     BY_ENTRY,
@@ -17,53 +17,101 @@ from pipelines.search.kernels.layout import (
     EPSILONS,
     FRAME,
     HISTORY,
-    INFINITY,
     MOST_EPSILONS,
     NEED_HISTORY,
+    Arrays,
+    Emitting,
+    Index,
     M,
     N,
+    Numbers,
+    Tokens,
 )
+from pipelines.search.kernels.numba_flags import njit_inlined, njit_inner
 from pipelines.search.kernels.prefetch import prefetch
+from profiler.arrays import I32
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+class Front(NamedTuple):
+    """How far a closure is: why it must stop, if it must; tokens and history entries there are; the least cost;
+    where the queue begins and how many places wait in it."""
+
+    status: int
+    m: int
+    used: int
+    best: np.float32
+    head: int
+    waiting: int
+
+
+@njit_inner
 def entry_of(
-    i: int, tokens: Any, emitting: Any, history: Any, used: int, frame: Any
-) -> tuple[Any, int]:  # pragma: no cover - compiled
+    i: np.uint32, tokens: Tokens, emitting: Emitting, history: I32, used: int, frame: Index
+) -> tuple[np.int32, int]:  # pragma: no cover - compiled
     """(history entry of a token after the frame, written if need be; entries now used)."""
-    _, _, hist, _, new_hist, come, _, _ = tokens
-    source, _, _, _, record, _, _ = emitting
+    come = tokens.come
     e = come[i]
     if e == BY_ENTRY:
-        return new_hist[i], used
-    entry = hist[i]
+        return tokens.new_hist[i], used
+    entry = tokens.hist[i]
     if e >= 0:
-        entry = hist[source[e]]
-        if record[e] >= 0:
-            history[used, 0] = entry
-            history[used, 1] = record[e]
-            history[used, 2] = frame
-            entry = np.int32(used)
+        entry = tokens.hist[emitting.source[e]]
+        arc = emitting.record[e]
+        if arc >= 0:
+            entry = append(history, used, entry, arc, frame)
             used += 1
-    new_hist[i] = entry
+    tokens.new_hist[i] = entry
     come[i] = BY_ENTRY
     return entry, used
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit_inlined
+def _relax(
+    arrays: Arrays,
+    n_epsilon_states: int,
+    front: Front,
+    i: np.uint32,
+    goal: np.uint32,
+    value: np.float32,
+    record: Index,
+) -> Front:  # pragma: no cover - compiled
+    """Take the token at place `i` into state `goal` for `value`, if that is better than what stands there.
+
+    `record`: the arc's number where the history wants it, else -1.
+    """
+    tokens, books, queued = arrays.tokens, arrays.books, arrays.places.queued
+    state, slot, queue = tokens.state, arrays.places.slot, arrays.places.queue
+    status, m, used, best, head, waiting = front
+    place = sparse_set.find(state, slot, goal, m)
+    if place == m:
+        sparse_set.insert(state, slot, goal, m)
+        queued[m] = 0
+        m += 1
+    elif not value < tokens.new_cost[place]:
+        return front
+    if used > len(books.history) - 2:
+        return Front(NEED_HISTORY, m, used, best, head, waiting)
+    frame = np.int32(books.registers[FRAME])
+    entry, used = entry_of(i, tokens, arrays.emitting, books.history, used, frame)
+    if record >= 0:
+        entry = append(books.history, used, entry, record, frame)
+        used += 1
+    tokens.new_cost[place] = value
+    tokens.new_hist[place] = entry
+    tokens.come[place] = BY_ENTRY
+    if goal < n_epsilon_states and queued[place] == 0:
+        tail = head + waiting
+        if tail >= len(queue):
+            tail -= len(queue)
+        queue[tail] = place
+        queued[place] = 1
+        waiting += 1
+    return Front(status, m, used, min(best, value), head, waiting)
+
+
+@njit_inner
 def close(
-    graph: Any,
-    tokens: Any,
-    emitting: Any,
-    epsilons: Any,
-    slot: Any,
-    history: Any,
-    registers: Any,
-    floats: Any,
-    limit: Any,
-    queue: Any,
-    queued: Any,
-    work: Any,
+    arrays: Arrays, numbers: Numbers, limit: np.float32
 ) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the new tokens within `limit`.
 
@@ -71,16 +119,15 @@ def close(
     or bettered follow from a queue, first in first out: so each round lengthens paths by an arc, and
     after as many rounds as there are states only a cycle that makes paths cheaper goes on (ENDLESS).
     """
-    states, arcs, _, n_epsilon_states, penalty = graph
-    state, _, _, new_cost, new_hist, come, _, _ = tokens
-    source, weight, target, record, total, chosen = epsilons
-    n, m, n_arcs, used = registers[N], registers[M], registers[EPSILONS], registers[HISTORY]
-    frame = np.int32(registers[FRAME])
-    best = np.float32(floats[BEST])
-    extra = np.float32(penalty)
-    room = len(history) - 2
-    status = DONE
-    head, waiting, size = 0, 0, len(queue)
+    states, arcs = arrays.graph.states, arrays.graph.arcs
+    state, new_cost = arrays.tokens.state, arrays.tokens.new_cost
+    listed, queue, queued = arrays.epsilons, arrays.places.queue, arrays.places.queued
+    source, weight, total, chosen = listed.source, listed.weight, listed.total, listed.chosen
+    registers, floats = arrays.books.registers, arrays.books.floats
+    n_epsilon_states = numbers.n_epsilon_states
+    n, m, n_arcs = registers[N], registers[M], registers[EPSILONS]
+    extra = np.float32(numbers.penalty)
+    waiting, size = 0, len(queue)
     endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), MOST_EPSILONS)
     for x in range(n_arcs):
         total[x] = new_cost[source[x]] + weight[x]
@@ -94,54 +141,31 @@ def close(
         waiting += queued[i]
     for j in range(waiting):
         prefetch(arcs, states[state[queue[j]]].epsilon)  # type: ignore[call-arg]
+    front = Front(DONE, m, registers[HISTORY], np.float32(floats[BEST]), 0, waiting)
     for j in range(passed):
         x = chosen[j]
         i = source[x]
+        # Once more: a listed arc before this one may have made its source cheaper.
         value = new_cost[i] + weight[x]
-        goal = target[x]
-        place = slot[goal]
-        if place < m and state[place] == goal:
-            if not value < new_cost[place]:
-                continue
-        else:
-            place = np.uint32(m)
-            state[m] = goal
-            slot[goal] = m
-            queued[m] = 0
-            m += 1
-        if used > room:
-            status = NEED_HISTORY
+        front = _relax(
+            arrays, n_epsilon_states, front, i, listed.target[x], value, listed.record[x]
+        )
+        if front.status != DONE:
             break
-        entry, used = entry_of(i, tokens, emitting, history, used, frame)
-        if record[x] >= 0:
-            history[used, 0] = entry
-            history[used, 1] = record[x]
-            history[used, 2] = frame
-            entry = np.int32(used)
-            used += 1
-        new_cost[place] = value
-        new_hist[place] = entry
-        come[place] = BY_ENTRY
-        best = min(best, value)
-        if goal < n_epsilon_states and queued[place] == 0:
-            queue[waiting] = place
-            queued[place] = 1
-            waiting += 1
-    while waiting > 0 and status == DONE:
+    while front.waiting > 0 and front.status == DONE:
+        status, m, used, best, head, waiting = front
         i = queue[head]
-        head += 1
-        if head == size:
-            head = 0
-        waiting -= 1
         queued[i] = 0
+        head = 0 if head + 1 == size else head + 1
         here = new_cost[i]
-        if here > limit:
-            continue
         at = state[i]
         begin, end = np.uint32(states[at].epsilon), np.uint32(states[at + 1].first)
+        if here > limit:
+            end = begin
         n_arcs += end - begin
         if n_arcs > endless:
             status = ENDLESS
+        front = Front(status, m, used, best, head, waiting - 1)
         for k in range(begin, end):
             word = arcs[k].olabel != 0
             value = here + arcs[k].weight
@@ -149,84 +173,18 @@ def close(
                 value += extra
             if value > limit:
                 continue
+            record = np.int32(k) if word else np.int32(-1)
             goal = np.uint32(arcs[k].target)
-            place = slot[goal]
-            if place < m and state[place] == goal:
-                if not value < new_cost[place]:
-                    continue
-            else:
-                place = np.uint32(m)
-                state[m] = goal
-                slot[goal] = m
-                queued[m] = 0
-                m += 1
-            if used > room:
-                status = NEED_HISTORY
+            front = _relax(arrays, n_epsilon_states, front, i, goal, value, record)
+            if front.status == NEED_HISTORY:
                 break
-            entry, used = entry_of(i, tokens, emitting, history, used, frame)
-            if word:
-                history[used, 0] = entry
-                history[used, 1] = k
-                history[used, 2] = frame
-                entry = np.int32(used)
-                used += 1
-            new_cost[place] = value
-            new_hist[place] = entry
-            come[place] = BY_ENTRY
-            best = min(best, value)
-            if goal < n_epsilon_states and queued[place] == 0:
-                tail = head + waiting
-                if tail >= size:
-                    tail -= size
-                queue[tail] = place
-                queued[place] = 1
-                waiting += 1
+    _, m, used, best, head, waiting = front
     while waiting > 0:
         queued[queue[head]] = 0
-        head += 1
-        if head == size:
-            head = 0
+        head = 0 if head + 1 == size else head + 1
         waiting -= 1
     registers[M] = m
     registers[HISTORY] = used
     floats[BEST] = best
-    work[EPSILON_ARCS] += n_arcs
-    return status
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def begin(
-    graph: Any,
-    tokens: Any,
-    emitting: Any,
-    epsilons: Any,
-    slot: Any,
-    history: Any,
-    lattice: Any,
-    registers: Any,
-    floats: Any,
-    row: Any,
-    queue: Any,
-    queued: Any,
-    work: Any,
-) -> int:  # pragma: no cover - compiled
-    """Epsilon closure of the token at place 0, before the first frame."""
-    status = close(
-        graph,
-        tokens,
-        emitting,
-        epsilons,
-        slot,
-        history,
-        registers,
-        floats,
-        INFINITY,
-        queue,
-        queued,
-        work,
-    )
-    if status == DONE and lattice[0] >= 0:
-        status = record_frame(
-            graph, tokens, emitting, slot, history, lattice, registers, row, INFINITY, queue, work
-        )
-    return status
+    arrays.books.work[EPSILON_ARCS] += n_arcs
+    return front.status

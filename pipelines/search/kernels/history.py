@@ -7,41 +7,46 @@ ascending by entry, with f32 costs.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
+
+from pipelines.search.kernels.layout import Index
+from pipelines.search.kernels.numba_flags import njit_inlined
+from profiler.arrays import F32, I32
+
+
+@njit_inlined
+def append(
+    history: I32, used: int, entry: Index, arc: Index, frame: Index
+) -> np.int32:  # pragma: no cover - compiled
+    """Write the entry that follows `entry`; its number, which is `used`."""
+    history[used, 0] = entry
+    history[used, 1] = arc
+    history[used, 2] = frame
+    return np.int32(used)
 
 
 @numba.njit(cache=True, nogil=True)
 def collect(
-    history: Any,
-    used: int,
-    roots: Any,
-    n_roots: int,
-    other_roots: Any,
-    n_others: int,
-    alternative: Any,
-    delta: Any,
-    n_alternatives: int,
-    beam: float,
+    history: I32, roots: I32, other_roots: I32, alternative: I32, delta: F32, beam: float
 ) -> tuple[int, int]:  # pragma: no cover - compiled
-    """Keep only entries that roots[:n_roots] or other_roots[:n_others] lead to; renumber all.
+    """Keep only entries of `history`, all of it in use, that the roots lead to; renumber all.
 
     An alternative is kept when its cost, with all that lies between it and the cheapest root, is
     within `beam`. Returns how many entries and alternatives are left.
     """
+    used = len(history)
     number = np.zeros(used, dtype=np.int32)
     # What it costs more than the best of the roots' paths to pass an entry.
     above = np.full(used, np.inf, dtype=np.float32)
-    for i in range(n_roots):
+    for i in range(len(roots)):
         if roots[i] >= 0:
             above[roots[i]] = 0.0
-    for i in range(n_others):
+    for i in range(len(other_roots)):
         if other_roots[i] >= 0:
             above[other_roots[i]] = 0.0
     # Entries point backwards only, so one pass from the end reaches all.
-    a = n_alternatives - 1
+    a = len(delta) - 1
     for i in range(used - 1, -1, -1):
         here = above[i]
         if here < np.inf and history[i, 0] >= 0:
@@ -65,14 +70,14 @@ def collect(
             kept += 1
         else:
             number[i] = -1
-    for i in range(n_roots):
+    for i in range(len(roots)):
         if roots[i] >= 0:
             roots[i] = number[roots[i]]
-    for i in range(n_others):
+    for i in range(len(other_roots)):
         if other_roots[i] >= 0:
             other_roots[i] = number[other_roots[i]]
     left = 0
-    for a in range(n_alternatives):
+    for a in range(len(delta)):
         if alternative[a, 0] >= 0:
             losing = alternative[a, 1]
             alternative[left, 0] = number[alternative[a, 0]]
@@ -84,7 +89,7 @@ def collect(
 
 @numba.njit(cache=True, nogil=True)
 def trace(
-    history: Any, entry: int, anchor: int, out: Any
+    history: I32, entry: int, anchor: int, out: I32
 ) -> tuple[int, bool]:  # pragma: no cover - compiled
     """Entries from `entry` back to (without) `anchor` or the beginning, last one first, in `out`.
 

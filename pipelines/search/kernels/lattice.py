@@ -16,11 +16,13 @@ continuous speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 20
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
+from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels.history import append
 from pipelines.search.kernels.layout import (
     ALTERNATIVES,
     BY_ENTRY,
@@ -31,24 +33,34 @@ from pipelines.search.kernels.layout import (
     HISTORY,
     INFINITY,
     NEED_HISTORY,
+    Arrays,
+    Index,
+    Lattice,
     M,
     N,
+    Numbers,
+    Tokens,
 )
+from pipelines.search.kernels.numba_flags import njit_inner
+from profiler.arrays import F32, F64, I32, I64, Array
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+class Ways(NamedTuple):
+    """A lattice that is done: `history`, and the alternatives of entry u, `other` and what they cost more, `delta`,
+    in places first[u] … first[u + 1]."""
+
+    history: I32
+    first: I64
+    other: I32
+    delta: F32
+
+
+@njit_inner
 def _decide(
-    i: Any,
-    tokens: Any,
-    history: Any,
-    used: int,
-    frame: Any,
-    lattice: Any,
-    kept: int,
+    i: np.uint32, tokens: Tokens, history: I32, used: int, frame: Index, lattice: Lattice, kept: int
 ) -> tuple[int, int]:  # pragma: no cover - compiled
     """Settle a token's entry among its contenders; (entries used, alternatives kept)."""
-    new_hist, come = tokens[4], tokens[5]
-    _, alternative, delta, head, way_cost, way_entry, way_next, _, _ = lattice
+    alternative, delta, head, way_cost, way_entry, way_next, _ = lattice
     best = head[i]
     if best < 0:
         return used, kept
@@ -68,50 +80,39 @@ def _decide(
             kept += 1
         way = way_next[way]
     if kept > first:
-        history[used, 0] = entry
-        history[used, 1] = -1
-        history[used, 2] = frame
-        entry = np.int32(used)
+        entry = append(history, used, entry, -1, frame)
         used += 1
-    new_hist[i] = entry
-    come[i] = BY_ENTRY
+    tokens.new_hist[i] = entry
+    tokens.come[i] = BY_ENTRY
     return used, kept
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def record_frame(
-    graph: Any,
-    tokens: Any,
-    emitting: Any,
-    slot: Any,
-    history: Any,
-    lattice: Any,
-    registers: Any,
-    row: Any,
-    limit: Any,
-    queue: Any,
-    work: Any,
+    arrays: Arrays, numbers: Numbers, limit: np.float32
 ) -> int:  # pragma: no cover - compiled
     """Give every token of the frame its entry, with an alternative for each way that nearly won.
 
-    `lattice`: beam, alternative int32 [capacity, 2] (entry, the losing way's entry) ascending by entry,
-    delta f32 [capacity]; head [places] and the three columns of a pool of contenders, linked by token;
-    rank int32 [n_epsilon_states] orders states so that epsilon arcs lead upwards, and how many ranks
-    there are. Epsilon arcs that lead downwards (a cycle) bring no alternatives.
+    Epsilon arcs that lead downwards in rank (a cycle) bring no alternatives.
     """
-    states, arcs, _, n_epsilon_states, penalty = graph
-    state, cost, hist, new_cost, _, _, loop_label, loop_weight = tokens
-    source, _, _, target, record, total, chosen = emitting
-    beam, alternative, _, head, way_cost, way_entry, way_next, rank, n_ranks = lattice
+    states, arcs = arrays.graph.states, arrays.graph.arcs
+    tokens, emitting, lattice = arrays.tokens, arrays.emitting, arrays.lattice
+    state, cost, hist, new_cost = tokens.state, tokens.cost, tokens.hist, tokens.new_cost
+    source, record, total = emitting.source, emitting.record, emitting.total
+    target, chosen = emitting.target, emitting.chosen
+    alternative, _, head, way_cost, way_entry, way_next, rank = lattice
+    slot, queue = arrays.places.slot, arrays.places.queue
+    history, registers = arrays.books.history, arrays.books.registers
+    n_epsilon_states, beam = numbers.n_epsilon_states, numbers.lattice_beam
     n, m = registers[N], registers[M]
     used, kept = registers[HISTORY], registers[ALTERNATIVES]
     frame = np.int32(registers[FRAME])
-    extra = np.float32(penalty)
+    extra = np.float32(numbers.penalty)
     ways = 0
     for i in range(m):
         head[i] = -1
     for i in range(n):
-        value = cost[i] + loop_weight[i] + row[loop_label[i]]
+        value = cost[i] + tokens.loop_weight[i] + arrays.labels.row[tokens.loop_label[i]]
         if value < INFINITY and value <= new_cost[i] + beam:
             way_cost[ways] = value
             way_entry[ways] = hist[i]
@@ -127,10 +128,7 @@ def record_frame(
         if total[e] <= new_cost[place] + beam:
             entry = hist[source[e]]
             if record[e] >= 0:
-                history[used, 0] = entry
-                history[used, 1] = record[e]
-                history[used, 2] = frame
-                entry = np.int32(used)
+                entry = append(history, used, entry, record[e], frame)
                 used += 1
             way_cost[ways] = total[e]
             way_entry[ways] = entry
@@ -141,7 +139,7 @@ def record_frame(
     for i in range(m):
         queue[waiting] = i
         waiting += state[i] < n_epsilon_states and new_cost[i] <= limit
-    for level in range(n_ranks):
+    for level in range(numbers.n_ranks):
         for j in range(waiting):
             i = queue[j]
             at = state[i]
@@ -159,16 +157,13 @@ def record_frame(
                 goal = np.uint32(arcs[k].target)
                 if value > limit or (goal < n_epsilon_states and rank[goal] <= level):
                     continue
-                place = slot[goal]
-                if place >= m or state[place] != goal:
+                place = sparse_set.find(state, slot, goal, m)
+                if place == m:
                     continue  # over the limit by a rounding only
                 if value <= new_cost[place] + beam:
-                    entry = tokens[4][i]
+                    entry = tokens.new_hist[i]
                     if arcs[k].olabel != 0:
-                        history[used, 0] = entry
-                        history[used, 1] = k
-                        history[used, 2] = frame
-                        entry = np.int32(used)
+                        entry = append(history, used, entry, k, frame)
                         used += 1
                     way_cost[ways] = value
                     way_entry[ways] = entry
@@ -178,14 +173,14 @@ def record_frame(
     if used + m > len(history) or kept + ways > len(alternative):
         return NEED_HISTORY
     for i in range(m):
-        used, kept = _decide(i, tokens, history, used, frame, lattice, kept)
+        used, kept = _decide(np.uint32(i), tokens, history, used, frame, lattice, kept)
     registers[HISTORY] = used
     registers[ALTERNATIVES] = kept
-    work[CONTENDERS] += ways
+    arrays.books.work[CONTENDERS] += ways
     return DONE
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def _add(a: float, b: float) -> float:  # pragma: no cover - compiled
     """log(exp(a) + exp(b))."""
     if a < b:
@@ -195,19 +190,20 @@ def _add(a: float, b: float) -> float:  # pragma: no cover - compiled
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def posteriors(
-    history: Any, used: int, first: Any, other: Any, lost: Any, ends: Any, above: Any, beam: float
-) -> Any:  # pragma: no cover - compiled
+    ways: Ways, ends: I64, above: F64, beam: float
+) -> F64:  # pragma: no cover - compiled
     """Log posterior of each history entry, f64 [used]: forward-backward over the lattice.
 
-    Alternatives of entry u: other, lost[first[u] : first[u + 1]]. `ends`: last entries of the paths
-    (-1: an empty one), `above` their costs above the best. Alternatives of which no path lies within
-    `beam` of the best do not count, whether or not they have been collected.
+    `ends`: last entries of the paths (-1: an empty one), `above` their costs above the best. Alternatives of which
+    no path lies within `beam` of the best do not count, whether or not they have been collected.
     """
+    history, first, other = ways.history, ways.first, ways.other
+    used = len(history)
     least = np.full(used, np.inf)
     for i in range(len(ends)):
         if ends[i] >= 0:
             least[ends[i]] = min(least[ends[i]], above[i])
-    delta = lost.astype(np.float64)
+    delta = ways.delta.astype(np.float64)
     for u in range(used - 1, -1, -1):
         previous = history[u, 0]
         if previous >= 0:
@@ -242,27 +238,21 @@ def posteriors(
         for a in range(first[u], first[u + 1]):
             if other[a] >= 0:
                 backward[other[a]] = _add(backward[other[a]], here - delta[a])
-    return forward + backward - whole
+    log_posterior: F64 = forward + backward - whole
+    return log_posterior
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def words_before(
-    arcs: Any,
-    history: Any,
-    first: Any,
-    other: Any,
-    delta: Any,
-    entries: Any,
-    above: Any,
-    beam: float,
-    cost: Any,
-) -> tuple[Any, Any, float]:  # pragma: no cover - compiled
+    arcs: Array, ways: Ways, entries: I64, above: F64, beam: float, cost: F64
+) -> tuple[I64, F64, float]:  # pragma: no cover - compiled
     """Entries with a word that lie next before `entries`, no other word between.
 
     (entries, their least costs above the best path, the same for the beginning of the utterance or
     +inf). `above` are the costs of `entries`, `beam` the most that is followed. `cost` f64 [used] is
     scratch, +inf all over before and after.
     """
+    history, first, other, delta = ways
     begin = np.inf
     # Entries lead backwards only: the last one waiting has met all its ways.
     heap = [np.int64(0)]

@@ -3,19 +3,18 @@
 The cutoff is Kaldi's (FasterDecoder::GetCutoff): the beam, tightened to the `max_active`-th token,
 widened to the `min_active`-th. A token over it keeps its place with cost +inf, so that nothing moves
 and a path that comes back finds its arcs still listed; once a quarter of the places is dead, all lists
-are closed up. `token_passing` says what the arrays are.
+are closed up.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
+from pipelines.search.kernels.history import append
 from pipelines.search.kernels.layout import (
     ADAPTIVE,
     BEST,
+    BINS,
     BY_LOOP,
     CUTOFF,
     DONE,
@@ -29,21 +28,22 @@ from pipelines.search.kernels.layout import (
     NO_TOKENS,
     OFFSET,
     PENDING,
+    Arrays,
     M,
     N,
+    Numbers,
+    Scratch,
 )
+from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from pipelines.search.kernels.prefetch import prefetch
+from profiler.arrays import F32
 
-BINS = 512
-"""Of the histogram that finds the cutoff for max_active before an exact selection."""
 DEAD_SHARE = 4
 """One in so many places may be dead before the lists are closed up."""
-# Without these LLVM leaves reductions over floats as they stand; costs are never NaN here.
-REDUCING = {"nnan", "nsz"}
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def select(values: Any, n: int, k: int) -> Any:  # pragma: no cover - compiled
+@njit_inner
+def select(values: F32, n: int, k: int) -> np.float32:  # pragma: no cover - compiled
     """The k-th smallest (from 0) of values[:n], which are reordered; Hoare's quickselect."""
     low, high = 0, n - 1
     while low < high:
@@ -64,11 +64,11 @@ def select(values: Any, n: int, k: int) -> Any:  # pragma: no cover - compiled
             low = i
         else:
             break
-    return values[k]
+    return np.float32(values[k])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def below(values: Any, n: int, limit: Any) -> Any:  # pragma: no cover - compiled
+@njit_inner
+def below(values: F32, n: int, limit: np.float32) -> np.int32:  # pragma: no cover - compiled
     """How many of values[:n] are less than `limit`."""
     count = np.int32(0)
     for i in range(n):
@@ -76,12 +76,13 @@ def below(values: Any, n: int, limit: Any) -> Any:  # pragma: no cover - compile
     return count
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@njit_inner
 def cutoff(
-    costs: Any, m: int, best: Any, beam: float, max_active: int, min_active: int, scratch: Any
-) -> Any:  # pragma: no cover - compiled
+    costs: F32, m: int, best: np.float32, numbers: Numbers, scratch: Scratch
+) -> np.float32:  # pragma: no cover - compiled
     """Cost from which tokens are dropped, as Kaldi's GetCutoff; +inf drops none."""
-    values, _, bins, _, counts = scratch
+    values, bins, counts = scratch.values, scratch.entries, scratch.bins
+    beam, max_active, min_active = numbers.beam, numbers.max_active, numbers.min_active
     limit = np.float32(best + beam)
     inside = below(costs, m, limit)
     if inside > max_active:
@@ -117,10 +118,10 @@ def cutoff(
     return limit
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=REDUCING)
+@njit_reducing
 def _take_off(
-    n: int, new_cost: Any, cost: Any, cut: Any, best: Any
-) -> Any:  # pragma: no cover - compiled
+    n: int, new_cost: F32, cost: F32, cut: np.float32, best: np.float32
+) -> np.int32:  # pragma: no cover - compiled
     """cost = new_cost - best where it is under the cutoff, +inf elsewhere; how many are."""
     alive = np.int32(0)
     for i in range(n):
@@ -130,14 +131,15 @@ def _take_off(
     return alive
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _write_history(
-    tokens: Any, emitting: Any, m: int, cut: Any, frame: Any, history: Any, used: int, scratch: Any
-) -> int:  # pragma: no cover - compiled
+@njit_inner
+def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover - compiled
     """Give each token under the cutoff that came over an arc its place in the history."""
-    _, _, hist, new_cost, new_hist, come, _, _ = tokens
-    source, _, _, _, record, _, _ = emitting
-    _, places, entries, _, _ = scratch
+    tokens, books = arrays.tokens, arrays.books
+    hist, new_cost, new_hist, come = tokens.hist, tokens.new_cost, tokens.new_hist, tokens.come
+    source, record = arrays.emitting.source, arrays.emitting.record
+    places, entries = arrays.scratch.places, arrays.scratch.entries
+    history, m, used = books.history, books.registers[M], books.registers[HISTORY]
+    frame = np.int32(books.registers[FRAME] - 1)
     count = 0
     for i in range(m):
         places[count] = i
@@ -149,26 +151,25 @@ def _write_history(
         if e >= 0:
             entry = hist[source[e]]
             arc = record[e]
-            history[used, 0] = entry
-            history[used, 1] = arc
-            history[used, 2] = frame
-            entry = np.int32(used) if arc >= 0 else entry
+            written = append(history, used, entry, arc, frame)
+            entry = written if arc >= 0 else entry
             used += arc >= 0
         entries[j] = entry
     # Only now: another token's way may have begun where this one stands.
     for j in range(count):
         hist[places[j]] = entries[j]
-    return used
+    books.registers[HISTORY] = used
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _close_up(
-    tokens: Any, emitting: Any, epsilons: Any, slot: Any, registers: Any, n: int, moved: Any
-) -> int:  # pragma: no cover - compiled
+@njit_inner
+def _close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
     """Take dead tokens and their arcs out of the lists; returns how many tokens are left."""
-    state, cost, hist, _, _, _, loop_label, loop_weight = tokens
+    tokens, registers = arrays.tokens, arrays.books.registers
+    state, cost, hist = tokens.state, tokens.cost, tokens.hist
+    loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
+    slot, moved = arrays.places.slot, arrays.scratch.moved
     kept = 0
-    for i in range(n):
+    for i in range(registers[N]):
         keep = cost[i] < INFINITY
         at = state[i]
         state[kept] = at
@@ -180,7 +181,7 @@ def _close_up(
         slot[at] = kept
         moved[i] = kept if keep else -1
         kept += keep
-    source, label, weight, target, record, _, _ = emitting
+    source, label, weight, target, record, _, _ = arrays.emitting
     to = 0
     for e in range(registers[EMITTING]):
         place = moved[source[e]]
@@ -191,7 +192,7 @@ def _close_up(
         record[to] = record[e]
         to += place >= 0
     registers[EMITTING] = to
-    source, weight, target, record, _, _ = epsilons
+    source, weight, target, record, _, _ = arrays.epsilons
     to = 0
     for e in range(registers[EPSILONS]):
         place = moved[source[e]]
@@ -204,27 +205,18 @@ def _close_up(
     return kept
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def prune(
-    graph: Any,
-    tokens: Any,
-    emitting: Any,
-    epsilons: Any,
-    slot: Any,
-    history: Any,
-    registers: Any,
-    floats: Any,
-    limits: Any,
-    scratch: Any,
-    work: Any,
-) -> int:  # pragma: no cover - compiled
+@njit_inner
+def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compiled
     """Drop tokens over the cutoff, write history for the others, list the arcs of the new ones."""
-    states, arcs, entering, _, penalty = graph
-    state, cost, hist, new_cost, _, _, loop_label, loop_weight = tokens
-    _, places, _, moved, _ = scratch
-    beam, beam_delta, max_active, min_active = limits
+    states, arcs = arrays.graph.states, arrays.graph.arcs
+    tokens, entering = arrays.tokens, arrays.labels.entering
+    state, cost, hist, new_cost = tokens.state, tokens.cost, tokens.hist, tokens.new_cost
+    loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
+    slot, places = arrays.places.slot, arrays.scratch.places
+    registers, floats = arrays.books.registers, arrays.books.floats
+    beam = numbers.beam
     n, m = registers[N], registers[M]
-    if registers[HISTORY] + m > len(history):
+    if registers[HISTORY] + m > len(arrays.books.history):
         return NEED_HISTORY
     best = np.float32(floats[BEST])
     if not best < INFINITY:
@@ -233,26 +225,23 @@ def prune(
         registers[FRAME] -= 1
         registers[PENDING] = 0
         return NO_TOKENS
-    cut = np.float32(cutoff(new_cost, m, best, beam, max_active, min_active, scratch))
-    floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + beam_delta
+    cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch))
+    floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + numbers.beam_delta
     floats[CUTOFF] = cut - best
-    frame = np.int32(registers[FRAME] - 1)
-    registers[HISTORY] = _write_history(
-        tokens, emitting, m, cut, frame, history, registers[HISTORY], scratch
-    )
+    _write_history(arrays, cut)
     alive = _take_off(n, new_cost, cost, cut, best)
     kept = n
     if DEAD_SHARE * (n - alive) > n:
-        kept = _close_up(tokens, emitting, epsilons, slot, registers, n, moved)
+        kept = _close_up(arrays)
     count = 0
     for i in range(n, m):
         places[count] = i
         count += new_cost[i] < cut
     for j in range(count):
         prefetch(arcs, states[state[places[j]]].first)  # type: ignore[call-arg]
-    source, label, weight, target, record, _, _ = emitting
-    e_source, e_weight, e_target, e_record, _, _ = epsilons
-    extra = np.float32(penalty)
+    source, label, weight, target, record, _, _ = arrays.emitting
+    e_source, e_weight, e_target, e_record, _, _ = arrays.epsilons
+    extra = np.float32(numbers.penalty)
     e, x = registers[EMITTING], registers[EPSILONS]
     for j in range(count):
         i = places[j]
@@ -287,22 +276,20 @@ def prune(
     registers[N] = kept
     registers[M] = kept
     registers[PENDING] = 0
-    work[EXAMINED] += m
+    arrays.books.work[EXAMINED] += m
     return DONE
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def reprice(
-    graph: Any, emitting: Any, epsilons: Any, registers: Any
-) -> None:  # pragma: no cover - compiled
+@njit_inner
+def reprice(arrays: Arrays, penalty: float) -> None:  # pragma: no cover - compiled
     """Give listed arcs with words the present insertion penalty."""
-    _, arcs, _, _, penalty = graph
+    arcs, registers = arrays.graph.arcs, arrays.books.registers
     extra = np.float32(penalty)
-    _, _, weight, _, record, _, _ = emitting
+    weight, record = arrays.emitting.weight, arrays.emitting.record
     for e in range(registers[EMITTING]):
         if record[e] >= 0 and arcs[record[e]].olabel != 0:
             weight[e] = arcs[record[e]].weight + extra
-    _, weight, _, record, _, _ = epsilons
+    weight, record = arrays.epsilons.weight, arrays.epsilons.record
     for e in range(registers[EPSILONS]):
         if record[e] >= 0:
             weight[e] = arcs[record[e]].weight + extra

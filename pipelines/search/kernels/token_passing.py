@@ -1,64 +1,45 @@
-"""Token passing, compiled: the emit step over a packed graph, and the loop over frames.
+"""Token passing, compiled: the emit step over a packed graph, and which senones it will ask for.
 
 The rules are those of Kaldi's FasterDecoder: per frame a cutoff from beam and histogram (`pruning`),
 emitting arcs against a cutoff for the next frame, then a worklist over epsilon arcs (`epsilon`). What
-differs is the layout. A token keeps its place as long as it lives, and the arcs that leave it are copied once,
-when it is made, into lists without gaps: so a frame first computes all arcs' costs in one pass, knows
+differs is the layout (`layout`). A token keeps its place as long as it lives, and the arcs that leave it are copied
+once, when it is made, into lists without gaps: so a frame first computes all arcs' costs in one pass, knows
 the exact cutoff for the next frame before it makes a token, and then touches only arcs that pass.
-Tokens are found by a sparse set; the history holds only arcs with a word or into a phone's first state.
-
-Tokens are structs of arrays of length n_states + 1 (the last is scratch): `state`; `cost`, `hist` before
-the frame (`cost` +inf: dead); `new_cost` after it and `come`, how it came about: number of a listed
-emitting arc, BY_LOOP, or BY_ENTRY (its history is in `new_hist`); `loop_label`, `loop_weight` from the
-graph. Places [0, n) have their arcs listed, [n, m) are new. `slot[state]` is a token's place if that
-place names the state. Emitting arcs: `source` (place), `label`, `weight` (insertion penalty included),
-`target` (state), `record` (the arc's number where the history wants it, else -1), and per frame `total`
-(cost) and `chosen` (which passed); epsilon arcs the same without `label`. Indices are unsigned, which
-spares Python's rule for negative ones. History is int32 [capacity, 3]: previous entry (-1: none), arc, frame.
+The history holds only arcs with a word or into a phone's first state.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
-from pipelines.search.kernels.epsilon import close
-from pipelines.search.kernels.lattice import record_frame
+from pipelines.search.kernels import sparse_set
 from pipelines.search.kernels.layout import (
     ADAPTIVE,
     BEST,
     BY_LOOP,
     CHOSEN,
-    CONTENDERS,
-    DONE,
     EMIT_ARCS,
     EMITTING,
-    EPSILON_ARCS,
-    EXAMINED,
-    FRAME,
     INFINITY,
-    LARGEST,
-    LIMIT,
-    PENDING,
     SENONES,
     TOKENS,
+    Arrays,
     M,
     N,
 )
+from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from pipelines.search.kernels.prefetch import prefetch
-from pipelines.search.kernels.pruning import REDUCING, below, prune
-from profiler.kernel_spans import HAS_CLOCK, now_ns, put
+from pipelines.search.kernels.pruning import below
+from profiler.arrays import F32, I32, U8, U32
 
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=REDUCING)
+@njit_reducing
 def _loop(
-    n: int, cost: Any, weight: Any, label: Any, row: Any, new_cost: Any, come: Any
-) -> Any:  # pragma: no cover - compiled
+    n: int, cost: F32, weight: F32, label: U32, row: F32, new_cost: F32, come: I32
+) -> np.float32:  # pragma: no cover - compiled
     """Pass tokens over their self-loops; the least cost."""
     low = INFINITY
     for i in range(n):
@@ -70,10 +51,10 @@ def _loop(
     return low
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=REDUCING)
+@njit_reducing
 def _price(
-    n: int, cost: Any, source: Any, weight: Any, label: Any, row: Any, total: Any
-) -> Any:  # pragma: no cover - compiled
+    n: int, cost: F32, source: U32, weight: F32, label: U32, row: F32, total: F32
+) -> np.float32:  # pragma: no cover - compiled
     """Cost over each listed emitting arc; the least of them."""
     low = INFINITY
     for e in range(n):
@@ -83,31 +64,23 @@ def _price(
     return low
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def mark(n: int, cost: Any, label: Any, asked: Any) -> None:  # pragma: no cover - compiled
+@njit_inner
+def mark(n: int, cost: F32, label: U32, asked: U8) -> None:  # pragma: no cover - compiled
     """Mark in asked [n_senones + 1] the labels of those whose cost is finite."""
     for i in range(n):
         asked[label[i] if cost[i] < INFINITY else np.uint32(0)] = 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def emit(
-    states: Any,
-    tokens: Any,
-    emitting: Any,
-    slot: Any,
-    registers: Any,
-    floats: Any,
-    row: Any,
-    asked: Any,
-    work: Any,
-) -> Any:  # pragma: no cover - compiled
-    """Pass tokens over self-loops and emitting arcs; returns the cutoff for the new tokens.
-
-    `row[label]`: cost of each senone by label, row[0] = inf for states without a self-loop.
-    """
-    state, cost, _, new_cost, _, come, loop_label, loop_weight = tokens
-    source, label, weight, target, _, total, chosen = emitting
+@njit_inner
+def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
+    """Pass tokens over self-loops and emitting arcs; returns the cutoff for the new tokens."""
+    states = arrays.graph.states
+    tokens, slot = arrays.tokens, arrays.places.slot
+    state, cost, new_cost, come = tokens.state, tokens.cost, tokens.new_cost, tokens.come
+    loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
+    source, label, weight, target, _, total, chosen = arrays.emitting
+    row, asked = arrays.labels.row, arrays.labels.asked
+    registers, floats, work = arrays.books.registers, arrays.books.floats, arrays.books.work
     n, n_arcs = registers[N], registers[EMITTING]
     low = _loop(n, cost, loop_weight, loop_label, row, new_cost, come)
     low = min(low, _price(n_arcs, cost, source, weight, label, row, total))
@@ -125,13 +98,11 @@ def emit(
             prefetch(slot, target[chosen[j + AHEAD]])  # type: ignore[call-arg]
         e = chosen[j]
         goal = target[e]
-        place = slot[goal]
-        if not (place < m and state[place] == goal):
+        place = sparse_set.find(state, slot, goal, m)
+        if place == m:
             prefetch(states, goal)  # type: ignore[call-arg]
-            place = np.uint32(m)
-            state[m] = goal
+            sparse_set.insert(state, slot, goal, m)
             new_cost[m] = INFINITY
-            slot[goal] = m
             m += 1
         # Which of two is better nobody can predict: what loses is written where nobody reads.
         at = place if total[e] < new_cost[place] else nowhere
@@ -151,17 +122,13 @@ def emit(
     return limit
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def senones_asked(
-    tokens: Any, emitting: Any, registers: Any, asked: Any, found: Any
-) -> tuple[int, int]:  # pragma: no cover
-    """The senones that the next frame will look up: (how many, arcs gone over), ascending in `found`.
-
-    `asked` [n_senones + 1] is workspace, all zero before and after; `found` int64 [n_senones + 1].
-    """
-    _, cost, _, _, _, _, loop_label, _ = tokens
-    source, label, _, _, _, _, _ = emitting
-    n, n_arcs = registers[N], registers[EMITTING]
+@njit_inner
+def senones_asked(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - compiled
+    """The senones that the next frame will look up: (how many, arcs gone over), ascending in `labels.found`."""
+    cost, loop_label = arrays.tokens.cost, arrays.tokens.loop_label
+    source, label = arrays.emitting.source, arrays.emitting.label
+    asked, found = arrays.labels.asked, arrays.labels.found
+    n, n_arcs = arrays.books.registers[N], arrays.books.registers[EMITTING]
     mark(n, cost, loop_label, asked)
     for e in range(n_arcs):
         asked[label[e] if cost[source[e]] < INFINITY else np.uint32(0)] = 1
@@ -173,122 +140,3 @@ def senones_asked(
         count += asked[s]
         asked[s] = 0
     return count, n + n_arcs
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def advance(
-    graph: Any,
-    scores: Any,
-    begin: int,
-    end: int,
-    scale: float,
-    limits: Any,
-    tokens: Any,
-    emitting: Any,
-    epsilons: Any,
-    slot: Any,
-    history: Any,
-    lattice: Any,
-    registers: Any,
-    floats: Any,
-    row: Any,
-    asked: Any,
-    queue: Any,
-    queued: Any,
-    scratch: Any,
-    work: Any,
-    patience_ns: int,
-    spans: Any,
-    stages: tuple[int, int, int, int],
-    called_ns: int,
-    first_frame: int,
-) -> tuple[int, int]:  # pragma: no cover - compiled
-    """Frames begin … end of `scores`; (frames done so far, why it stopped).
-
-    Comes back early to keep within `patience_ns`, when the history is full (the frame is then
-    taken up again from where it can be) and when no token survives. Records a span each of emit,
-    epsilon, prune and, where alternatives are kept, lattice (`stages`) for the frames done into the
-    lent ring `spans`, one after another from `called_ns` on; `first_frame` is the run-global number
-    of frame 0 of `scores`.
-    """
-    minus = np.float32(-scale)
-    started = now_ns()
-    emit_ns = epsilon_ns = prune_ns = lattice_ns = 0
-    work[:] = 0
-    before = work.copy()
-    status = DONE
-    t = begin
-    while t < end:
-        if registers[PENDING] != 0:
-            t0 = now_ns()
-            status = prune(
-                graph,
-                tokens,
-                emitting,
-                epsilons,
-                slot,
-                history,
-                registers,
-                floats,
-                limits,
-                scratch,
-                work,
-            )
-            prune_ns += now_ns() - t0
-            if status != DONE:
-                break
-        t1 = now_ns()
-        row[0] = INFINITY
-        for s in range(scores.shape[1]):
-            value = minus * scores[t, s]
-            # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
-            row[s + 1] = value if value >= -LARGEST else INFINITY
-        before[:] = work
-        limit = emit(graph[0], tokens, emitting, slot, registers, floats, row, asked, work)
-        t2 = now_ns()
-        emit_ns += t2 - t1
-        status = close(
-            graph,
-            tokens,
-            emitting,
-            epsilons,
-            slot,
-            history,
-            registers,
-            floats,
-            limit,
-            queue,
-            queued,
-            work,
-        )
-        t3 = now_ns()
-        epsilon_ns += t3 - t2
-        if status == DONE and lattice[0] >= 0:
-            status = record_frame(
-                graph, tokens, emitting, slot, history, lattice, registers, row, limit, queue, work
-            )
-            t4 = now_ns()
-            lattice_ns += t4 - t3
-            t3 = t4
-        if status != DONE:
-            work[:] = before
-            break
-        registers[PENDING] = 1
-        floats[LIMIT] = limit
-        registers[FRAME] += 1
-        t += 1
-        if t3 - started > patience_ns:
-            break
-    if HAS_CLOCK:
-        # What the call itself costs around the steps belongs to the largest of them.
-        at = max(now_ns() - epsilon_ns - prune_ns - lattice_ns, called_ns + emit_ns)
-        first, frames = first_frame + begin, t - begin
-        tokens_passed, arcs_passed, asked_for = work[TOKENS], work[EMIT_ARCS], work[SENONES]
-        put(spans, stages[0], called_ns, at, first, frames, tokens_passed, arcs_passed, asked_for)
-        put(spans, stages[1], at, at + epsilon_ns, first, frames, work[EPSILON_ARCS], 0, 0)
-        at += epsilon_ns
-        put(spans, stages[2], at, at + prune_ns, first, frames, work[EXAMINED], 0, 0)
-        at += prune_ns
-        if lattice[0] >= 0:
-            put(spans, stages[3], at, at + lattice_ns, first, frames, work[CONTENDERS], 0, 0)
-    return t, status

@@ -1,4 +1,4 @@
-"""The governor against a made-up machine whose time per frame follows the beam, on a clock of its own."""
+"""The adaptive beam against a made-up machine whose time per frame follows the beam, on a clock of its own."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search.adaptive_beam import LEAST_BEAM, Governor
+from pipelines.search.adaptive_beam import LEAST_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
 
 FRAMES = 16
@@ -18,13 +18,13 @@ def machine(beam, growth=0.3, fixed=0.01, at_13=0.05):
 
 
 def drive(wished, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
-    """Real-time factor and beam of each block under the governor."""
-    governor = Governor()
+    """Real-time factor and beam of each block under the adaptive beam."""
+    adaptive = AdaptiveBeam()
     beam, history = widest, []
     for block in range(blocks):
         rtf = machine(beam, **plant) * load(block * FRAMES / 100)
         history.append((rtf, beam))
-        beam = governor.after(FRAMES, round(rtf * FRAMES * 1e7), wished, widest)
+        beam = adaptive.after(FRAMES, round(rtf * FRAMES * 1e7), wished, widest)
     return np.array(history)
 
 
@@ -56,15 +56,15 @@ def test_a_busy_spell_narrows_the_beam_and_its_end_widens_it_again():
 
 
 def test_it_looks_back_for_about_a_second():
-    governor = Governor()
+    adaptive = AdaptiveBeam()
     for _ in range(50):
-        governor.after(10, 10**9, 1.0, 13.0)
+        adaptive.after(10, 10**9, 1.0, 13.0)
     for _ in range(10):
-        governor.after(10, 10**6, 1.0, 13.0)
-    assert governor.rtf == pytest.approx(0.01)
+        adaptive.after(10, 10**6, 1.0, 13.0)
+    assert adaptive.rtf == pytest.approx(0.01)
 
 
-def test_the_search_uses_the_beam_that_the_governor_sets():
+def test_the_search_uses_what_the_adaptive_beam_sets():
     graph = random_graph(3, all_final=True)
     decoder = Viterbi(graph, settings(beam=9.0, governor=True, wished_rtf=0.1))
     assert decoder.beam == 9.0
@@ -73,7 +73,7 @@ def test_the_search_uses_the_beam_that_the_governor_sets():
     decoder.spent(4, 10**9)
     narrow = decoder.beam
     assert LEAST_BEAM <= narrow < 9.0
-    # Other live settings leave it alone, a smaller beam does not; without governor the settings' holds.
+    # Other live settings leave it alone, a smaller beam does not; without it the settings' holds.
     decoder.configure(settings(beam=9.0, governor=True, wished_rtf=0.2, max_active=500))
     assert decoder.beam == narrow
     decoder.configure(settings(beam=1.5, governor=True, wished_rtf=0.2))

@@ -1,0 +1,185 @@
+"""What Python calls of the search's kernels, compiled.
+
+Arrays and numbers cross in plain tuples and are called by name only inside: numba tells the types of the arrays of
+one call in plain tuples in 3.6 µs, as of so many arguments, and in NamedTuples in 8.1 µs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.search.kernels import epsilon, pruning, token_passing
+from pipelines.search.kernels.lattice import record_frame
+from pipelines.search.kernels.layout import (
+    CONTENDERS,
+    DONE,
+    EMIT_ARCS,
+    EPSILON_ARCS,
+    EXAMINED,
+    FRAME,
+    HISTORY,
+    INFINITY,
+    LARGEST,
+    LIMIT,
+    N_WORK,
+    PENDING,
+    SENONES,
+    TOKENS,
+    Arrays,
+    Books,
+    Emitting,
+    Epsilons,
+    Labels,
+    Lattice,
+    Numbers,
+    Places,
+    Plain,
+    Records,
+    Scratch,
+    Tokens,
+)
+from pipelines.search.kernels.numba_flags import njit_called, njit_inlined
+from profiler.arrays import F32
+from profiler.kernel_spans import HAS_CLOCK, now_ns, put
+from profiler.span_layout import Lent
+
+PlainNumbers = tuple[int, int, float, float, float, float, int, int]
+Recording = tuple[Lent, tuple[int, int, int, int], int]
+"""Where spans go: a lent ring, the stages of emit, epsilon, prune and lattice, and when the call was made (ns)."""
+
+
+@njit_inlined
+def _named(plain: Plain) -> Arrays:  # pragma: no cover - compiled
+    """The arrays by their names."""
+    return Arrays(
+        Records(*plain[0]),
+        Tokens(*plain[1]),
+        Emitting(*plain[2]),
+        Epsilons(*plain[3]),
+        Scratch(*plain[4]),
+        Lattice(*plain[5]),
+        Places(*plain[6]),
+        Labels(*plain[7]),
+        Books(*plain[8]),
+    )
+
+
+@njit_called
+def begin(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover - compiled
+    """Epsilon closure of the token at place 0, before the first frame; DONE, or why not."""
+    arrays: Arrays = _named(plain)
+    numbers = Numbers(*plain_numbers)
+    status = epsilon.close(arrays, numbers, INFINITY)
+    if status == DONE and numbers.n_ranks > 0:
+        status = record_frame(arrays, numbers, INFINITY)
+    return status
+
+
+@njit_called
+def advance(
+    plain: Plain,
+    plain_numbers: PlainNumbers,
+    scores: F32,
+    frames: tuple[int, int, int],
+    scale: float,
+    patience_ns: int,
+    recording: Recording,
+) -> tuple[int, int]:  # pragma: no cover - compiled
+    """Frames begin … end of `scores`; (frames done so far, why it stopped).
+
+    Comes back early to keep within `patience_ns`, when the history is full (the frame is then
+    taken up again from where it can be) and when no token survives. Records a span each of emit,
+    epsilon, prune and, where alternatives are kept, lattice for the frames done, one after another from when the
+    call was made. `frames`: begin, end, and the run-global number of frame 0 of `scores`.
+    """
+    arrays: Arrays = _named(plain)
+    numbers = Numbers(*plain_numbers)
+    _, registers, floats, work, before = arrays.books
+    row = arrays.labels.row
+    first, end, first_frame = frames
+    minus = np.float32(-scale)
+    started = now_ns()
+    emit_ns = epsilon_ns = prune_ns = lattice_ns = 0
+    work[:] = 0
+    status = DONE
+    t = first
+    while t < end:
+        if registers[PENDING] != 0:
+            t0 = now_ns()
+            status = pruning.prune(arrays, numbers)
+            prune_ns += now_ns() - t0
+            if status != DONE:
+                break
+        t1 = now_ns()
+        row[0] = INFINITY
+        for s in range(scores.shape[1]):
+            value = minus * scores[t, s]
+            # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
+            row[s + 1] = value if value >= -LARGEST else INFINITY
+        for n in range(N_WORK):
+            before[n] = work[n]
+        limit = token_passing.emit(arrays)
+        t2 = now_ns()
+        emit_ns += t2 - t1
+        status = epsilon.close(arrays, numbers, limit)
+        t3 = now_ns()
+        epsilon_ns += t3 - t2
+        if status == DONE and numbers.n_ranks > 0:
+            status = record_frame(arrays, numbers, limit)
+            t4 = now_ns()
+            lattice_ns += t4 - t3
+            t3 = t4
+        if status != DONE:
+            for n in range(N_WORK):
+                work[n] = before[n]
+            break
+        registers[PENDING] = 1
+        floats[LIMIT] = limit
+        registers[FRAME] += 1
+        t += 1
+        if t3 - started > patience_ns:
+            break
+    if HAS_CLOCK:
+        spans, stages, called_ns = recording
+        # What the call itself costs around the steps belongs to the largest of them.
+        at = max(now_ns() - epsilon_ns - prune_ns - lattice_ns, called_ns + emit_ns)
+        done, begun = t - first, first_frame + first
+        tokens, passed, asked = work[TOKENS], work[EMIT_ARCS], work[SENONES]
+        put(spans, stages[0], called_ns, at, begun, done, tokens, passed, asked)
+        put(spans, stages[1], at, at + epsilon_ns, begun, done, work[EPSILON_ARCS], 0, 0)
+        at += epsilon_ns
+        put(spans, stages[2], at, at + prune_ns, begun, done, work[EXAMINED], 0, 0)
+        at += prune_ns
+        if numbers.n_ranks > 0:
+            put(spans, stages[3], at, at + lattice_ns, begun, done, work[CONTENDERS], 0, 0)
+    return t, status
+
+
+@njit_called
+def prune(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover - compiled
+    """End the pending frame; DONE, or why not."""
+    return pruning.prune(_named(plain), Numbers(*plain_numbers))
+
+
+@njit_called
+def wanted(plain: Plain) -> tuple[int, int]:  # pragma: no cover - compiled
+    """See `token_passing.senones_asked`."""
+    return token_passing.senones_asked(_named(plain))
+
+
+@njit_called
+def entry_of(place: int, plain: Plain) -> np.int32:  # pragma: no cover - compiled
+    """History entry of the token at `place` after the last frame; the history must have room for one."""
+    arrays: Arrays = _named(plain)
+    history, registers = arrays.books.history, arrays.books.registers
+    frame = np.int32(registers[FRAME] - 1)
+    entry, registers[HISTORY] = epsilon.entry_of(
+        np.uint32(place), arrays.tokens, arrays.emitting, history, registers[HISTORY], frame
+    )
+    return entry
+
+
+@njit_called
+def reprice(plain: Plain, penalty: float) -> None:  # pragma: no cover - compiled
+    """Have listed arcs with words cost the insertion penalty that holds from now on."""
+    pruning.reprice(_named(plain), penalty)

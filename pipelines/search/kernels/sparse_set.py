@@ -1,0 +1,24 @@
+"""The tokens by state: a sparse set (Briggs & Torczon 1993), compiled. What it holds at first is of no matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.search.kernels.numba_flags import njit_inlined
+from profiler.arrays import U32
+
+
+@njit_inlined
+def find(
+    state: U32, slot: U32, goal: np.uint32, m: int
+) -> np.uint32:  # pragma: no cover - compiled
+    """The place of the token in state `goal`, or `m`, how many there are, where it has none."""
+    place = slot[goal]
+    return place if place < m and state[place] == goal else np.uint32(m)
+
+
+@njit_inlined
+def insert(state: U32, slot: U32, goal: np.uint32, m: int) -> None:  # pragma: no cover - compiled
+    """Have the token at place `m` stand in state `goal`."""
+    state[m] = goal
+    slot[goal] = m
