@@ -42,7 +42,7 @@ def _written(found: re.Match[str]) -> str:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """The type of an argument that wants a whole number from `least` to `most`."""
+    """The type of an argument that must be a whole number from `least` to `most`."""
 
     def read(text: str) -> int:
         digits = text.strip()
@@ -51,7 +51,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
             if least <= number <= most:
                 return number
         raise argparse.ArgumentTypeError(
-            f"wants a whole number from {least} to {most}, and not {one_line(text)!r}"
+            f"must be a whole number from {least} to {most}, not {one_line(text)!r}"
         )
 
     return read

@@ -3,7 +3,7 @@
     asrscope audit --set gmm.selection.method=top-n
     asrscope audit --preset gmm --set frames.skip=2 --audio corpus/ --transcripts corpus/transcripts.tsv
     asrscope audit --set gmm.senones=ci --set gmm.ci_beam=10 --json
-    asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=asked
+    asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=active
 
 Nothing is timed. Each file is decoded by the configuration and with every senone of every frame computed, by
 every Gaussian or by the whole net in float32 (the same model, graph and search settings). The JSON object holds

@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
             "The benches are part of the source checkout, and this is an installed copy."
         )
     if arguments.name not in known:
-        raise BadInput(f"bench wants one of {', '.join(known)}, and not {arguments.name!r}.")
+        raise BadInput(f"bench must be one of {', '.join(known)}, not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
     if arguments.repeat < 1:
-        raise BadInput(f"--repeat wants at least 1 pair of runs, and not {arguments.repeat}.")
+        raise BadInput(f"--repeat must be at least 1 pair of runs, not {arguments.repeat}.")
     progress = _output.Progress()
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")

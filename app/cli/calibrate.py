@@ -46,11 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     cores = usable_cores() or 1
     if arguments.threads is not None and not 1 <= arguments.threads <= cores:
-        raise BadInput(
-            f"--threads wants 1 to {cores} on this machine, and not {arguments.threads}."
-        )
+        raise BadInput(f"--threads must be 1 to {cores} on this machine, not {arguments.threads}.")
     if arguments.png and not arguments.png.lower().endswith(".png"):
-        raise BadInput(f"--png wants a file that ends in .png, and not {arguments.png!r}.")
+        raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
 

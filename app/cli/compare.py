@@ -100,9 +100,9 @@ def _row(row: StageRatio) -> dict[str, Any]:
 
 def _differences(compared: Comparison) -> dict[str, list[Any]]:
     """The settings in which the arms differ: key → [in A, in B]."""
-    from pipelines.config import flatten
+    from pipelines.config import flatten, named_now
 
-    a, b = (dict(flatten(arm.config)) for arm in (compared.a, compared.b))
+    a, b = (named_now(flatten(arm.config)) for arm in (compared.a, compared.b))
     return {key: [a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)}
 
 

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not pictures and not tables:
         known = [*PICTURES, *(writer.FORMAT.option for writer in writers())]
         raise BadInput(
-            f"export wants at least one of {', '.join(f'--{option}' for option in known)}."
+            f"export needs at least one of {', '.join(f'--{option}' for option in known)}."
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     size = parse_size(arguments.size)
@@ -87,6 +87,6 @@ def parse_size(text: str) -> tuple[int, int]:
     sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
     if sides is None:
         raise BadInput(
-            f"--size wants WIDTHxHEIGHT, for example {DEFAULT_SIZE}, and not {one_line(text)!r}."
+            f"--size must be WIDTHxHEIGHT, for example {DEFAULT_SIZE}, not {one_line(text)!r}."
         )
     return int(sides[1]), int(sides[2])

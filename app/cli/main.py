@@ -38,8 +38,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """UsageError with `message` and where the help is."""
-        # "argument --repeat: wants …": the name alone begins the sentence.
-        said = message.removeprefix("argument ").replace(": wants", " wants", 1).rstrip(".")
+        # "argument --repeat: must be …": the name alone begins the sentence.
+        said = message.removeprefix("argument ").replace(": must be", " must be", 1).rstrip(".")
         raise UsageError(f"{said}; `{self.prog} --help` says what there is.")
 
 
@@ -125,7 +125,7 @@ def _run(words: list[str]) -> int:
         words = ["open", *words]
     # argparse would hand on an empty list for it.
     if nothing := next((word for word in words if re.fullmatch(r"--[\w-]+=--", word)), None):
-        raise UsageError(f"{nothing.partition('=')[0]} wants a value, and not '--'.")
+        raise UsageError(f"{nothing.partition('=')[0]} needs a value, not '--'.")
     try:
         arguments, unknown = _parser().parse_known_args(words)
     except SystemExit as end:  # --help

@@ -98,9 +98,9 @@ def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
     ("words", "expected"),
     [
         (["whatif", "--scale", "gpu=0"], "no stage or group 'gpu'"),
-        (["whatif", "--scale", "search=fast"], "wants STAGE=FACTOR"),
-        (["whatif", "--scale", "search=-1"], "wants STAGE=FACTOR"),
-        (["whatif", "--set", "frames.skip=9"], "frames.skip wants a whole number from 1 to 4"),
+        (["whatif", "--scale", "search=fast"], "must be STAGE=FACTOR"),
+        (["whatif", "--scale", "search=-1"], "must be STAGE=FACTOR"),
+        (["whatif", "--set", "frames.skip=9"], "frames.skip must be a whole number from 1 to 4"),
         (["whatif", "--set", "framse.skip=2"], "did you mean frames.skip?"),
         (["whatif"], "Give --scale"),
         (["whatif", "--scale", "search=0", "--check"], "cannot be run"),

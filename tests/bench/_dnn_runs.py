@@ -33,9 +33,9 @@ MIXTURES, NET = "gmm", "dnn"
 COPIED, HEADS = "dnn-skip", "dnn-multi-frame"
 SINGLE = "dnn, block 1"
 LAZY: dict[str, tuple[str, dict[str, Value]]] = {
-    "asked": (NET, {"dnn.senones": "asked"}),
-    "asked-ahead": (NET, {"dnn.senones": "asked-ahead"}),
-    "asked, block 1": (SINGLE, {"dnn.senones": "asked", "block": 1}),
+    "asked": (NET, {"dnn.senones": "active"}),
+    "active-ahead": (NET, {"dnn.senones": "active-ahead"}),
+    "asked, block 1": (SINGLE, {"dnn.senones": "active", "block": 1}),
 }
 """Lazy outputs, and the arm that computes all of them in blocks of the same size."""
 

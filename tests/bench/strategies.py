@@ -70,7 +70,7 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
         "frame",
         {"frames.skip": 3, "frames.rule": "conditional"},
     ),
-    "asked for by the search": ("GMM", {"gmm.senones": "asked"}),
+    "asked for by the search": ("GMM", {"gmm.senones": "active"}),
     "CI selection, beam 23 (1e-10)": ("GMM", {"gmm.senones": "ci", "gmm.ci_beam": 23.0}),
     "CI selection, beam 10": ("GMM", {"gmm.senones": "ci"}),
     "CI selection, at most 1 500 senones": ("GMM", {"gmm.senones": "ci", "gmm.ci_cap": 1500}),
@@ -95,9 +95,9 @@ COMBINED: dict[str, Settings] = {
     },
     "VQ + 8 bit": {"gmm.selection.method": "vq", "gmm.component": "int8"},
     "CI + VQ": {"gmm.senones": "ci", "gmm.selection.method": "vq"},
-    "asked + VQ": {"gmm.senones": "asked", "gmm.selection.method": "vq"},
+    "asked + VQ": {"gmm.senones": "active", "gmm.selection.method": "vq"},
     "asked and CI + VQ + 8 bit": {
-        "gmm.senones": "asked-ci",
+        "gmm.senones": "active-ci",
         "gmm.selection.method": "vq",
         "gmm.component": "int8",
     },
@@ -106,7 +106,7 @@ COMBINED: dict[str, Settings] = {
         "gmm.selection.method": "top-n",
         "gmm.component": "partial-distance",
     },
-    "asked + top 4": {"gmm.senones": "asked", "gmm.selection.method": "top-n"},
+    "asked + top 4": {"gmm.senones": "active", "gmm.selection.method": "top-n"},
     "every 2nd frame + top 4": {"frames.skip": 2, "gmm.selection.method": "top-n"},
 }
 
