@@ -122,7 +122,7 @@ def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path
     connection.commit()
     connection.close()
     SessionWriter(empty, Recorder(), {}).close()
-    for path, expected in ((unmeasured, "no measured peaks"), (empty, "no decoded frames")):
+    for path, expected in ((unmeasured, "no measured roofs"), (empty, "no decoded frames")):
         assert expected in refused("whatif", path, "--scale", "search=0")
         assert expected in refused("confirm", path, STAGE)
 

@@ -61,7 +61,7 @@ trained on the outputs of a large one), **every second frame** (the frame-asynch
 """
 
 COLUMNS = """*Scoring*: time of scoring alone on one thread, ms per frame of 10 ms, median of {rounds} rounds in
-interleaved order over the same {frames} frames; active senones are replayed from the own decode of each rung. *× before*,
+interleaved order over the same {frames} frames; active senones are replayed from each rung's own decode. *× before*,
 *× first*: speed relative to the rung that it changes, and to the first (medians of paired rounds). *RTF*: time of a
 whole run (features, scoring and search, recorder off) / audio time. *WER*: of {words} words, the first sentences
 of the synthetic test corpus; *against the plain net* in points, with a 95 % interval (paired bootstrap over

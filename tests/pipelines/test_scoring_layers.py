@@ -400,5 +400,5 @@ def test_work_counts_say_what_was_done(model, features):
 def test_every_choice_of_the_configuration_exists():
     assert set(settings.option("gmm.senones").choices) == set(senones.rules())
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
-    with pytest.raises(ValueError, match="expected one of all, asked"):
+    with pytest.raises(ValueError, match="expected one of active, active-ci, all"):
         senones.create("nothing", 1, None)
