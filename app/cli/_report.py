@@ -95,7 +95,7 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
 
 
 def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
-    """One utterance's row; `alternatives`: its n-best list and word confidences, if recorded."""
+    """One utterance's row; `alternatives`: its nbest and word confidences, where they were kept."""
     from profiler.analysis.utterances import errors_of, real_time_factor
 
     return {

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _unrecorded(outcome: Outcome, config: Config) -> dict[str, Any]:
-    """The report of a run without a session: what the decode loop itself knows."""
+    """The report of a run that kept no session: what the decode loop itself knows."""
     from pipelines.config import to_dict
     from profiler.analysis.utterances import real_time_factor, word_errors
     from profiler.machine.describe import describe

@@ -54,7 +54,7 @@ TITLES = {
     "tokens": "tokens",
     "beam": "beam in use",
     "search.beam": "beam in use",
-    "senones asked": "active senones",
+    "senones asked": "senones asked for",
     "senones scored": "senones scored",
     "gaussians": "Gaussians",
     "components": "components summed",
