@@ -51,12 +51,12 @@ def desk_picture(
     """
 
     if view is not None and view not in VIEWS:
-        raise PictureError(f"no view is called {view!r}; there are {', '.join(VIEWS)}.")
+        raise PictureError(f"no view is called {view!r}; the views are {', '.join(VIEWS)}.")
     if theme not in THEMES:
-        raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
+        raise PictureError(f"the theme of a picture is {' or '.join(THEMES)}, not {theme!r}.")
     need_no_display()
 
-    # Kept in a name of its own: without one, Qt's application would be collected at once.
+    # Held by a name: otherwise Qt's application would be garbage-collected at once.
     qt = application()
     with _quiet(), themed(theme):
         if view is None:
@@ -68,7 +68,7 @@ def desk_picture(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the offscreen platform's remark on every resize from the command line's stderr."""
+    """Keep the message that the offscreen platform prints on every resize off stderr."""
 
     def tell(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
         if "propagateSizeHints" in text:
@@ -115,7 +115,7 @@ def _whole_desk(
     size: tuple[int, int],
     scale: float,
 ) -> None:
-    """The main window's inside, on settings of its own that nobody remembers."""
+    """The content of the main window, with settings that are not saved."""
 
     with tempfile.TemporaryDirectory() as folder:
         window = MainWindow(memory=Memory(Path(folder) / "settings.ini"))

@@ -62,7 +62,7 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
 
 def settings(**changes: Any) -> Search:
     values = {"beam": 1e4, "max_active": 1000, "min_active": 0, "acoustic_scale": 1.0}
-    values |= {"insertion_penalty": 0.5, "governor": False, "wished_rtf": 1.0}
+    values |= {"insertion_penalty": 0.5, "adaptive_beam": False, "target_rtf": 1.0}
     return Search(**(values | {"lattice": False, "lattice_beam": 1e4, "nbest": 9} | changes))
 
 

@@ -1,4 +1,4 @@
-"""What `confirm` and `whatif` need of a session before its pipeline is run again."""
+"""What `confirm` and `whatif` need from a session before its pipeline is run again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Again:
-    """The settings that ran longest in a session, the frames they ran for, and what should be said."""
+    """The settings that ran longest in a session, the frames they ran for, and what to report."""
 
     config: Config
     first_frame: int | None
@@ -29,7 +29,7 @@ class Again:
 
 
 def prepare(session: Session) -> Again:
-    """Find what to run again. BadInput (one sentence) when there is nothing to start from."""
+    """Find what to run again. BadInput (one sentence) if there is nothing to start from."""
     from pipelines.experiments import rerun
     from profiler.analysis.track import CostTrack
     from profiler.errors import BadInput
@@ -37,14 +37,16 @@ def prepare(session: Session) -> Again:
     track = CostTrack()
     track.update(session)
     if not track.n_frames:
-        raise BadInput(f"{session.path} holds no decoded frames, so there is nothing to go by.")
+        raise BadInput(
+            f"{session.path} contains no decoded frames, so there is nothing to run again."
+        )
     if session.meta.get("ab"):
         raise BadInput(
-            f"{session.path} holds two configurations in turns; take a session of `asrscope run`."
+            f"{session.path} contains two interleaved configurations; use a session of `asrscope run`."
         )
     if not session.calibration:
         raise BadInput(
-            f"{session.path} holds no measured peaks of its machine, so nothing can be predicted "
+            f"{session.path} contains no measured roofs of its machine, so nothing can be predicted "
             "from it; record it again."
         )
     config, first, last = rerun.settings_of(session.configs, track.n_frames)
@@ -61,7 +63,7 @@ def prepare(session: Session) -> Again:
 def peaks(
     threads: Iterable[int], progress: Callable[..., None], cancelled: Callable[[], bool]
 ) -> Peaks:
-    """The roofs of this machine with so many threads, as far as it has them; measured unless known."""
+    """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
     from profiler.machine.roofs.peaks import Peaks
@@ -81,7 +83,7 @@ def peaks(
 
 @contextmanager
 def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
-    """Progress on stderr, and whether Ctrl+C or another signal asks to stop; a second one is not patient."""
+    """Progress on stderr, and whether Ctrl+C or another signal asks to stop; a second one ends the process at once."""
     from profiler.errors import Cancelled
     from profiler.process import signals
 

@@ -1,4 +1,4 @@
-"""What a person is told of an exception; of one that nobody foresaw, a report is kept in the cache folder."""
+"""What the user sees of an exception; for an unexpected one, a report is written to the cache folder."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from profiler.plain import one_line
 
 FOLDER: Final = "crashes"
 KEPT: Final = 20
-"""Reports; of more the oldest go."""
+"""Maximum number of reports; the oldest are removed."""
 
 
 def bad_input(problem: BaseException) -> str:
-    """Return what bad input says to a person; an error of the system names its file."""
+    """Return the sentence for bad input; a system error names its file."""
     if not isinstance(problem, OSError) or not problem.strerror:
         return str(problem)
     reason = problem.strerror[:1].lower() + problem.strerror[1:]
     if isinstance(problem.filename, str | bytes):
         return f"{one_line(os.fsdecode(problem.filename))}: {reason}."
-    return f"The system refuses: {reason}."
+    return f"System error: {reason}."
 
 
 def report(problem: BaseException, words: Sequence[str]) -> Path | None:
-    """Write what is known of `problem`, met by the command line `words`; None where nothing can be written."""
+    """Write a report on `problem`, raised by the command line `words`; None if nothing can be written."""
     from profiler.machine.describe import own_version
 
     text = "\n".join(
@@ -65,9 +65,9 @@ def _folder() -> Path:
 
 
 def fault(problem: BaseException, words: Sequence[str]) -> str:
-    """Return one sentence for a person: what happened, and where the details lie."""
+    """Return one sentence for the user: what happened, and where the details are."""
     if isinstance(problem, MemoryError):
-        said = "The memory that this process may use does not suffice"
+        said = "This process has not enough memory"
     else:
         said = f"A fault of the program: {type(problem).__name__}"
         if str(problem):

@@ -1,4 +1,4 @@
-"""Whether there is a display to open a window on, and what is said where Qt finds none: it would abort the process."""
+"""Whether there is a display to open a window on, and a message if Qt finds none: Qt would abort the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profiler.plain import printable
 INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes pictures."
 
 ANSWER_SECONDS: Final = 3.0
-"""How long a display on another machine is waited for."""
+"""How long to wait for a display on another machine."""
 
 X_PORT: Final = 6000
 """Of display 0 (X(7), "Display names"); the local sockets are in X_SOCKETS, on Linux also without a file."""
@@ -29,14 +29,14 @@ _X_NAME: Final = re.compile(r"(?:\w+/)?(?P<host>.*):(?P<number>\d{1,4})(?:\.\d+)
 
 
 def has_display() -> bool:
-    """True where a display answers (or Qt was told which platform to use)."""
+    """True if a display answers (or Qt's platform is set explicitly)."""
     if os.environ.get("QT_QPA_PLATFORM") or sys.platform in ("win32", "darwin"):
         return True
     return _wayland_answers() or _x_answers(os.environ.get("DISPLAY", ""))
 
 
 def require_display() -> None:
-    """BadInput where no window can be shown."""
+    """BadInput if no window can be shown."""
     if has_display():
         return
     named = [v for v in ("DISPLAY", "WAYLAND_DISPLAY") if os.environ.get(v)]
@@ -59,7 +59,7 @@ def show_window(session: str | None, demo: bool) -> int:
 
 
 def _wayland_answers() -> bool:
-    if os.environ.get("WAYLAND_SOCKET"):  # a connection that somebody opened for us
+    if os.environ.get("WAYLAND_SOCKET"):  # a connection opened for us by another process
         return True
     name = os.environ.get("WAYLAND_DISPLAY", "")
     place = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), name)
@@ -92,7 +92,7 @@ def _answers(family: int, address: str) -> bool:
 
 @contextmanager
 def _answering_for_qt() -> Iterator[None]:
-    """Where Qt cannot start (a library is missing, say) it aborts: end with a sentence before it does."""
+    """If Qt cannot start (for example, a library is missing), it aborts: end with a sentence before that."""
     from PySide6.QtCore import QtMsgType, qInstallMessageHandler
 
     from app.cli.main import USAGE_ERROR

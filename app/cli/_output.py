@@ -1,4 +1,4 @@
-"""What the verbs share for talking: JSON on stdout, progress on stderr."""
+"""Output of the verbs: JSON on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.cli import _streams
 from profiler.plain import one_line, printable
 
 LONGEST = 600
-"""Characters of a sentence: some list what there is to choose from."""
+"""Characters of a sentence: some list the available choices."""
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def _written(found: re.Match[str]) -> str:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """The type of an argument that wants a whole number from `least` to `most`."""
+    """The type of an argument that is a whole number from `least` to `most`."""
 
     def read(text: str) -> int:
         digits = text.strip()
@@ -51,19 +51,19 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
             if least <= number <= most:
                 return number
         raise argparse.ArgumentTypeError(
-            f"wants a whole number from {least} to {most}, and not {one_line(text)!r}"
+            f"must be a whole number from {least} to {most}, not {one_line(text)!r}"
         )
 
     return read
 
 
 def complain(sentence: str) -> None:
-    """Say on stderr what is wrong."""
+    """Print on stderr what is wrong."""
     print(f"asrscope: {one_line(sentence, LONGEST)}", file=sys.stderr)
 
 
 def page(lines: Iterable[str]) -> str:
-    """The text of `lines`, in which names from strangers' files may begin no line of their own."""
+    """The text of `lines`; names from untrusted files cannot start new lines in it."""
     return "\n".join(printable(line) for line in lines)
 
 
@@ -93,7 +93,7 @@ class Progress:
         self._width = 0
 
     def __call__(self, stage: str, fraction: float | None = None) -> None:
-        """Say what goes on; `fraction` is None where nobody knows how much is left."""
+        """Show the current step; `fraction` is None if the remaining part is unknown."""
         if self._terminal:
             share = "" if fraction is None else f" {fraction:4.0%}"
             self._move(f"{one_line(stage)}{share}")
@@ -108,7 +108,7 @@ class Progress:
             self._move("")
 
     def _move(self, text: str) -> None:
-        """Put `text` where the last one stands."""
+        """Replace the last text with `text`."""
         stream = _streams.beneath(sys.stderr)
         with contextlib.suppress(OSError):
             print(f"\r{text:{self._width}}", end="", file=stream, flush=True)

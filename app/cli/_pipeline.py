@@ -13,18 +13,18 @@ MOST_REPEATS = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
-    """Add --preset, --config, --set, --audio, --transcripts and, where it means something, --repeat."""
+    """Add --preset, --config, --set, --audio, --transcripts and, if `repeat`, --repeat."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})"
     )
-    source.add_argument("--config", metavar="FILE.toml", help="a configuration of your own")
+    source.add_argument("--config", metavar="FILE.toml", help="your own configuration file")
     parser.add_argument(
         "--set",
         metavar="key=value",
         action="append",
         default=[],
-        help="change one setting; may be given again (`asrscope options` lists the keys)",
+        help="change one setting; can be repeated (`asrscope options` lists the keys)",
     )
     parser.add_argument(
         "--audio",
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     parser.add_argument(
         "--transcripts",
         metavar="FILE.tsv",
-        help="what was said: file<TAB>transcript, with a header",
+        help="transcripts: file<TAB>transcript, with a header",
     )
     if repeat:
         parser.add_argument(
@@ -52,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
 
 
 def preset(arguments: argparse.Namespace) -> Preset:
-    """The preset or configuration file asked for, with the --set assignments applied.
+    """The chosen preset or configuration file, with the --set assignments applied.
 
-    The files to decode are looked at as well: a wrong name costs no second of loading.
+    The files to decode are checked as well, so that a wrong name is reported before anything is loaded.
     """
     if arguments.config is not None:
         chosen = presets.from_file(arguments.config)

@@ -1,4 +1,4 @@
-"""The report of a session: what `run` and `show` print, as JSON (keys of the command line's contract) or as text."""
+"""The report of a session: what `run` and `show` print, as JSON (with the documented keys) or as text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SHARES = {
     "search senones": "senones_asked",
     "scoring copied": "frames_copied",
 }
-"""Work counts of which is said what share they are of all there could be, and under which key."""
+"""Work counts reported as a share of their maximum, and the key of that share."""
 
 ALTERNATIVES = ("nbest", "confidences")
-"""What is kept of an utterance beside its words, where it was asked for."""
+"""What is recorded of an utterance besides its words, if a lattice was on."""
 
 
 def report(session: Session) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def report(session: Session) -> dict[str, Any]:
 
 
 def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
-    """How much of what could be scored was: parts of all senones of all frames, and of the frames."""
+    """How much was scored: shares of all senones of all frames, and of the frames."""
     about = session.meta.get("scoring")
     senones = about.get("senones") if isinstance(about, dict) else None
     wholes = {
@@ -112,7 +112,7 @@ def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
 
 
 def words(count: ErrorCount | None) -> dict[str, Any]:
-    """Word error rate, errors and words; all None where nothing is known of what was said."""
+    """Word error rate, errors and words; all None without a transcript."""
     known = count is not None and count.words > 0
     return {
         "wer": count.rate if count and known else None,
@@ -162,14 +162,14 @@ def _transfer(row: Transfers) -> dict[str, Any]:
 
 
 def _counters(counted: Any) -> dict[str, Any]:
-    """Totals by name, and A where they were counted around the stage alone, D where estimated."""
+    """Totals by name, with grade A if counted around the stage alone, D if estimated."""
     if counted is None:
         return {"counters": None, "counters_evidence": None}
     return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}
 
 
 def _about_counters(session: Session) -> dict[str, Any] | None:
-    """Which counters were read and what a reading costs; None where none were asked for."""
+    """Which counters were read and what a reading costs; None if counting was off."""
     about = session.meta.get("recorder")
     if not isinstance(about, dict) or not isinstance(about.get("counters"), list):
         return None
@@ -182,10 +182,10 @@ def _about_counters(session: Session) -> dict[str, Any] | None:
 
 
 def as_text(tree: dict[str, Any]) -> str:
-    """The report as a page for a person."""
+    """The report as text."""
     lines = [
         f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {_number(tree['rtf'], '.3f')}"
-        f" (set-up {_number(tree['setup_s'], '.1f')} s, waiting {_number(tree['idle_s'], '.1f')} s, both outside)"
+        f" (set-up {_number(tree['setup_s'], '.1f')} s, waiting {_number(tree['idle_s'], '.1f')} s, both excluded)"
     ]
     if tree["wer"] is not None:
         lines.append(
@@ -220,7 +220,7 @@ def as_text(tree: dict[str, Any]) -> str:
     lines += [
         f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
         f"{_number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
-        f"{_number(row['overlapped'], '.0%')} of the time under other work"
+        f"{_number(row['overlapped'], '.0%')} of the time overlapped by other work"
         for row in tree.get("transfers", [])
     ]
     lines += _drift_lines(tree.get("drift"))
@@ -249,18 +249,18 @@ def _counter_lines(tree: dict[str, Any]) -> list[str]:
             values = [f" {_number(row['counters'].get(name), '17,d')}" for name in names]
             lines.append(f"{row['name']:28}{''.join(values)}  {row['counters_evidence']}")
     cost = _number(about["ns_per_reading"], ".0f")
-    lines.append(f"a reading costs {cost} ns; A: counted, D: shared with stages of the same call")
+    lines.append(f"a reading costs {cost} ns; A: counted, D: shared among stages of the same call")
     return lines
 
 
 def _drift_lines(changes: dict[str, float] | None) -> list[str]:
-    """How the peaks measured again at the end of the run compare with those it is judged by."""
+    """How the roofs measured again at the end of the run compare with those used for its verdicts."""
     from profiler.machine.roofs.peaks import drift_text, drift_warning
 
     if not changes:
         return []
     warning = drift_warning(changes)
-    lines = ["", f"peaks since their calibration: {drift_text(changes)}"]
+    lines = ["", f"roofs since their calibration: {drift_text(changes)}"]
     return [*lines, f"warning: {warning}"] if warning else lines
 
 

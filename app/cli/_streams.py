@@ -1,8 +1,8 @@
-"""The standard streams of the command line: there, able to hold any text, and steered by nobody.
+"""The standard streams of the command line: always open, able to take any text, and safe from control characters.
 
-Stage names, settings and file names may come from strangers. Whatever is printed goes through here, where every
-character that does not show becomes its escape, and so does what the terminal's encoding lacks. A stream that was
-closed before the start (`>&-`) leads nowhere.
+Stage names, settings and file names may be untrusted. All output goes through here: every non-printing character
+and everything that the encoding of the terminal lacks is escaped. Output to a stream that was closed before the
+start (`>&-`) is discarded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from profiler.files.outputs import OutputError
 from profiler.plain import printable
 
 BROKEN_PIPE: Final = 128 + 13
-"""Exit status of what others call death by SIGPIPE: nobody reads on."""
+"""Exit status for a broken pipe (SIGPIPE elsewhere): the reader has gone."""
 
 
 class Shown(io.TextIOBase):
-    """A text stream over `beneath`. What nobody can read is lost where `patient`, and raises otherwise."""
+    """A text stream over `beneath`. If the reader has gone, text is discarded if `patient`; otherwise it raises."""
 
     def __init__(self, beneath: TextIO, patient: bool) -> None:
         self.beneath = beneath
@@ -33,13 +33,13 @@ class Shown(io.TextIOBase):
             beneath.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write `text` with what does not show escaped; line ends and tabs stay."""
+        """Write `text` with non-printing characters escaped; line ends and tabs stay."""
         with self._trying():
             self.beneath.write(printable(text, keep="\n\t"))
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what is kept back."""
+        """Flush buffered output."""
         with self._trying():
             self.beneath.flush()
 
@@ -61,32 +61,32 @@ class Shown(io.TextIOBase):
         return True
 
     def isatty(self) -> bool:
-        """Whether a person watches."""
+        """Whether this is a terminal."""
         with contextlib.suppress(ValueError):
             return self.beneath.isatty()
         return False
 
     def fileno(self) -> int:
-        """Descriptor of the stream beneath."""
+        """Descriptor of the underlying stream."""
         return self.beneath.fileno()
 
     def close(self) -> None:
-        """Nothing: the stream beneath is the interpreter's."""
+        """Does nothing: the underlying stream belongs to the interpreter."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Encoding of the stream beneath."""
+        """Encoding of the underlying stream."""
         return getattr(self.beneath, "encoding", None) or "utf-8"
 
     @property
     def buffer(self) -> BinaryIO:
-        """The bytes beneath, for data that is no text."""
+        """The underlying byte stream, for data that is not text."""
         return self.beneath.buffer
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Standard output and error as above; as they were at the end."""
+    """Standard output and error as above; restored at the end."""
     if isinstance(sys.stdout, Shown):  # a verb that calls another
         yield
         return
@@ -102,7 +102,7 @@ def shown() -> Iterator[None]:
             with contextlib.suppress(OSError, ValueError):
                 out.flush()
             errors.flush()
-            # The interpreter would try once more at its end, and complain.
+            # The interpreter would retry at its end, and complain.
             sys.stdout = None if out.failed else before[0]
             sys.stderr = None if errors.failed else before[1]
 

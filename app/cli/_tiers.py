@@ -1,7 +1,7 @@
-"""The tiers of evidence that this machine offers: each source of figures, whether it is here, or why not.
+"""The tiers of evidence on this machine: each source of figures, whether it is available, and if not, why.
 
-A tier that is absent leaves its figures blank; nothing else stops working. Grades are those of the reports:
-A counted by hardware or kernel, B time measured, D estimated; none where the tier is no evidence.
+The figures of an absent tier stay blank; everything else works. Grades are those of the reports:
+A counted by hardware or kernel, B time measured, D estimated; none if the tier is not evidence.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def spans() -> Iterator[Tier]:
     how = (
         "compiled kernels read the same clock"
         if has_clock
-        else "kernels read a clock on Linux alone"
+        else "kernels can read a clock only on Linux"
     )
     yield Tier("time spans in kernels", has_clock, MEASURED if has_clock else None, how)
 
 
 def counters() -> Iterator[Tier]:
-    """Each event of perf_event_open, and what a reading of those that are here costs."""
+    """Each event of perf_event_open, and the cost of reading the available ones."""
     from profiler.counting import added_cost_ns
     from profiler.machine.counters import Group, read_cost_ns
 
@@ -77,7 +77,7 @@ def counters() -> Iterator[Tier]:
 
 
 def samples() -> Iterator[Tier]:
-    """What is sampled ten times a second beside a run."""
+    """What is sampled ten times per second during a run."""
     import psutil
 
     from profiler.machine import accelerator, energy
@@ -91,16 +91,16 @@ def samples() -> Iterator[Tier]:
     for title, sample, otherwise in (
         ("sampled: CPU load", "process.cpu_percent", "psutil cannot read it on this system"),
         ("sampled: memory", "process.rss_bytes", "psutil cannot read it on this system"),
-        ("sampled: page faults", "process.faults_minor", "this system does not tell them"),
+        ("sampled: page faults", "process.faults_minor", "this system does not report them"),
         (
             "sampled: context switches",
             "process.switches_voluntary",
-            "this system does not tell them",
+            "this system does not report them",
         ),
         ("sampled: CPU frequency", "system.cpu_mhz", _no_frequency(psutil.LINUX)),
     ):
         here = sample in names
-        reason = "sampled ten times a second" if here else otherwise
+        reason = "sampled ten times per second" if here else otherwise
         yield Tier(title, here, COUNTED if here else None, reason)
     here, reason = energy.probe()
     yield Tier("sampled: energy (RAPL)", here, COUNTED if here else None, reason)
@@ -109,7 +109,7 @@ def samples() -> Iterator[Tier]:
 
 
 def devices() -> Iterator[Tier]:
-    """What torch can compute on, and whether a device's time can be told."""
+    """What torch can compute on, and whether the time of a device can be measured."""
     from pipelines.availability import probe
 
     others = [found for found in probe() if found.name not in ("cpu", "torch-cpu")]
@@ -128,13 +128,13 @@ def devices() -> Iterator[Tier]:
 
 
 def peaks() -> Iterator[Tier]:
-    """The machine's roofs as kept from the last calibration, and how old they are."""
+    """The roofs of the machine from the last calibration, and how old they are."""
     from profiler.machine.roofs import calibration, tiers
 
     known = calibration.load(calibration.file())
     at = known.measured_at
     if at is None:
-        reason = "not measured yet: the first run does it, or `asrscope calibrate`"
+        reason = "not measured yet: the first run or `asrscope calibrate` measures them"
         yield Tier("peaks", False, None, reason)
     else:
         reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
@@ -146,11 +146,11 @@ def peaks() -> Iterator[Tier]:
 def _no_frequency(linux: bool) -> str:
     if linux:
         return "the kernel shows no clock frequency that varies (no cpufreq; most virtual machines)"
-    return "this system does not tell it"
+    return "this system does not report it"
 
 
 def _finest_step_ns() -> int:
-    """The smallest step between two readings of the clock that differ."""
+    """The smallest difference between two readings of the clock."""
     steps = []
     before = time.perf_counter_ns()
     for _ in range(2000):

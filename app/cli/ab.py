@@ -1,12 +1,12 @@
-"""Compare two configurations, alternating them on the same audio in one session.
+"""Compare two configurations, interleaved on the same audio in one session.
 
     asrscope ab --b gmm.selection.method=top-n
     asrscope ab --preset gmm-quick --a search.beam=13 --b search.beam=10 --repeat 10 --out beams.asrs
     asrscope ab --a threads=1 --b threads=2 --audio corpus/ --transcripts corpus/transcripts.tsv --json
 
-Every utterance is decoded by both arms before the next, the order swapped each time, after one pass that
-warms up and does not count. --set applies to both arms. `asrscope compare FILE.asrs` shows the result again.
-Ctrl+C stops after the block being decoded; the repeats done by then count.
+Each utterance is decoded by both arms before the next one, in alternating order, after a warm-up pass that does
+not count. --set applies to both arms. `asrscope compare FILE.asrs` shows the result again. Ctrl+C stops after the
+current block; the repeats completed so far count.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             metavar="key=value",
             action="append",
             default=[],
-            help=f"a setting of arm {name.upper()}; may be given again",
+            help=f"a setting of arm {name.upper()}; can be repeated",
         )
-    parser.add_argument("--out", metavar="FILE.asrs", help="where the session goes")
+    parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode with both and compare."""
-    # The configurations are looked at first: a typing error costs no second of loading.
+    # The configurations are checked first, so that a typo is reported before anything is loaded.
     from pipelines import config as settings
 
     chosen = _pipeline.preset(arguments)

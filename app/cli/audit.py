@@ -1,12 +1,12 @@
-"""Say what a configuration costs in accuracy: its scores and words beside exact scoring.
+"""Measure what a configuration costs in accuracy: its scores and words compared with exact scoring.
 
     asrscope audit --set gmm.selection.method=top-n
     asrscope audit --preset gmm --set frames.skip=2 --audio corpus/ --transcripts corpus/transcripts.tsv
     asrscope audit --set gmm.senones=ci --set gmm.ci_beam=10 --json
-    asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=asked
+    asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=active
 
-Nothing is timed. Each file is decoded by the configuration and with every senone of every frame computed, by
-every Gaussian or by the whole net in float32 (the same model, graph and search settings). The JSON object holds
+Nothing is timed. Each file is decoded with the configuration, and again with every senone of every frame computed
+by all Gaussians or by the whole net in float32 (same model, graph and search settings). The JSON object has
 
     score_error_near       mean |difference| in nat over senones within near_nat of the frame's best
     score_error_asked      the same over the senones that the search looked up
@@ -16,13 +16,13 @@ every Gaussian or by the whole net in float32 (the same model, graph and search 
     wer_change             wer − wer_exact, with wer_change_ci95 [low, high]: paired bootstrap over utterances
     wer_words              words of the transcripts
     shares                 work done / exact work: gaussians, senones, components, exponentials
-    frames_copied          share of the frames that got the scores of another
+    frames_copied          share of the frames with the scores of another frame
     work, exact_work       all work counts
     utterances             id, frames, hypothesis, exact (its words), reference, errors, exact_errors
-    frames, refused        how many were compared; a sentence for each file that could not be read
+    frames, refused        number compared; a sentence for each file that could not be read
     config                 the settings
 
-A lazy configuration (gmm.senones or dnn.senones = asked) computes only what it is asked for and is compared there.
+A lazy configuration (gmm.senones or dnn.senones = active) computes only the active senones and is compared on those.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_text(tree: dict[str, Any]) -> str:
-    """The report for reading."""
+    """The report as text."""
     lines = [
         f"{tree['frames']} frames in {len(tree['utterances'])} files",
         f"score error       {_nat(tree['score_error_near'])} within {tree['near_nat']:g} nat of the best, "
-        f"{_nat(tree['score_error_asked'])} where the search looks",
+        f"{_nat(tree['score_error_asked'])} for active senones",
         f"same best senone  {_percent(tree['same_best_senone'])} of the frames",
     ]
     for name, share in tree["shares"].items():

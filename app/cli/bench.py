@@ -1,10 +1,10 @@
-"""Run a side-by-side bench against a peer, from a checkout of the source.
+"""Run a side-by-side benchmark against a peer, from a source checkout.
 
     asrscope bench --list
     asrscope bench decode --json
     asrscope bench decode --audio corpus/ --transcripts corpus/transcripts.tsv
 
-Every bench runs both sides interleaved and prints `ratio`: peer time / our time, so bigger is better.
+Every benchmark interleaves both sides and prints `ratio`: peer time / our time, so higher is better.
 """
 
 from __future__ import annotations
@@ -51,15 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(known))
         return 0
     if not known:
-        raise BadInput(
-            "The benches are part of the source checkout, and this is an installed copy."
-        )
+        raise BadInput("The benchmarks are part of the source checkout; this is an installed copy.")
     if arguments.name not in known:
-        raise BadInput(f"bench wants one of {', '.join(known)}, and not {arguments.name!r}.")
+        raise BadInput(f"bench must be one of {', '.join(known)}, not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
     if arguments.repeat < 1:
-        raise BadInput(f"--repeat wants at least 1 pair of runs, and not {arguments.repeat}.")
+        raise BadInput(f"--repeat must be at least 1 pair of runs, not {arguments.repeat}.")
     progress = _output.Progress()
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
@@ -88,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_speech(paths: list[str], transcripts: str | None) -> None:
-    """Refuse files that are not there before anything is measured."""
+    """Refuse missing files before anything is measured."""
     if paths or transcripts:
         from pipelines.run import playlist
 

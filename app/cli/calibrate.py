@@ -1,11 +1,11 @@
-"""Measure what this machine can compute and move at best: the roofs that sessions are judged by.
+"""Measure the best rates of computation and memory traffic of this machine: the roofs used for verdicts.
 
     asrscope calibrate
     asrscope calibrate --png ladder.png --theme light
     asrscope calibrate --fresh --threads 1 --json
 
-Takes about a minute the first time; later only what is missing or was disturbed is measured again.
-Use the machine for nothing else meanwhile. Ctrl+C stops and keeps what was known before.
+Takes about a minute the first time; after that, only what is missing or was disturbed is measured again.
+Do not use the machine for anything else meanwhile. Ctrl+C stops and keeps the previous results.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     cores = usable_cores() or 1
     if arguments.threads is not None and not 1 <= arguments.threads <= cores:
-        raise BadInput(
-            f"--threads wants 1 to {cores} on this machine, and not {arguments.threads}."
-        )
+        raise BadInput(f"--threads must be 1 to {cores} on this machine, not {arguments.threads}.")
     if arguments.png and not arguments.png.lower().endswith(".png"):
-        raise BadInput(f"--png wants a file that ends in .png, and not {arguments.png!r}.")
+        raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
 
@@ -90,7 +88,7 @@ def as_json(known: Calibration) -> dict[str, Any]:
 
 
 def as_text(known: Calibration) -> str:
-    """The table for a person: rates, calls, ladders with their plateaus, what is missing and why."""
+    """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
     from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE
     from profiler.machine.roofs.timing import is_steady
 
@@ -113,7 +111,10 @@ def as_text(known: Calibration) -> str:
         lines += [f"  {missing.name}: {missing.reason}" for missing in known.missing]
     if known.measured_at is not None:
         when = datetime.fromtimestamp(known.measured_at).astimezone()
-        lines += ["", f"Measured {when:%Y-%m-%d %H:%M}; kept for this machine and these libraries."]
+        lines += [
+            "",
+            f"Measured {when:%Y-%m-%d %H:%M}; stored for this machine and these libraries.",
+        ]
     shaky = sum(not is_steady(roof) for roof in roofs if roof.kind != OVERHEAD)
     if shaky:
         lines.append(
@@ -170,7 +171,7 @@ def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
     for rung in rungs:
         inside = next((p for p in flat if p.first_bytes <= rung.bytes <= p.last_bytes), None)
         mark = f"  {inside.rate / 1e9:.3g} GB/s over {inside.label}" if inside else ""
-        # Said once, beside the plateau's first rung.
+        # Shown once, next to the first rung of the plateau.
         mark = mark if inside and rung.bytes == inside.first_bytes else ""
         lines.append(
             f"{'':{len(name) + len(count) + 3}} {size_text(rung.bytes):>14} {rung.median / 1e9:8.4g} GB/s "

@@ -5,7 +5,7 @@
     asrscope compare ab.asrs --json
 
 A ratio is time of B / time of A, with its 95 % interval. Verdicts: A faster, B faster, no difference
-(the interval lies within 0.98…1.02) or undecided; over the stages they are adjusted for being many.
+(the interval is within 0.98…1.02) or undecided; those of stages are adjusted for multiple comparisons.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 FLOOR_FILE = "aa-floor.json"
-"""In the cache folder: how far apart one configuration came out from itself on this machine, as measured
+"""In the cache folder: how far one configuration differed from itself on this machine, as measured
 by `asrscope bench ab_validation`."""
 
 
@@ -102,14 +102,14 @@ def _row(row: StageRatio) -> dict[str, Any]:
 
 def _differences(compared: Comparison) -> dict[str, list[Any]]:
     """The settings in which the arms differ: key → [in A, in B]."""
-    from pipelines.config import flatten
+    from pipelines.config import flatten, named_now
 
-    a, b = (dict(flatten(arm.config)) for arm in (compared.a, compared.b))
+    a, b = (named_now(flatten(arm.config)) for arm in (compared.a, compared.b))
     return {key: [a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)}
 
 
 def measured_floor(session: Session) -> float | None:
-    """The A/A floor that the validation measured, when it was on the machine of this session."""
+    """The A/A floor that the validation measured, if it ran on the machine of this session."""
     from profiler.files.paths import cache_dir
 
     try:
@@ -124,7 +124,7 @@ def measured_floor(session: Session) -> float | None:
 
 
 def as_text(tree: dict[str, Any]) -> str:
-    """The comparison as a page for a person."""
+    """The comparison as text."""
     overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
     alternated = "alternated" if tree["interleaved"] else "one after the other"
     one = tree["a"] == tree["b"]
@@ -140,7 +140,7 @@ def as_text(tree: dict[str, Any]) -> str:
         f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f})",
     ]
     if tree["floor"] is not None:
-        lines.append(f"one configuration against itself comes out within ±{tree['floor']:.1%} here")
+        lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
         lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B")
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]

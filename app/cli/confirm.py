@@ -1,12 +1,12 @@
-"""Rerun a stage of a session with something changed, and say whether its verdict survives.
+"""Rerun a stage of a session with a change, and say whether its verdict survives.
 
     asrscope confirm run.asrs score.mixture
     asrscope confirm run.asrs search.emit --json
 
-A verdict predicts what a change should do: a memory-bound stage takes less time per frame when more frames
-share a block, a compute-bound one does not, an overhead-bound one takes half when there are half as many
-calls. What exists of block ×2 and ×½, another thread, a shorter data type and a smaller model is run on
-some seconds of the session's audio, interleaved with the unchanged configuration, on this machine.
+A verdict predicts the effect of a change: a memory-bound stage takes less time per frame if more frames
+share a block, a compute-bound stage does not, and an overhead-bound stage takes half the time with half the
+calls. Where possible, block ×2 and ×½, another thread, a shorter data type and a smaller model are run on
+a few seconds of the session's audio, interleaved with the unchanged configuration, on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.cli import _again, _output
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
-    parser.add_argument("stage", metavar="STAGE", help="a stage, as `asrscope show` names it")
+    parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
     _output.json_flag(parser)
 
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_text(tree: dict[str, Any]) -> str:
-    """The report as a page for a person."""
+    """The report as text."""
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
         f"  in the session: {tree['sentence']}",

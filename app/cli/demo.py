@@ -1,10 +1,10 @@
-"""Open the window and run the demo; without a display run the same headless.
+"""Open the window and run the demo; without a display, run it headless.
 
     asrscope demo
     asrscope demo --folder build/demo
 
-The demo decodes the bundled synthetic voices with the default preset. Headless it leaves a session and a
-picture of the desk in the folder and says where.
+The demo decodes the bundled synthetic voices with the default preset. Headless, it writes a session and a
+picture of the desk to the folder and prints where.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from app.cli._display import has_display, show_window
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument(
-        "--folder", default="asrscope-demo", help="where session and picture go without a display"
+        "--folder",
+        default="asrscope-demo",
+        help="folder for session and picture if there is no display",
     )
 
 

@@ -1,11 +1,11 @@
-"""Say what works on this machine and what does not, and why.
+"""Show what works on this machine, what does not, and why.
 
 asrscope doctor
 asrscope doctor --json
 asrscope doctor --empty-cache
 
-First what the program needs, then the tiers of evidence: where its figures can come from here. A figure of an
-absent tier stays blank in every report. Grades: A counted by hardware or kernel, B time measured.
+First what the program needs, then the tiers of evidence: where its figures can come from here. Figures of an
+absent tier stay blank in every report. Grades: A counted by hardware or kernel, B time measured.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ONNX = "onnxruntime"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried. `works` is False where something is missing that only some uses need."""
+    """One thing that was tried. `works` is False if something optional is missing."""
 
     name: str
     works: bool
@@ -42,13 +42,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--empty-cache",
         action="store_true",
-        help="first remove search graphs, derived models, tables and roofs that are kept; they are made again",
+        help="first empty the cache of search graphs, derived models, tables and roofs; they are rebuilt when needed",
     )
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try everything and print what came of it; exit status 1 when something needed does not work."""
+    """Try everything and print the results; exit status 1 if something required does not work."""
     if arguments.empty_cache:
         from profiler.files import cache
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         from profiler.machine.describe import describe
 
-        # What the program stands on is a tier too, though no evidence.
+        # What the program requires is a tier too, although not evidence.
         others = [Tier(c.name, c.works, None, c.detail) for c in checks if c.name in TIERS]
         _output.print_json(
             {
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     for tier in evidence:
         sign = f"grade {tier.grade}" if tier.grade else ("here" if tier.available else "absent")
         print(f"{sign:8} {tier.name:30} {tier.reason}")
-    print("\nEverything needed is here." if ready else "\nSomething needed is missing.")
+    print("\nEverything required is available." if ready else "\nSomething required is missing.")
     return 0 if ready else 1
 
 
@@ -102,7 +102,7 @@ def _packages() -> list[Check]:
 
 
 def _in_a_process(code: str) -> tuple[bool, str]:
-    """Run `code` apart from this process, since a missing system library can end the one it is in."""
+    """Run `code` in a separate process, since a missing system library can end the process."""
     extra = {} if has_display() else {"QT_QPA_PLATFORM": "offscreen"}
     done = subprocess.run(
         children.python("-c", code),
@@ -125,7 +125,7 @@ def _window() -> list[Check]:
     shown = Check(
         "display",
         has_display(),
-        "a window can be opened" if has_display() else "none: pictures and headless runs only",
+        "a window can be opened" if has_display() else "none: only pictures and headless runs",
         needed=False,
     )
     return [Check("Qt", works, detail), shown]
@@ -155,7 +155,7 @@ def _compiler() -> list[Check]:
     from pipelines.availability import compiler_obstacle
 
     missing = compiler_obstacle()
-    detail = missing or "there is a compiler for it: dnn.product=compiled can be chosen"
+    detail = missing or "a compiler is available: dnn.product=compiled can be used"
     return [Check("torch.compile", missing is None, detail, needed=False)]
 
 

@@ -1,4 +1,4 @@
-"""Pictures and data of a session, without a display.
+"""Export pictures and data of a session, without a display.
 
 asrscope export run.asrs --png desk.png --size 1600x1000 --theme light
 asrscope export run.asrs --png cost.png --view cost
@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write what was asked for."""
+    """Write the requested files."""
     from profiler.session.reader import Session
 
     given: dict[str, str | None] = vars(arguments)
@@ -49,11 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not pictures and not tables:
         known = [*PICTURES, *(writer.FORMAT.option for writer in writers())]
         raise BadInput(
-            f"export wants at least one of {', '.join(f'--{option}' for option in known)}."
+            f"export needs at least one of {', '.join(f'--{option}' for option in known)}."
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     size = parse_size(arguments.size)
-    # What was written is said where the data does not go.
+    # The list of written files goes to the stream without data.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
         for writer, path in tables:
@@ -76,10 +76,12 @@ def _streamed(path: Path) -> bool:
 
 
 def _check_names(names: list[str]) -> None:
-    """BadInput where one output would take the place of another."""
+    """BadInput if one output would overwrite another."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(f"{one_line(twice)}: only one export can go there; name a file for each.")
+        raise BadInput(
+            f"{one_line(twice)}: only one export can be written there; give each its own file."
+        )
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -87,6 +89,6 @@ def parse_size(text: str) -> tuple[int, int]:
     sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
     if sides is None:
         raise BadInput(
-            f"--size wants WIDTHxHEIGHT, for example {DEFAULT_SIZE}, and not {one_line(text)!r}."
+            f"--size must be WIDTHxHEIGHT, for example {DEFAULT_SIZE}, not {one_line(text)!r}."
         )
     return int(sides[1]), int(sides[2])

@@ -1,7 +1,7 @@
-"""Entry point of `asrscope`: finds the verb, runs it, and answers for whatever comes of it.
+"""Entry point of `asrscope`: finds the verb, runs it and handles every outcome.
 
-Exit status 0; 1 for a fault of the program, one sentence that says where the details lie; 2 for bad input, one
-sentence; 128 + N after signal N. `--debug` shows the traceback of the middle two.
+Exit status: 0; 1 for a fault of the program, with one sentence that says where the details are; 2 for bad input, with
+one sentence; 128 + N after signal N. `--debug` shows the traceback for 1 and 2.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ INTERRUPTED = 130
 
 
 class UsageError(BadInput):
-    """Words on the command line that no verb takes."""
+    """Arguments that no verb takes."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises what it cannot read as any other bad input."""
+    """Raises usage errors like any other bad input."""
 
     def error(self, message: str) -> NoReturn:
         """UsageError with `message` and where the help is."""
-        # "argument --repeat: wants …": the name alone begins the sentence.
-        said = message.removeprefix("argument ").replace(": wants", " wants", 1).rstrip(".")
-        raise UsageError(f"{said}; `{self.prog} --help` says what there is.")
+        # "argument --repeat: must be …": the name alone begins the sentence.
+        said = message.removeprefix("argument ").replace(": must be", " must be", 1).rstrip(".")
+        raise UsageError(f"{said}; `{self.prog} --help` lists the options.")
 
 
 def verbs() -> dict[str, ModuleType]:
-    """The verbs by name: the modules beside this one."""
+    """The verbs by name: the modules in this folder."""
     names = [m.name for m in pkgutil.iter_modules(app.cli.__path__)]
     return {
         name: importlib.import_module(f"app.cli.{name}")
@@ -54,7 +54,7 @@ def verbs() -> dict[str, ModuleType]:
 
 
 def about(module: ModuleType) -> str:
-    """The help of a verb: its docstring, from the source where Python left it out (-OO)."""
+    """The help of a verb: its docstring, read from the source if Python dropped it (-OO)."""
     text = module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
     return textwrap.dedent(text).strip()
 
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="asrscope",
         description="A live profiler for speech recognisers: where does the time go?",
-        epilog="Without a verb it opens the window: `asrscope`, or `asrscope SESSION.asrs`.",
+        epilog="Without a verb the window opens: `asrscope`, or `asrscope SESSION.asrs`.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="verb", metavar="VERB")
@@ -76,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.arguments(command)
-        command.add_argument(
-            "--debug", action="store_true", help="show the traceback when something goes wrong"
-        )
+        command.add_argument("--debug", action="store_true", help="show the traceback of errors")
         command.set_defaults(run=module.run)
     return parser
 
@@ -91,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             faulthandler.enable(sys.__stderr__ or 2)
         try:
             return _answered(words)
-        except BrokenPipeError:  # standard output leads to `head`, which has read enough
+        except BrokenPipeError:  # standard output goes to `head`, which has read enough
             return _streams.BROKEN_PIPE
 
 
@@ -125,15 +123,15 @@ def _run(words: list[str]) -> int:
         words = ["open", *words]
     # argparse would hand on an empty list for it.
     if nothing := next((word for word in words if re.fullmatch(r"--[\w-]+=--", word)), None):
-        raise UsageError(f"{nothing.partition('=')[0]} wants a value, and not '--'.")
+        raise UsageError(f"{nothing.partition('=')[0]} needs a value, not '--'.")
     try:
         arguments, unknown = _parser().parse_known_args(words)
     except SystemExit as end:  # --help
         return int(end.code or 0)
     if unknown or arguments.verb is None:
-        said = f"unrecognized arguments: {' '.join(unknown)}" if unknown else "a verb is wanted"
+        said = f"unrecognized arguments: {' '.join(unknown)}" if unknown else "a verb is required"
         help_of = " ".join(["asrscope", *filter(None, [arguments.verb]), "--help"])
-        raise UsageError(f"{said}; `{help_of}` says what there is.")
+        raise UsageError(f"{said}; `{help_of}` lists the options.")
     numba_settings.check_environment()
     status: int = arguments.run(arguments)
     return status

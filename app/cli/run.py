@@ -4,8 +4,8 @@
     asrscope run --preset gmm --audio my.wav --set search.beam=10 --out my.asrs
     asrscope run --audio corpus/ --transcripts corpus/transcripts.tsv --json
 
-Without --out the session goes where the window keeps its own, and its path is printed. Ctrl+C stops after
-the block being decoded and leaves a valid session.
+Without --out the session is saved in the same folder as those of the window, and its path is printed. Ctrl+C
+stops after the current block and leaves a valid session.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     _pipeline.add_arguments(parser)
-    parser.add_argument("--out", metavar="FILE.asrs", help="where the session goes")
+    parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     parser.add_argument(
         "--no-profile",
         action="store_true",
-        help="the same with the recorder off and no session, to measure the recorder's own cost",
+        help="the same run without recorder and session, to measure the cost of the recorder",
     )
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
-    # The configuration is looked at first: a typing error costs no second of loading.
+    # The configuration is checked first, so that a typo is reported before anything is loaded.
     chosen = _pipeline.preset(arguments)
     from pipelines.run.control import Control
     from pipelines.run.session_run import Request, execute

@@ -1,4 +1,4 @@
-"""The breakdown of a session: where its time went, and what was heard.
+"""Show the breakdown of a session: where its time went, and what was recognised.
 
 asrscope show run.asrs
 asrscope show run.asrs --json

@@ -1,4 +1,4 @@
-"""Predict what a session would cost if a stage were faster or a setting other, and check it.
+"""Predict what a session would cost with a faster stage or another setting, and check it.
 
     asrscope whatif run.asrs --scale scoring=0                 scoring free
     asrscope whatif run.asrs --scale search=0.5                search twice as fast
@@ -9,8 +9,8 @@
 
 FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
 it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory, unexplained).
---set predicts from cost laws and measured peaks where there is a model, and says so where there is none.
---check decodes some seconds of the session's audio with the settings changed and unchanged, in turns.
+--set predicts from cost laws and measured roofs if there is a model, and says so if there is none.
+--check decodes a few seconds of the session's audio with changed and unchanged settings, interleaved.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STAGE=FACTOR",
         action="append",
         default=[],
-        help="multiply the time of a stage, group or part of scoring; may be given again",
+        help="multiply the time of a stage, group or part of scoring; can be repeated",
     )
     parser.add_argument(
         "--set",
         metavar="key=value",
         action="append",
         default=[],
-        help="change a setting; may be given again",
+        help="change a setting; can be repeated",
     )
     parser.add_argument(
-        "--check", action="store_true", help="run what --set changes, and show it beside"
+        "--check",
+        action="store_true",
+        help="run what --set changes, and show the result next to the prediction",
     )
     _output.json_flag(parser)
 
@@ -60,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     if not arguments.scale and not arguments.set:
-        raise BadInput("Give --scale STAGE=FACTOR or --set key=value, or there is nothing to ask.")
+        raise BadInput(
+            "Give --scale STAGE=FACTOR or --set key=value, otherwise there is nothing to predict."
+        )
     if arguments.check and not arguments.set:
         raise BadInput(
             "--check runs what --set changes; a stage that is only scaled cannot be run."
@@ -140,7 +144,7 @@ def _check(
     progress: _output.Progress,
     cancelled: Any,
 ) -> dict[str, Any]:
-    """Decode by both configurations in turns; ratios are changed / unchanged."""
+    """Decode with both configurations, interleaved; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
     from profiler.analysis.attribution import OVERHEAD
     from profiler.analysis.comparison.arms import pairs, total
@@ -182,7 +186,7 @@ def _measured(ratio: Any) -> dict[str, Any]:
 
 
 def as_text(tree: dict[str, Any]) -> str:
-    """The report as a page for a person."""
+    """The report as text."""
     lines = [f"RTF {_number(tree['rtf'])} → {_number(tree['predicted_rtf'])} predicted", ""]
     lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
     for row in tree["stages"]:
@@ -196,10 +200,10 @@ def as_text(tree: dict[str, Any]) -> str:
         interval = " ({:.3f} to {:.3f})".format(*check["ci95"]) if check["ci95"] else ""
         lines += [
             "",
-            f"Checked on {check['audio']}, {check['rounds']} rounds in turns:",
+            f"Checked on {check['audio']}, {check['rounds']} interleaved rounds:",
             f"time changed / unchanged: predicted {_number(check['predicted_ratio'])}, measured "
             f"{_number(check['ratio'])}{interval}; the outcome is "
-            f"{_number(check['difference'], '+.1%')} beside the prediction.",
+            f"{_number(check['difference'], '+.1%')} from the prediction.",
             f"RTF here and now {_number(check['rtf'])} → {_number(check['changed_rtf'])}",
             "",
             f"{'stage':28} {'predicted':>10} {'measured':>10}",

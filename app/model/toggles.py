@@ -115,7 +115,7 @@ def _skipping(pipeline: Pipeline) -> str:
     skip, rule = int(pipeline.value("frames.skip")), pipeline.value("frames.rule")
     if rule == "conditional":
         return tr("skips up to {0} in a row that are alike").format(skip - 1)
-    if rule == "heads":
+    if rule == "multi-frame":
         return tr("one pass of the net for {0} frames").format(skip)
     ordinal = {2: tr("2nd"), 3: tr("3rd")}.get(skip, tr("{0}th").format(skip))
     return tr("scores every {0}, {1} between").format(ordinal, rule)

@@ -1,7 +1,7 @@
 """The views: one chart per file, each a card that draws a ``Snapshot`` and nothing else.
 
-A view reads the session only through the snapshot it is given and shares range and selection
-through the ``TimeAxis``. What must not live here: windows, actions, file handling, the worker.
+A view reads the session only through its snapshot and shares range and selection
+through the ``TimeAxis``. Not here: windows, actions, file handling, the worker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a view's class lies, in which column it stands, its share of the height, its least height."""
+    """Module of a view's class, its column, its share of the height, its minimum height."""
 
     module: str
     cls: str
@@ -43,8 +43,8 @@ VIEWS: dict[str, Entry] = {
 
 
 def create(view_id: str, axis: TimeAxis, parent: QWidget | None = None) -> View:
-    """Make the view called ``view_id``; ``ValueError`` names the ones there are."""
+    """Make the view called ``view_id``; ``ValueError`` lists the existing ones."""
     entry = VIEWS.get(view_id)
     if entry is None:
-        raise ValueError(f"no view is called {view_id!r}; there are {', '.join(VIEWS)}")
+        raise ValueError(f"no view is called {view_id!r}; the views are {', '.join(VIEWS)}")
     return entry.load()(axis, parent)

@@ -37,13 +37,13 @@ FIGURES = 104
 """Width of the column of figures at the right: ms and share."""
 
 SENTENCES = 150
-"""Height kept below the stages for what is said of one: some eight lines."""
+"""Height reserved below the stages for the text about one: about eight lines."""
 
 BEFORE_ROW = 18
-"""Height of the line that says what it was before the last change."""
+"""Height of the line about the values before the last change."""
 
 NARROW = 300
-"""Below this width only the milliseconds are written."""
+"""Below this width only milliseconds are shown."""
 
 GROUP_CATEGORY = {
     "frontend": "frontend",
@@ -51,7 +51,7 @@ GROUP_CATEGORY = {
     "transfer": "transfer",
     "overhead": "overhead",
 }
-"""Category whose colour a stage group takes; scoring is split by attribution and takes none."""
+"""Category whose colour a stage group takes; scoring is split by attribution and has none."""
 
 
 class Bars(QWidget):
@@ -87,21 +87,21 @@ class Bars(QWidget):
         return self._stages
 
     def choose(self, name: str | None) -> None:
-        """Explain this stage at the bottom; None explains the dearest one."""
+        """Explain this stage at the bottom; None: the most expensive one."""
         if name != self._chosen:
             self._chosen = name
             self.update()
             self.chosen.emit(name)
 
     def explained(self) -> StageLine | None:
-        """Return the stage that the sentence at the bottom is about."""
+        """Return the stage explained at the bottom."""
         for line in self._stages:
             if line.name == self._chosen:
                 return line
         return self._stages[0] if self._stages else None
 
     def sizeHint(self) -> QSize:
-        """Return room for all rows and the sentences below them."""
+        """Return the size of all rows and the sentences below them."""
         return QSize(330, self._stage_top() + len(self._stages) * STAGE_ROW + SENTENCES)
 
     def minimumSizeHint(self) -> QSize:
@@ -118,7 +118,7 @@ class Bars(QWidget):
         return self._stages[row] if 0 <= row < len(self._stages) else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Click on a stage explains it; a second click goes back to the dearest one."""
+        """Click on a stage explains it; a second click returns to the most expensive one."""
         line = self.stage_at(event.position().toPoint())
         self.choose(None if line is None or line.name == self._chosen else line.name)
 
@@ -252,7 +252,7 @@ class Bars(QWidget):
             painter.setPen(tokens.color("text"))
             name, fits = line.name, verdict_left - 14
             if metrics.horizontalAdvance(name) > fits:
-                # The colour tells the group; what is said after it is the stage's own name.
+                # The colour shows the group; the text is the stage's own name.
                 name = name.partition(".")[2] or name
             name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, fits)
             inset = row.adjusted(7, 0, 0, 0)
@@ -278,7 +278,7 @@ class Bars(QWidget):
         write(painter, place, wrap, self.explanation(line))
 
     def explanation(self, line: StageLine) -> str:
-        """What a stage is within its group, and where its time went."""
+        """The share of a stage in its group, and where its time went."""
         texts = (
             self.tr("{0} of the time"),
             self.tr("{0} of the operations"),
@@ -297,28 +297,28 @@ class Bars(QWidget):
         if line.intensity is not None:
             roof = {
                 None: "",
-                True: self.tr(", where memory is the roof"),
-                False: self.tr(", where arithmetic is the roof"),
+                True: self.tr(", where memory is the limit"),
+                False: self.tr(", where arithmetic is the limit"),
             }[line.memory_roof]
             said.append(self.tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
         first = "; ".join(said)
         return " ".join(filter(None, [f"{first}." if first else "", line.sentence]))
 
     def verdict(self, line: StageLine) -> str:
-        """Verdict and evidence grade in words; blank where there is none."""
+        """Verdict and evidence grade in words; blank if there is none."""
         return " · ".join(part for part in (line.verdict, line.evidence) if part)
 
     def reason(self, key: str) -> str:
         """Why a category is zero, in words."""
         return {
-            bm.NO_DEVICE: self.tr("none: everything stays on the CPU"),
-            bm.NO_PEAKS: self.tr("not told apart: machine not calibrated"),
+            bm.NO_DEVICE: self.tr("none: everything runs on the CPU"),
+            bm.NO_PEAKS: self.tr("not separated: machine not calibrated"),
             bm.NO_SCORING: self.tr("none: nothing was scored here"),
             bm.NOTHING: self.tr("none in this range"),
         }[key]
 
     def sum_text(self, model: BreakdownModel) -> str:
-        """Say what the categories add up to, and whether that is the wall time."""
+        """Say what the categories add up to, and whether that equals the wall time."""
         same = abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms
         return self.tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(
             milliseconds(model.sum_ms),
@@ -328,7 +328,7 @@ class Bars(QWidget):
         )
 
     def before_text(self, model: BreakdownModel) -> str:
-        """Say what it was before the last change, and by how much that differs."""
+        """Show the value before the last change, and the difference."""
         if model.before_wall_ms is None:
             return ""
         if not (model.wall_ms > 0 and model.before_wall_ms > 0):

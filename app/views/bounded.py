@@ -1,4 +1,4 @@
-"""As much of an utterance as is drawn: a session's names and words may be anything, and any number."""
+"""The part of an utterance that is drawn: names and words of a session can be anything, in any number."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
 
 MOST_LETTERS: Final = 80
-"""Of a word; the longest of any dictionary has half as many."""
+"""Characters of a word; the longest in any dictionary has half as many."""
 
 MOST_SAID: Final = 4000
-"""Words of a reference that is aligned, 20 minutes of speech: each takes its time, however little was heard."""
+"""Words of a reference that is aligned, 20 minutes of speech: each takes time, however little was recognised."""
 
 MOST_HEARD: Final = 20_000
 
 MOST_UNDER_WAY: Final = 32
-"""Utterances that are being decoded at one moment; a recording has one. Only what is over is laid out once for all."""
+"""Utterances being decoded at one moment; a recording has one. Only finished ones are laid out once and for all."""
 
 
 def bounded(utterance: Utterance) -> Utterance:
-    """Return `utterance` with texts fit to be drawn; a reference that is too long to be aligned is left out."""
+    """Return `utterance` with texts that can be drawn; a reference too long to align is left out."""
     words = tuple(
         (one_line(word, MOST_LETTERS), first, frames)
         for word, first, frames in utterance.words[:MOST_HEARD]
@@ -37,7 +37,7 @@ def bounded(utterance: Utterance) -> Utterance:
 
 
 def at_most_under_way(utterances: list[Utterance], cursor_frame: int) -> list[Utterance]:
-    """Leave out all but `MOST_UNDER_WAY` of the utterances that are not over at a frame."""
+    """Leave out all but `MOST_UNDER_WAY` of the utterances unfinished at a frame."""
     left = MOST_UNDER_WAY
     kept = []
     for utterance in utterances:

@@ -1,7 +1,7 @@
-"""Breakdown: where a mean frame's time went, by category and by stage, in bars, in words and under the roofline.
+"""Breakdown: where the time of an average frame went, by category and stage, as bars, words and a roofline.
 
-It shows the selection; without one, everything since the last change beside what was before it, so
-that a flipped toggle reads as two bars; without a change, all that is shown. Zero is said in words.
+It shows the selection. Without one, it shows everything since the last change next to what was before it, so
+that a toggle appears as two bars; without a change, everything shown. Zeros are explained in words.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from app.views.view import Table, View
 from profiler.session.model import FRAME_S
 
 ROOM_FOR_ROOFLINE = 640
-"""Pixels of height from which on the roofline stands below the stages."""
+"""Minimum height in pixels for the roofline below the stages."""
 
 STAGES_EVERY_S = 0.7
-"""While live, the stages are counted again this often at most: it looks at every span."""
+"""While live, the stages are counted at most this often: counting goes through every span."""
 
 STAGES_DUTY = 0.05
 """Share of the time that counting the stages of a growing range may take."""
 
 SPANS_AT_ONCE = 1 << 17
-"""Of a long session opened, so many are summed up before the window may do something else: some 30 ms."""
+"""On opening a long session, so many are summed up before the window is served again: about 30 ms."""
 
 
 class BreakdownView(View):
@@ -79,7 +79,7 @@ class BreakdownView(View):
         self._count_soon = _single_shot(self, int(STAGES_EVERY_S * 1000), self._redraw)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Renew the categories at once, the stages when they are due."""
+        """Update the categories at once, the stages when they are due."""
         self._soon.stop()
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
@@ -96,7 +96,7 @@ class BreakdownView(View):
         self.roofline.setVisible(bool(self._points) and self.height() >= ROOM_FOR_ROOFLINE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The roofline gives way to the stages where there is little room."""
+        """The roofline makes room for the stages if there is little."""
         super().resizeEvent(event)
         self._show_roofline()
 
@@ -121,7 +121,7 @@ class BreakdownView(View):
         self.roofline.apply_theme(tokens)
 
     def model(self) -> BreakdownModel | None:
-        """Return what is drawn, brought up to date; None without a session."""
+        """Return the updated model; None without a session."""
         if self._soon.isActive():
             self._redraw()
         return self._model
@@ -199,7 +199,7 @@ class BreakdownView(View):
             and (snapshot.live or span[1] != self._counted[1])
             and model.scope != bm.SELECTION
         )
-        # A selection being dragged is answered as fast as counting allows, a tail now and then.
+        # A selection being dragged is updated as fast as counting allows, a growing tail from time to time.
         pause = self._pause_s if moves_by_itself else self._took_s
         if waited < pause:
             if not self._count_soon.isActive():
@@ -231,7 +231,7 @@ class BreakdownView(View):
         elif model.scope == bm.SINCE_CHANGE and model.change:
             text = self.tr("since “{0}”").format(model.change)
         else:
-            text = self.tr("all shown so far")
+            text = self.tr("everything shown so far")
         if model.scope == bm.SELECTION and model.before_ms is not None:
             text += self.tr("; pale: before the last change")
         return text

@@ -1,4 +1,4 @@
-"""What the breakdown draws: cost per category and stage over a range, beside what it was before. No Qt.
+"""What the breakdown draws: cost per category and stage over a range, and the cost before. No Qt.
 
 Categories come from the per-frame track and are cheap at any length; the stages come from
 `profiler.analysis.breakdown`, which looks at every span of the range.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 MOST_SENTENCE = 600
-"""Characters that are said of a stage: its name may be anything."""
+"""Maximum characters of a text about a stage: its name can be anything."""
 
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
@@ -36,7 +36,7 @@ NO_DEVICE, NO_PEAKS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring"
 class StageLine:
     """One stage over the range: milliseconds per frame, share of the wall, verdict and evidence.
 
-    `share` is None beside the decode lane, whose time alone makes the wall. `of_group`: what parts of its
+    `share` is None outside the decode lane, whose time alone is the wall time. `of_group`: what parts of its
     group's time, operations and least bytes are its own, each None where the group's are not all known.
     `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
     than the arithmetic, each at its roof; None where one is not known.
@@ -101,12 +101,12 @@ class BreakdownModel:
 def breakdown_model(
     session: Session, track: CostTrack, cursor_frame: int, selected: tuple[int, int] | None
 ) -> BreakdownModel:
-    """Mean cost by category over the selection, since the last change, or over all that is shown.
+    """Mean cost by category over the selection, since the last change, or over everything shown.
 
     Args:
         session: where markers and configuration come from.
         track: cost per frame.
-        cursor_frame: frames from here on do not exist yet.
+        cursor_frame: frames from here on are not shown yet.
         selected: selected frames [first, last), or None.
     """
     series = series_of(session, track)
@@ -184,7 +184,7 @@ def _on_cpu(session: Session, frame: int) -> bool:
 
 
 def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
-    """Rows of `profiler.analysis.breakdown` as lines per frame, dearest first.
+    """Rows of `profiler.analysis.breakdown` as lines per frame, most expensive first.
 
     Args:
         rows: `StageRow`s of a range.

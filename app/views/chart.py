@@ -1,7 +1,7 @@
 """A view that is one plot over time: what cost, work and words have in common.
 
 A subclass overrides `reduce` (snapshot → model, pure) and `show_model` (model → items). However many
-range changes, resizes and hover moves come together, the model is made once.
+range changes, resizes and hover moves come together, the model is computed once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ChartView(View, Generic[Model]):
         raise NotImplementedError
 
     def readout(self, model: Model, second: float) -> Sequence[Line]:
-        """Return what the read-out says at a second of audio."""
+        """Return the read-out at a time in the audio (seconds)."""
         return ()
 
     def draw(self, snapshot: Snapshot) -> None:
@@ -79,7 +79,7 @@ class ChartView(View, Generic[Model]):
         self.plot.viewport().update()
 
     def axis_changed(self) -> None:
-        """Redraw once for however many changes came together."""
+        """Redraw once for all pending changes."""
         self._soon.start()
 
     def clear(self) -> None:
@@ -99,7 +99,7 @@ class ChartView(View, Generic[Model]):
         self.overlay.apply_theme(tokens)
 
     def model(self) -> Model | None:
-        """Return what is drawn, brought up to date; None without a session."""
+        """Return the updated model; None without a session."""
         if self._soon.isActive():
             self._redraw()
         return self._model

@@ -1,6 +1,6 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
-Two structures over values that only grow at the end, so a live tail is paid for once. Both keep the values
+Two structures over values that only grow at the end, so that a live tail is processed once. Both hold the values
 by reference and add a sixteenth of their size:
 
 - `RunningSums`: the sum before each block of 16 frames, from which the *exact* mean over any stretch of
@@ -75,7 +75,7 @@ class RunningSums:
         last = len(self) - 1
         whole = np.minimum(at.astype(np.int64), last)
         block = whole // FACTOR
-        # Every frame of the block counts as far as it lies before `at`.
+        # Each frame of the block counts up to `at`.
         frames = block[:, None] * FACTOR + np.arange(FACTOR)
         parts = np.clip(at[:, None] - frames, 0.0, 1.0)
         inside = self._values[:, np.minimum(frames, last)]
@@ -91,7 +91,7 @@ class RunningSums:
         return area[:, 1] - area[:, 0]
 
     def means(self, edges: F64, end: int | None = None) -> F64:
-        """Mean per column [columns, series]; NaN where a column holds no frame.
+        """Mean per column [columns, series]; NaN where a column has no frame.
 
         Args:
             edges: column edges in frames [columns + 1], fractions allowed: the mean is of the
@@ -156,7 +156,7 @@ class Extremes:
         self._count[level] = full
 
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
-        """Minimum and maximum per column, each [columns]; NaN where a column holds no frame.
+        """Minimum and maximum per column, each [columns]; NaN where a column has no frame.
 
         Args:
             edges: column edges in frames [columns + 1]; a frame that a column only touches counts.

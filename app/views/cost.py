@@ -1,7 +1,7 @@
 """Cost per frame over audio time: a stacked area in milliseconds per 10 ms frame.
 
 Seven categories in one fixed order, the RTF = 1 line (10 ms), the markers, and a legend that is
-also the key to the hatches. Spikes that the scale cuts off are marked and named, never hidden.
+also the key to the hatches. Spikes that the scale cuts off are marked and labelled, never hidden.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from app.views.view import Table
 from profiler.session.model import FRAME_S
 
 FLAG_ROWS = 3
-"""Most rows of marker labels above the area."""
+"""Maximum rows of marker labels above the area."""
 
 SPIKE_ROW = 10.0
-"""Pixels above the area that stay free: a mark of a cut-off spike must be seen."""
+"""Pixels kept free above the area, so that the mark of a cut-off spike is visible."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -53,7 +53,7 @@ class CostView(ChartView[CostModel]):
         )
 
     def show_model(self, model: CostModel | None) -> None:
-        """Set scale and labels, and hand the model to the stack."""
+        """Set scale and labels, and pass the model to the stack."""
         if model is None:
             self.stack.set_model(None)
             self.legend.set_remark("")

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 MOST_MARKS = 1000
-"""The latest so many are shown: a person who changes a setting every second for a quarter of an hour makes as many."""
+"""Maximum number shown, the latest ones: as many as a setting changed every second for a quarter of an hour makes."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A marker: what was asked when, and since which frame it acts.
+    """A marker: what was requested when, and from which frame it takes effect.
 
     `applied_frame` is None while it has not been applied, or when it needs no applying
     (`waits` False: a note or a user's mark).
@@ -31,7 +31,7 @@ class Mark:
 
     @property
     def frame(self) -> int:
-        """Frame at which the line is drawn: applied, else asked."""
+        """Frame at which the line is drawn: where it was applied, otherwise where it was requested."""
         return self.asked_frame if self.applied_frame is None else self.applied_frame
 
 

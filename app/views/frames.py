@@ -1,4 +1,4 @@
-"""A cost track's per-frame arrays made ready for drawing, kept up with the tail.
+"""Per-frame arrays of a cost track, prepared for drawing and updated with the tail.
 
 One `FrameSeries` per track, shared by all views: prefix sums of the categories and of the work
 counts, and extremes of the wall time and of each count. No Qt in here.
@@ -29,7 +29,7 @@ class FrameSeries:
         self.wall = RunningSums(1)
         self.walls = Extremes()
         self._work: dict[str, tuple[RunningSums, Extremes]] = {}
-        # Weakly: the series is itself kept for as long as its track lives.
+        # Weak: the series itself lives as long as its track.
         self._track: ref[CostTrack] | None = None
         self._same = 0
         self._tail = np.empty((0, len(CATEGORIES)))
@@ -38,7 +38,7 @@ class FrameSeries:
         return len(self.costs)
 
     def update(self, track: CostTrack) -> None:
-        """Take over what is new in `track`; costs what is new, not what there is."""
+        """Add what is new in `track`; the cost depends only on what is new."""
         frames = int(track.n_frames)
         costs, walls = track.categories_ns, track.wall_ns
         known = len(self.costs)
@@ -58,7 +58,7 @@ class FrameSeries:
 
     @property
     def work(self) -> dict[str, tuple[RunningSums, Extremes]]:
-        """Sums and extremes of each count, brought up to date when somebody asks for them."""
+        """Sums and extremes of each count, updated on access."""
         track = None if self._track is None else self._track()
         if track is not None:
             for name, values in track.work.items():
@@ -76,7 +76,7 @@ _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()
 def series_of(session: Session, track: CostTrack) -> FrameSeries:
     """The up-to-date series of a session's track; the same object for every view that asks.
 
-    It starts again when the session's `generation` says that what was read has another meaning now.
+    It is rebuilt when the session's `generation` says that the meaning of earlier data has changed.
     """
     series = _known.get(track)
     if series is None or series.generation != session.generation:

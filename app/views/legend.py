@@ -1,4 +1,4 @@
-"""The key to the categories: one line below the cost plot (two where it is narrow), in stacking order."""
+"""The key to the categories: one line below the cost plot (two if it is narrow), in stacking order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LINE = 20
 """Height of a line in pixels."""
 
 LEAST_GAP = 6
-"""Pixels between two names, at least."""
+"""Minimum pixels between two names."""
 
 
 class Legend(QWidget):
-    """One line: the categories in stacking order, and a remark at the right."""
+    """One line: the categories in stacking order, and a note on the right."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,7 +29,7 @@ class Legend(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Return the height of as many lines as the names need at this width."""
+        """Return the height of the lines that the names need at this width."""
         return QSize(200, LINE * len(self._lines()))
 
     def set_remark(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Legend(QWidget):
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Take a second line when one is too short."""
+        """Use a second line if one is too short."""
         super().resizeEvent(event)
         if self.sizeHint().height() != self.height():
             self.updateGeometry()
@@ -66,7 +66,7 @@ class Legend(QWidget):
         return lines
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw; the gap between the names shrinks before the remark gives way."""
+        """Draw; the gaps between the names shrink before the note is dropped."""
         with QPainter(self) as painter:
             face = font(0.95)
             painter.setFont(face)

@@ -1,4 +1,4 @@
-"""What lies over every plot: selection, utterance boundaries, cursor, markers and the read-out.
+"""The overlay of every plot: selection, utterance boundaries, cursor, markers and the read-out.
 
 One item paints all of them in pixels; text stays sharp, and nothing is laid out again per frame.
 """
@@ -26,13 +26,13 @@ FLAG_WIDTH = 170
 """A flag's text is shortened to this many pixels."""
 
 BOUNDARY_APART = 8
-"""Pixels between utterance boundaries on the average, below which they are left out."""
+"""Minimum average distance of utterance boundaries in pixels; closer ones are left out."""
 
 FLAG_GAP = 6
-"""Pixels between two flags on a row, at least."""
+"""Minimum pixels between two flags on a row."""
 
 FLAG_SHARE = 0.3
-"""Most of the height that marker labels may take."""
+"""Maximum share of the height for marker labels."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class Overlay(PixelItem):
         self.update()
 
     def _place(self) -> None:
-        """Find a row for each flag in view; what finds none keeps its line only."""
+        """Find a row for each flag in view; a flag without room keeps only its line."""
         metrics = QFontMetricsF(font(0.92, strong=True))
         width, height = self.boundingRect().width(), self.boundingRect().height()
-        # Labels must not push what they label out of a small window.
+        # Labels must not crowd out the plot in a small window.
         rows = min(self._flags, max(1, int(FLAG_SHARE * height / FLAG_ROW)))
         ends = [-1e9] * (rows if self._flags else 0)
         self._placed = []
@@ -113,7 +113,7 @@ class Overlay(PixelItem):
             self.update()
 
     def set_readout(self, lines: Sequence[Line]) -> None:
-        """Show these lines beside the mouse; none hides the box."""
+        """Show these lines next to the mouse; an empty list hides the box."""
         hover = self._plot.hover_s
         if hover is None or not lines:
             if self._readout is not None:
@@ -145,7 +145,7 @@ class Overlay(PixelItem):
         x = np.round(self.xs_of(self._starts))
         x = x[(x >= 1) & (x <= area.width())]
         if len(x) * BOUNDARY_APART > area.width():
-            return  # a curtain of lines says nothing about where utterances begin
+            return  # too many lines would not show where utterances begin
         painter.setPen(QPen(color, 1))
         painter.drawLines(
             [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x.tolist()]
@@ -203,7 +203,7 @@ class Overlay(PixelItem):
             write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
     def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
-        """A hollow foot where the change was asked for, joined to where it took effect."""
+        """A hollow foot where the change was requested, joined to where it took effect."""
         y = self.band - 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(QPen(color, 1))

@@ -1,4 +1,4 @@
-"""The common plot widget: one time axis, one set of mouse conventions, one frame for every chart.
+"""The common plot widget: one time axis, one set of mouse conventions, one layout for every chart.
 
 Plots that stand above each other line up to the pixel, because the left gutter and the right
 margin are fixed and the range comes from the shared `TimeAxis`. Mouse: Ctrl+wheel zooms at the
@@ -181,7 +181,7 @@ def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
 def device_scale(painter: QPainter) -> float:
     """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
 
-    The device transform is asked, not the device: inside `QWidget.render` that is the widget.
+    It uses the device transform, not the device: inside `QWidget.render` the device is the widget.
     """
     to_device = painter.deviceTransform()
     return math.hypot(to_device.m11(), to_device.m12())
@@ -197,7 +197,7 @@ class TimePlot(pg.GraphicsView):
     """A plot over decoded audio time: a view box between a left gutter and a row of times.
 
     Not a `pg.PlotWidget`: that brings a dozen hidden menus per plot, which cost time at start and
-    are windows of their own to whoever tidies up.
+    count as separate windows during clean-up.
 
     Args:
         axis: the desk's shared range, selection and cursor.
@@ -218,7 +218,7 @@ class TimePlot(pg.GraphicsView):
         self._left = pg.AxisItem("left")
         self.axis = axis
         self.hover_s: float | None = None
-        # Placed by hand in `resizeEvent`: Qt's graphics layouts keep a hidden widget of their own.
+        # Placed by hand in `resizeEvent`: Qt's graphics layouts add a hidden widget.
         for item in (self.box, self._left, self._labels):
             self.addItem(item)
         for labels in (self._left, self._labels):
@@ -291,7 +291,7 @@ class TimePlot(pg.GraphicsView):
         return max(1, round(rect.width())), max(1, round(rect.height()))
 
     def keyPressEvent(self, ev: QKeyEvent) -> None:
-        """Leave every key to the window's actions."""
+        """Leave every key to the actions of the window."""
         ev.ignore()
 
     def mouseMoveEvent(self, ev: QMouseEvent) -> None:
@@ -302,7 +302,7 @@ class TimePlot(pg.GraphicsView):
         self._hover(self.box.second_at(at) if inside else None)
 
     def leaveEvent(self, ev: QEvent) -> None:
-        """The mouse left: no read-out any more."""
+        """The mouse left: hide the read-out."""
         super().leaveEvent(ev)
         self._hover(None)
 

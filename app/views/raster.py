@@ -1,9 +1,9 @@
-"""A stacked area drawn by numpy into pixels: bounded cost however many frames there are.
+"""A stacked area drawn by numpy into pixels: bounded cost for any number of frames.
 
-Qt's polygon filling pays per vertex and per noisy crossing; this pays per pixel. One column of
+The cost of Qt's polygon filling grows with vertices and crossings; this grows with pixels. One column of
 pixels shows one column of values; full pixels are filled by counting boundaries, pixels that a
 boundary crosses get the exact area mix of the layers in them, so thin layers neither vanish nor
-jump. Each layer carries a hatch besides its colour, for eyes that tell colours apart less well.
+jump. Each layer has a hatch besides its colour, for people who distinguish colours less well.
 
 No Qt in here: the result is a `uint32` array in the layout of `QImage.Format_ARGB32_Premultiplied`.
 """
@@ -18,7 +18,7 @@ CELL = 8
 """Side of a hatch pattern in pattern pixels."""
 
 HATCH_STRENGTH = 0.14
-"""How far hatch ink moves a colour towards the ink: seen when looked for, calm otherwise."""
+"""How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise."""
 
 MAX_LAYERS = 8
 """Layers that one raster can hold: the hatch planes are the bits of one byte."""

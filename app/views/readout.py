@@ -1,4 +1,4 @@
-"""The box beside the mouse that says what lies under it."""
+"""The box next to the mouse that shows what is under it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Line:
 
 
 class Readout(QWidget):
-    """A child of the window, so that no plot is too small for it; the mouse goes through."""
+    """A child of the window, so that no plot is too small for it; transparent to the mouse."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -38,7 +38,7 @@ class Readout(QWidget):
         self._metrics = QFontMetricsF(font(0.92, strong=True))
 
     def show_lines(self, lines: Sequence[Line], at: QPoint) -> None:
-        """Show `lines` right of a point of the window, or left of it where there is no room."""
+        """Show `lines` to the right of a point of the window, or to the left if there is no room."""
         self._lines = lines
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)

@@ -1,6 +1,6 @@
-"""The roofline below the stages of the breakdown: how far each stage is from what the machine allows it.
+"""The roofline below the stages of the breakdown: how far each stage is from what the machine allows.
 
-One dot per stage, its size by its share of the time; the bar beside it reaches to the intensity of the kernel's
+One dot per stage, sized by its share of the time; the bar next to it extends to the intensity of the kernel's
 tiling. The roof drawn is that of the stage explained above, over its own working set and operations.
 """
 
@@ -34,10 +34,10 @@ LEFT, RIGHT, TOP, BOTTOM = 36.0, 12.0, 20.0, 29.0
 """Room for the axes' texts."""
 
 NAMED = 4
-"""So many of the dearest stages are named beside their dots."""
+"""Number of the most expensive stages that are labelled."""
 
 REACH = 10
-"""Pixels around a dot that belong to it for the mouse."""
+"""Radius in pixels around a dot within which the mouse hits it."""
 
 GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
 
@@ -56,7 +56,7 @@ class Roofline(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_points(self, points: Sequence[Point], marked: str | None) -> None:
-        """Show these stages; the roof is that of `marked`, or of the dearest."""
+        """Show these stages; the roof is that of `marked`, or of the most expensive one."""
         self._points, self._marked = tuple(points), marked
         describe(self, self.tr("Roofline"), self.sentence())
         self.update()
@@ -78,7 +78,7 @@ class Roofline(QWidget):
         return next(named, self._points[0] if self._points else None)
 
     def sentence(self, point: Point | None = None) -> str:
-        """Say where a stage (the marked one) lies and which roof is above it."""
+        """Say where a stage (the marked one) is and which roof is above it."""
         point = point or self.marked
         if point is None:
             return ""
@@ -95,13 +95,13 @@ class Roofline(QWidget):
             f"{point.ridge:.3g}",
         )
 
-    # -- where things lie ------------------------------------------------------------------
+    # -- geometry ------------------------------------------------------------------
 
     def _area(self) -> QRectF:
         return QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
 
     def _ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Powers of ten from which to which the axes go."""
+        """Powers of ten at both ends of the axes."""
         xs = [x for p in self._points for x in (p.least_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
         if (marked := self.marked) is not None:
@@ -113,7 +113,7 @@ class Roofline(QWidget):
         )
 
     def place(self, x: float, y: float) -> QPointF:
-        """Where an intensity and a rate lie in the drawing."""
+        """Position of an intensity and a rate in the drawing."""
         area, ((left, right), (low, high)) = self._area(), self._ranges()
         across = (math.log10(x) - left) / max(1, right - left)
         up = (math.log10(y) - low) / max(1, high - low)
@@ -216,7 +216,7 @@ class Roofline(QWidget):
         painter.drawEllipse(here, radius, radius)
 
     def _paint_names(self, painter: QPainter, marked: Point) -> None:
-        """Name the marked stage and the dearest ones, where there is room for it."""
+        """Label the marked stage and the most expensive ones, if there is room."""
         painter.setFont(font(0.85))
         metrics = QFontMetricsF(painter.font())
         taken: list[QRectF] = []

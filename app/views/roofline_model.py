@@ -24,7 +24,7 @@ class Point:
     Attributes:
         name: of the stage.
         group: of the stage.
-        share: of the wall time, None beside the decode lane.
+        share: of the wall time, None outside the decode lane.
         intensity: operations per byte, if each byte moves once.
         least_intensity: the same with the traffic of the kernel's tiling.
         rate: operations per second.
@@ -45,21 +45,21 @@ class Point:
 
     @property
     def ridge(self) -> float:
-        """Operations per byte from which on arithmetic is the limit."""
+        """Operations per byte from which arithmetic is the limit."""
         return self.ceiling / self.bandwidth
 
     @property
     def roof(self) -> float:
-        """Operations per second that it could do at most."""
+        """Maximum operations per second at its intensity."""
         return min(self.ceiling, self.intensity * self.bandwidth)
 
 
 LEAST_SHARE: Final = 0.005
-"""Stages with less of the time are left out: their dots would stretch the axes and say nothing."""
+"""Stages with a smaller share are left out: their dots would stretch the axes without adding information."""
 
 
 def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
-    """The stages that count, of which operations, bytes and roofs are known, the dearest first."""
+    """The stages with a relevant share and known operations, bytes and roofs, most expensive first."""
     found = []
     for row in sorted(rows, key=lambda row: -row.time_ns):
         known = (row.flops, row.bytes_min, row.bytes_max, row.arithmetic_ns, row.traffic_min_ns)

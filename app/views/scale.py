@@ -11,7 +11,7 @@ _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 ROBUST_SHARE = 0.98
-"""Share of the columns that decides the scale when a few stand far above the rest."""
+"""Share of the columns that decides the scale if a few are far above the rest."""
 
 SPIKE_FACTOR = 1.8
 """A maximum this many times above that share counts as a spike and does not set the scale."""
@@ -29,8 +29,8 @@ def round_up(value: float) -> float:
 def robust_top(values: Array, headroom: float = 1.06) -> float:
     """A round upper end of the scale for non-negative values.
 
-    A few spikes are cut off (callers mark them), everything else is kept below the top. Quantised,
-    so a live scale stands still while the data only flickers.
+    A few spikes are cut off (callers mark them), everything else stays below the top. Quantised,
+    so that a live scale does not move while the data only flickers.
     """
     there = values[np.isfinite(values)]
     if not len(there):
@@ -51,7 +51,7 @@ def ticks(top: float, at_most: int = 4) -> list[float]:
 
 
 def tick_labels(values: Sequence[float]) -> list[tuple[float, str]]:
-    """Values with their text, all with the digits that the step between them needs."""
+    """Values with their texts, all with the digits that the step between them needs."""
     step = values[1] - values[0] if len(values) > 1 else 1.0
     digits = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), 6)
     return [(value, f"{value:.{digits}f}") for value in values]
@@ -69,7 +69,7 @@ def clock(second: float, digits: int = 0) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Milliseconds with three figures that matter: 0.612, 3.40, 21.7, 128."""
+    """Milliseconds with three significant figures: 0.612, 3.40, 21.7, 128."""
     if value is None or not math.isfinite(value):
         return "–"
     digits = 3 if value < 0.0995 else 2 if value < 9.995 else 1 if value < 99.95 else 0

@@ -1,7 +1,7 @@
 """Waveform envelope and words as a plot item.
 
-The words stand on the shared time axis as long as they can be read there; from farther away the
-utterance at the playhead is written out below the waveform, column by column as scoring tools
+The words are on the shared time axis as long as they are readable there. When zoomed out, the
+utterance at the playhead is written out below the waveform, column by column, as scoring tools
 align it. Errors differ in shape as well as in colour: a substitution is boxed and underlined, an
 insertion is boxed with dashes and a plus, a deletion is struck out and leaves a gap.
 """
@@ -26,11 +26,11 @@ ROW = 21
 """Height of a row of words in pixels."""
 
 LOST_SHARE = 0.06
-"""Words stay on the time axis while no more than this share of those in view find no room there
-(a wrong word counts three times: it is what people look for)."""
+"""Words stay on the time axis while at most this share of those in view have no room there
+(a wrong word counts three times: it is what users look for)."""
 
 LEAST_WORD = 14
-"""Pixels per word below which nothing is tried on the time axis."""
+"""Pixels per word below which words are not placed on the time axis."""
 
 GAP = 5
 """Pixels between two words."""
@@ -39,12 +39,12 @@ PUSH = 44
 """A word may be moved this far right of its time to stay clear of its left neighbour."""
 
 MISSING = "∗∗∗"
-"""Stands where a said word has no counterpart, as in the tables of scoring tools."""
+"""Shown where a spoken word has no counterpart, as in the tables of scoring tools."""
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """A word on the time axis; `text` is None when it found no room."""
+    """A word on the time axis; `text` is None if there is no room."""
 
     token: Token
     text: str | None
@@ -78,7 +78,7 @@ class SpeechItem(PixelItem):
         self.update()
 
     def rows(self) -> tuple[QRectF, QRectF, QRectF]:
-        """Where the envelope, the words said and the words heard lie."""
+        """The areas of the envelope, the spoken words and the recognised words."""
         area = self.boundingRect()
         heard = QRectF(0, area.height() - ROW, area.width(), ROW)
         said = heard.translated(0, -ROW)
@@ -86,7 +86,7 @@ class SpeechItem(PixelItem):
         return wave, said, heard
 
     def _lay_out(self) -> None:
-        """Find a place for every word in view; decide whether the time axis can carry them."""
+        """Find a place for every word in view; decide whether the time axis has room for them."""
         self._rows_on_axis = []
         model = self._model
         if model is None:
@@ -189,7 +189,7 @@ class SpeechItem(PixelItem):
             row = said_row if said else heard_row
             for place in placed:
                 if place.text is None:
-                    # No room at all: a dot says that a word is here.
+                    # No room at all: a dot shows that there is a word.
                     painter.setPen(QPen(self._tokens.color("muted"), 2))
                     painter.drawPoint(round(place.left), round(row.bottom() - 4))
                     continue

@@ -1,8 +1,8 @@
 """The base of every view: a card with a header and a body, a table twin and a text summary.
 
-A subclass builds its drawing widget in ``__init__`` and hands it to ``set_body``; then it overrides
+A subclass builds its drawing widget in ``__init__`` and passes it to ``set_body``; then it overrides
 ``draw`` (and what it needs of ``axis_changed``, ``apply_theme``, ``model``, ``summary``, ``table``).
-The base keeps the last snapshot, shows the table when asked, and keeps the accessible description.
+The base holds the last snapshot, shows the table on request, and updates the accessible description.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 TABLE_REFRESH_S = 0.5
-"""While live, the table twin and the spoken summary are renewed this often: people read them."""
+"""While live, the table and the spoken summary are updated this often: people read them."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -70,7 +70,7 @@ class TableModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._headers)
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Text and alignment of one cell; None is shown blank, never as 0."""
+        """Text and alignment of one cell; None is shown as blank, never as 0."""
         if not index.isValid():
             return None
         value = self._rows[index.row()][index.column()]
@@ -149,7 +149,7 @@ class View(QFrame):
     # -- for the window and for exports ----------------------------------------------------
 
     def set_body(self, widget: QWidget) -> None:
-        """Put the drawing widget into the card (once, from the subclass's constructor)."""
+        """Put the drawing widget into the card (once, from the constructor of the subclass)."""
         self._stack.insertWidget(0, widget)
         self._stack.setCurrentIndex(0)
 
@@ -165,11 +165,11 @@ class View(QFrame):
 
     @property
     def header_controls(self) -> list[QWidget]:
-        """Widgets that make no sense in a picture (an export hides them)."""
+        """Widgets that are hidden in an exported picture."""
         return [self._toggle]
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Show ``snapshot``: draws, then renews table and summary (twice a second while live)."""
+        """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
         self.snapshot = snapshot
         self.draw(snapshot)
         waited = time.monotonic() - self._table_renewed
@@ -186,7 +186,7 @@ class View(QFrame):
         self._table_model.replace((), ())
 
     def show_table(self, shown: bool) -> None:
-        """Show the table twin in place of the chart, or the chart again."""
+        """Show the table instead of the chart, or the chart again."""
         if shown and self._table is None:
             self._table = self._make_table()
             self._stack.addWidget(self._table)
@@ -208,14 +208,14 @@ class View(QFrame):
             self.draw(self.snapshot)
 
     def apply_theme(self, tokens: Tokens) -> None:
-        """Take over other colours. The card itself follows the style sheet by itself."""
+        """Adopt other colours. The card itself follows the style sheet."""
 
     def model(self) -> object:
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Finish what is drawn little by little: a picture is about to be taken."""
+        """Finish incremental drawing: a picture is about to be taken."""
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""

@@ -1,4 +1,4 @@
-"""Speech and words: what was said and what was heard, under the waveform and on the same time axis."""
+"""Speech and words: what was said and what was recognised, under the waveform and on the same time axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.audio.word_errors import SAME
 
 
 class WordsView(ChartView[WordsModel]):
-    """What was said, what was heard, and when."""
+    """What was said, what was recognised, and when."""
 
     id = "words"
     title = "Speech and words"
@@ -34,7 +34,7 @@ class WordsView(ChartView[WordsModel]):
         )
 
     def show_model(self, model: WordsModel | None) -> None:
-        """Label the rows and hand the model to the item."""
+        """Label the rows and pass the model to the item."""
         self.speech.set_model(model)
         if model is None:
             return
@@ -47,7 +47,7 @@ class WordsView(ChartView[WordsModel]):
                 (height - heard.center().y(), self.tr("heard")),
             ]
         )
-        # Written out, the rows are no part of the time axis: no line may run through them.
+        # Written out, the rows are not part of the time axis: no line may run through them.
         self.overlay.set_floor(0.0 if self.speech.on_axis else height - said.top() + 2)
         self.overlay.set_events(model.marks, model.boundaries)
         self.set_note(self._note_text(model))

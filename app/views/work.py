@@ -1,8 +1,8 @@
-"""Work per frame: tokens, beam and senones as small multiples over audio time, and what scoring costs.
+"""Work per frame: tokens, beam and senones as small multiples over audio time, and the cost of scoring.
 
-Every quantity has a lane and a scale of its own, so that none is read against another's axis. A
-column shows the range of its frames (a single dear frame stays visible) and their mean. The last lane
-holds Gaussians, bytes and time relative to what they were: do they move together?
+Every quantity has its own row and scale, so that none is read against the axis of another. A
+column shows the range of its frames (a single expensive frame stays visible) and their mean. The last row
+has Gaussians, bytes and time relative to their earlier values: do they move together?
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def average(curve: Curve) -> str:
 
 
 class WorkView(ChartView[WorkModel]):
-    """How much the search holds and asks for, and how much is computed for it."""
+    """How many tokens and senones the search has active, and how much is computed for it."""
 
     id = "work"
     title = "Work per frame"
@@ -242,7 +242,7 @@ class WorkView(ChartView[WorkModel]):
         self.setMinimumHeight(120)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:
-        """Return least, greatest and mean count per pixel column."""
+        """Return minimum, maximum and mean count per pixel column."""
         return work_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
         )
@@ -266,7 +266,7 @@ class WorkView(ChartView[WorkModel]):
                 labels.append((height - rect.bottom() + one, "1×"))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
-        self.set_note(self.tr("per 10 ms frame · band: least to greatest, line: mean"))
+        self.set_note(self.tr("per 10 ms frame · band: min to max, line: mean"))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""

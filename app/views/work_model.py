@@ -1,7 +1,7 @@
-"""What the work view draws: counts per frame in lanes, and what scoring costs beside them. No Qt.
+"""What the work view draws: counts per frame in rows, and the cost of scoring. No Qt.
 
-The last lane puts Gaussians, bytes and time on one scale, each relative to what it was before the first
-change: where they move together a trick pays for what it leaves out, where they part it does not.
+The last lane puts Gaussians, bytes and time on one scale, each relative to its value before the first
+change. If they move together, a trick saves time in proportion to the work it leaves out; if not, it does not.
 """
 
 from __future__ import annotations

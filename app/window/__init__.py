@@ -1,4 +1,4 @@
-"""The window: the pages it has, and what lies over them (notices, palette).
+"""The window: its pages, and the overlays (notices, palette).
 
-Bars, form and actions have rooms of their own; what they show stands in `app.model`, the charts in `app.views`.
+Bars, form and actions have their own folders. What they show is in `app.model`, the charts are in `app.views`.
 """

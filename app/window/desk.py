@@ -1,7 +1,7 @@
-"""The desk itself: form at the left, views in two columns, transport below them.
+"""The desk: form on the left, views in two columns, transport below them.
 
-It places cards and hands them snapshots; which views there are is the registry's business, and what
-happens on a click is the actions'. It can stand without a window, as a picture of it does.
+It places cards and passes them snapshots. The registry defines the views, the actions define what a
+click does. The desk also works without a window, for a picture of it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from app.views.view import View
 
 GAP = 8
-"""Pixels between cards, which are also the handles that move them."""
+"""Pixels between cards; these gaps are also the handles that resize them."""
 
 FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
-"""Parts of the width that the outer columns take, within the bounds below, until somebody moves them."""
+"""Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
 
 FORM_BOUNDS, RIGHT_BOUNDS = (224, 310), (250, 520)
-"""Least and greatest widths that the desk gives to the outer columns by itself."""
+"""Minimum and maximum widths that the desk itself gives the outer columns."""
 
 
 def _splitter(orientation: Qt.Orientation) -> QSplitter:
@@ -42,7 +42,7 @@ def _splitter(orientation: Qt.Orientation) -> QSplitter:
 
 
 def _scrolled(widget: QWidget) -> QScrollArea:
-    """Let a column scroll in a window too low for its charts, rather than flatten them."""
+    """Let a column scroll if the window is too low for its charts, instead of flattening them."""
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setFrameShape(QScrollArea.Shape.NoFrame)
@@ -102,7 +102,7 @@ class Desk(QWidget):
         self.reset_layout()
 
     def reset_layout(self) -> None:
-        """Bring back the shipped sizes, with every view shown."""
+        """Restore the default sizes, with every view shown."""
         self._by_hand = False
         self._share_width()
         for name, stack in self._stacks.items():
@@ -122,13 +122,13 @@ class Desk(QWidget):
         self.columns.setSizes([form, max(1, width - form - right), right])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the width anew, unless the columns were moved by hand."""
+        """Redistribute the width, unless the user has resized the columns."""
         super().resizeEvent(event)
         if not self._by_hand:
             self._share_width()
 
     def show_view(self, view_id: str, shown: bool) -> None:
-        """Show or hide one view; one that is hidden costs nothing."""
+        """Show or hide one view; a hidden view costs nothing."""
         view = self.views[view_id]
         view.setVisible(shown)
         snapshot = self.playhead.snapshot()
@@ -136,23 +136,23 @@ class Desk(QWidget):
             view.update_snapshot(snapshot)
 
     def is_shown(self, view_id: str) -> bool:
-        """Tell whether a view is shown."""
+        """Whether a view is shown."""
         return not self.views[view_id].isHidden()
 
     def save_layout(self) -> dict[str, QByteArray]:
-        """Return the sizes of columns and cards, to be remembered."""
+        """Return the sizes of columns and cards, for saving."""
         parts = dict(self._stacks)
         if self._by_hand:
             parts["columns"] = self.columns
         return {f"layout/{name}/{part.count()}": part.saveState() for name, part in parts.items()}
 
     def layout_keys(self) -> list[str]:
-        """Return the names under which ``save_layout`` may keep its parts."""
+        """Return the names under which ``save_layout`` may store its parts."""
         parts = {"columns": self.columns, **self._stacks}
         return [f"layout/{name}/{part.count()}" for name, part in parts.items()]
 
     def restore_layout(self, saved: dict[str, QByteArray]) -> None:
-        """Take up remembered sizes; what does not fit any more is left as shipped."""
+        """Restore saved sizes; those that no longer fit keep their defaults."""
         parts = {"columns": self.columns, **self._stacks}
         for name, part in parts.items():
             state = saved.get(f"layout/{name}/{part.count()}")

@@ -1,4 +1,4 @@
-"""The main window: puts the pieces together and answers the actions; the work is done elsewhere."""
+"""The main window: connects the parts and responds to the actions; the work is done elsewhere."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 MINIMUM = QSize(1000, 640)
 FIRST_SIZE = QSize(1600, 1000)
 LATENCY_FRAMES = 3000
-"""Latency is that of the last half minute: as many frames as are quickly summed up."""
+"""Latency is shown for the last half minute: few enough frames to sum up quickly."""
 
 FIGURES_MS = 150
-"""The large figures are renewed this often: faster, nobody could read them."""
+"""The large figures are updated this often: faster, nobody could read them."""
 
 
 class MainWindow(QMainWindow):
-    """The desk or the welcome page, under one top bar and over one status line."""
+    """The desk or the welcome page, between the top bar and the status line."""
 
     def __init__(self, worker: Sequence[str] = WORKER, memory: Memory | None = None) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class MainWindow(QMainWindow):
         except ConfigError:
             return Pipeline(parent=self)
 
-    # -- putting together ------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
         self._snapshot: Snapshot | None = None
@@ -124,7 +124,7 @@ class MainWindow(QMainWindow):
 
     @property
     def desk(self) -> Desk:
-        """The desk, made when first wanted: its charts take longer to load than all the rest."""
+        """The desk, created on first use: its charts take longer to load than all the rest."""
         if self._desk is None:
             commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
@@ -167,12 +167,12 @@ class MainWindow(QMainWindow):
     # -- what actions do -------------------------------------------------------------------
 
     def new_run(self) -> None:
-        """Ask for audio files and run on them."""
+        """Ask for audio files and decode them."""
         if self.files.ask_audio():
             self.runs.start()
 
     def new_run_folder(self) -> None:
-        """Ask for a folder and run on it."""
+        """Ask for a folder and decode its files."""
         if self.files.ask_folder():
             self.runs.start()
 
@@ -186,7 +186,7 @@ class MainWindow(QMainWindow):
         menu.aboutToHide.connect(menu.deleteLater)
 
     def use_bundled(self) -> None:
-        """Decode the bundled voices from the next run on."""
+        """Decode the bundled voices in the next run."""
         bundled = audio_choice.bundled()
         if bundled is not None:
             self.runs.choose(bundled)
@@ -196,10 +196,10 @@ class MainWindow(QMainWindow):
         self.show_desk()
         count = choice.files
         text = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
-        self.notices.info(self.tr("The next run decodes {0}; press Run.").format(text))
+        self.notices.info(self.tr("The next run decodes {0}. Press Run.").format(text))
 
     def open_session(self, path: str | Path) -> bool:
-        """Show a session; tell whether that worked."""
+        """Show a session; return whether that worked."""
         return self.files.open_session(path)
 
     def show_welcome(self) -> None:
@@ -213,19 +213,19 @@ class MainWindow(QMainWindow):
         self.refresh()
 
     def reset_layout(self) -> None:
-        """Bring back the shipped layout."""
+        """Restore the default layout."""
         self.desk.reset_layout()
         self.actions_.refresh()
 
     def change_speed(self, step: int) -> None:
-        """Replay at the next slower or faster speed."""
+        """Replay at the next lower or higher speed."""
         at = SPEEDS.index(self.playhead.speed) if self.playhead.speed in SPEEDS else 1
         at = min(max(at + step, 0), len(SPEEDS) - 1)
         self.playhead.set_speed(SPEEDS[at])
         self.desk.transport.speed.setCurrentIndex(at)
 
     def escape(self) -> None:
-        """Esc: clear the selection, or else the newest notice."""
+        """Esc: clear the selection, or else dismiss the newest notice."""
         if self.axis.selected is not None:
             self.axis.clear()
         elif self.notices.banners and self.notices.banners[-1].kind != "progress":
@@ -250,19 +250,19 @@ class MainWindow(QMainWindow):
         sheet.open()
 
     def open_export(self) -> None:
-        """Show what can be exported, at the button for it."""
+        """Show the export menu at its button."""
         self.actions_.refresh()
         self.menus.open_export(self.desk.transport.export)
 
     def hold(self) -> None:
-        """Hold the view of a run under way, or follow it again."""
+        """Freeze the view of the current run, or follow it again."""
         if self.playhead.following:
             self.playhead.pause()
         else:
             self.playhead.go_live()
 
     def space(self) -> None:
-        """Space: press the button that has the keyboard, or else pause and resume the view."""
+        """Space: press the button with the keyboard focus, or else pause or resume the view."""
         focus = QApplication.focusWidget()
         if isinstance(focus, QAbstractButton):
             focus.click()
@@ -271,7 +271,7 @@ class MainWindow(QMainWindow):
         else:
             self.playhead.toggle()
 
-    # -- keeping up to date ----------------------------------------------------------------
+    # -- updating ----------------------------------------------------------------
 
     def refresh(self) -> None:
         """Bring buttons, texts and titles up to date."""
@@ -305,13 +305,13 @@ class MainWindow(QMainWindow):
         self._show_latency()
 
     def _show_latency(self) -> None:
-        """Say beside the block how long its first frame waits, as measured where the settings are the session's."""
+        """Show next to the block size how long its first frame waits; measured if the session has the same settings."""
         if self._desk is None:
             return
         measured, tree, shown = None, None, self._snapshot
         if shown is not None and shown.session.configs:
             end = shown.cursor_frame
-            # At the end of a finished session it is that of the report.
+            # At the end of a finished session it is the one in the report.
             most = LATENCY_FRAMES if shown.live or end < shown.track.n_frames else None
             measured = latency.of_session(shown.session, shown.track, end, most)
             force = latency.settings_before(shown.session, end)
@@ -351,7 +351,7 @@ class MainWindow(QMainWindow):
         self.files.drop(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Remember the layout, end the worker so that its session is whole."""
+        """Save the layout and end the worker so that its session is complete."""
         self.memory.remember("geometry", self.saveGeometry())
         if self._desk is not None:
             for key, state in self._desk.save_layout().items():

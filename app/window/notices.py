@@ -1,7 +1,7 @@
-"""Non-modal notices above the desk: what went wrong in one sentence, or how far long work is.
+"""Non-modal notices above the desk: one sentence about what went wrong, or the progress of long work.
 
-A notice never takes the keyboard and never stops what is going on. At most ``MOST`` are shown; the
-oldest makes room. Errors carry a report that can be copied.
+A notice never takes the keyboard focus and never interrupts anything. At most ``MOST`` are shown; the
+oldest is dropped. Errors have a report that can be copied.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Kind = Literal["info", "error", "progress"]
 MOST = 3
 
 INFO_MS = 8000
-"""A remark goes away by itself after this long; errors stay until dismissed."""
+"""A remark disappears after this time; errors stay until dismissed."""
 
 BUSY_MAXIMUM = 1000
 
 
 class Banner(QFrame):
-    """One notice: text, buttons, and for long work a bar."""
+    """One notice: text, buttons, and a progress bar for long work."""
 
     dismissed = Signal()
 
@@ -72,7 +72,7 @@ class Banner(QFrame):
         return self._text.text()
 
     def add_button(self, text: str, handler: Callable[[], object]) -> Button:
-        """Add a button before those already there."""
+        """Add a button before the existing ones."""
         button = Button(text)
         button.clicked.connect(lambda _=False: handler())
         first = self._row.indexOf(self._text) + (2 if self.bar is not None else 1)
@@ -80,7 +80,7 @@ class Banner(QFrame):
         return button
 
     def set_progress(self, text: str, fraction: float | None) -> None:
-        """Show how far long work is; ``None`` when that is not known."""
+        """Show the progress of long work; ``None`` if it is unknown."""
         self._text.setText(text)
         describe(self, text)
         if self.bar is None:
@@ -92,12 +92,12 @@ class Banner(QFrame):
             self.bar.setValue(round(min(max(fraction, 0.0), 1.0) * BUSY_MAXIMUM))
 
     def dismiss(self) -> None:
-        """Take the notice away."""
+        """Remove the notice."""
         self.dismissed.emit()
 
 
 class Notices(QWidget):
-    """The stack of notices; takes no room while there is none."""
+    """The stack of notices; takes no space while empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,7 +109,7 @@ class Notices(QWidget):
 
     @property
     def banners(self) -> list[Banner]:
-        """Notices shown, the oldest first."""
+        """The notices shown, oldest first."""
         return list(self._banners)
 
     def info(self, text: str) -> Banner:
@@ -122,7 +122,7 @@ class Notices(QWidget):
         return banner
 
     def error(self, text: str, report: str = "") -> Banner:
-        """Show what went wrong in one sentence; ``report`` can be copied by a button."""
+        """Show one sentence about what went wrong; a button copies ``report``."""
         for banner in self._banners:
             if banner.kind == "error" and banner.text == shown(text):
                 return banner
@@ -133,14 +133,14 @@ class Notices(QWidget):
         return self._show(banner)
 
     def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
-        """Show long work under way, with a button to cancel it."""
+        """Show long work in progress, with a button to cancel it."""
         banner = Banner("progress", text, self)
         if cancel is not None:
             banner.add_button(self.tr("Cancel"), cancel)
         return self._show(banner)
 
     def remove(self, banner: Banner) -> None:
-        """Take one notice away (it may be gone already)."""
+        """Remove one notice (it may already be gone)."""
         if banner not in self._banners:
             return
         self._banners.remove(banner)
@@ -150,7 +150,7 @@ class Notices(QWidget):
         self.setVisible(bool(self._banners))
 
     def clear(self, kind: Kind | None = None) -> None:
-        """Take away all notices, or all of one kind."""
+        """Remove all notices, or all of one kind."""
         for banner in self.banners:
             if kind is None or banner.kind == kind:
                 self.remove(banner)

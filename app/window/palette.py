@@ -33,7 +33,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 def score(query: str, text: str) -> int | None:
-    """Rank how well ``query`` fits ``text``: letters in order, words' beginnings first; None = no."""
+    """Rank how well ``query`` matches ``text``: letters in order, starts of words first; None: no match."""
     query, text = query.lower().replace(" ", ""), text.lower()
     at, total = -1, 0
     for letter in query:
@@ -52,14 +52,14 @@ def score(query: str, text: str) -> int | None:
 
 
 class Row(QStyledItemDelegate):
-    """One line of the palette: text, group, keys at the right."""
+    """One line of the palette: text, group, keys on the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        """All lines are equally high."""
+        """All lines have the same height."""
         return QSize(200, ROW_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw text, group and keys; dimmed when the action cannot be used now."""
+        """Draw text, group and keys; dimmed if the action is not available."""
         tokens = theme()
         area = option.rect.adjusted(2, 1, -2, -1)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -91,7 +91,7 @@ class Row(QStyledItemDelegate):
 
 
 class Palette(QDialog):
-    """Type a few letters, press Enter. Actions that cannot be used now are listed, but dimmed."""
+    """Type a few letters, press Enter. Unavailable actions are listed, but dimmed."""
 
     def __init__(self, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
@@ -120,7 +120,7 @@ class Palette(QDialog):
         outside.addWidget(frame)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Start empty, in the upper middle of the window."""
+        """Start empty, at the top centre of the window."""
         super().showEvent(event)
         self.line.clear()
         self._filter("")
@@ -155,7 +155,7 @@ class Palette(QDialog):
         self.list.setCurrentRow(0)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Arrows move in the list while the line keeps the keyboard; Enter runs."""
+        """Arrow keys move in the list while the line keeps the focus; Enter runs the action."""
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
             if step is not None:
@@ -178,7 +178,7 @@ class Palette(QDialog):
 
 
 class KeySheet(QDialog):
-    """All keys by group, in three columns, with those of mouse and wheel."""
+    """All keys by group, in three columns, with mouse and wheel."""
 
     def __init__(
         self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget

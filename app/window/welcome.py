@@ -57,22 +57,22 @@ class Choice(Button):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        """Return the height that the wrapped text needs."""
+        """Return the height of the wrapped text."""
         layout = self.layout()
         return 0 if layout is None else layout.heightForWidth(width)
 
     def sizeHint(self) -> QSize:
-        """The size that the wrapped text needs at the present width."""
+        """The size of the wrapped text at the current width."""
         width = max(self.width(), 200)
         return QSize(200, self.heightForWidth(width))
 
     def minimumSizeHint(self) -> QSize:
-        """No lower than the text."""
+        """At least as high as the text."""
         return self.sizeHint()
 
 
 class Welcome(QScrollArea):
-    """Everything a first start needs on one page; what cannot be used now is not shown."""
+    """Everything needed for a first start on one page; what is unavailable is not shown."""
 
     run_preset = Signal(str)
     open_session = Signal(str)
@@ -103,8 +103,8 @@ class Welcome(QScrollArea):
         lead = Label(
             self.tr(
                 "Where does the time of a speech recogniser go, and what would make it faster? "
-                "Run one, watch the cost of every 10 ms frame, and switch its tricks on and off "
-                "while it runs."
+                "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
+                "it runs."
             )
         )
         lead.setWordWrap(True)
@@ -168,7 +168,7 @@ class Welcome(QScrollArea):
         return choice
 
     def _add_group(self, column: QVBoxLayout, group: str) -> None:
-        """Presets that belong together, behind a button that unfolds them."""
+        """Presets of one group, behind a button that unfolds them."""
         column.addWidget(self._heading(self.tr(group)))
         names = presets.names(group)
         more = Button()
@@ -185,7 +185,7 @@ class Welcome(QScrollArea):
 
         def unfold(shown: bool) -> None:
             members.setVisible(shown)
-            text = self.tr("{0} presets, each a step from another {1}")
+            text = self.tr("{0} presets, step by step {1}")
             more.setText(text.format(len(names), "▴" if shown else "▾"))
 
         more.toggled.connect(unfold)
@@ -217,7 +217,7 @@ class Welcome(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         if not sessions:
-            none = Label(self.tr("None yet. Every run is kept here."))
+            none = Label(self.tr("None yet. Every run is saved here."))
             none.setObjectName("muted")
             self._recent.addWidget(none)
             return
@@ -248,6 +248,6 @@ def _about(path: Path) -> str:
     try:
         stat = path.stat()
         day = datetime.fromtimestamp(stat.st_mtime).strftime("%Y-%m-%d %H:%M")
-    except (OSError, ValueError, OverflowError):  # gone, or of a year that no calendar has
+    except (OSError, ValueError, OverflowError):  # gone, or a date that no calendar has
         return ""
     return f"{day} · {stat.st_size / MEGABYTE:.1f} MB"

@@ -1,6 +1,6 @@
-"""All settings of a run: `tree` and a file per layer say what there is, `options` how a setting is found and changed.
+"""All settings of a run. `tree` and a file per layer define them; `options` finds, reads and changes them.
 
-The window imports this package: msgspec and nothing heavier may be loaded here.
+The window imports this package, so it must load nothing heavier than msgspec.
 """
 
 from pipelines.config.conditions import DEVICES
@@ -24,6 +24,7 @@ from pipelines.config.options import (
     to_dict,
 )
 from pipelines.config.placement import Placement
+from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
 from pipelines.config.tree import Config, from_dict, option, options, parse_assignment
 
@@ -47,6 +48,7 @@ __all__ = [
     "flatten",
     "from_dict",
     "get",
+    "named_now",
     "obstacle",
     "option",
     "options",

@@ -1,22 +1,22 @@
-"""Beside which other settings a setting acts, where several of them share the condition."""
+"""Conditions under which a setting acts, where several settings share one."""
 
 DEVICES = ("torch-cpu", "cuda", "mps", "xpu")
-"""What torch computes on, as far as a machine has it; torch-cpu is its code for the processor."""
+"""Devices that torch computes on, if the machine has them; torch-cpu is its code for the processor."""
 
 MIXTURES = ("ptm", "continuous", "single-stream")
 """The acoustic models that score by Gaussian mixtures."""
 
 ALL_SENONES = {"gmm.senones": ("all",)}
-"""Strategies that share their work among the senones of a group, and cannot do some of them for less."""
+"""For strategies that share work among a group of senones: computing only some of them saves nothing."""
 
 UNTIED = {"model": ("continuous", "single-stream")}
-"""Models whose senones own their Gaussians."""
+"""Models in which each senone has its own Gaussians."""
 
 LISTED = {
     "gmm.selection.enabled": (True,),
     "gmm.selection.method": ("vq", "vq-tree"),
 } | UNTIED
-"""Shortlists of Gaussians that can be computed in more ways than one."""
+"""Shortlists of Gaussians that can be computed in more than one way."""
 
 WHOLE = {"gmm.selection.enabled": (False,)} | ALL_SENONES
 
@@ -36,7 +36,7 @@ DENSE = (
         "dnn.product": ("simd", "blas"),
     },
 )
-"""What a device scores: everything, by its own library and in the number type of `placement.dtype`."""
+"""What a device can score: all senones, with its own library and in the data type of `placement.dtype`."""
 
 IN_ONE_GO = {"search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
-"""What a device searches: whole blocks of scores, for the best path alone."""
+"""What a device can search: whole blocks of scores, for the best path only."""

@@ -18,8 +18,8 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Net",
-            "The name of a net that came with the program, or the path of a .safetensors or .onnx file with its card "
-            "(.json) beside it.",
+            "The name of a net that ships with the program, or the path of a .safetensors or .onnx file whose card "
+            "(.json) is in the same folder.",
             layer="Neural net",
             live=True,
             when=NET,
@@ -30,9 +30,9 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shrink: Annotated[
         Literal["none", "low-rank", "sparse", "blocks"],
         setting(
-            "Made smaller",
-            "What is done to the weights when they are loaded, without training after it: low-rank factors each layer "
-            "(SVD), sparse cuts the smallest weights, blocks cuts the smallest blocks of 16 outputs by one input.",
+            "Compression",
+            "How the weights are compressed when the net is loaded, without retraining. low-rank factors each layer "
+            "(SVD); sparse prunes the smallest weights; blocks prunes the smallest blocks of 16 outputs by one input.",
             layer="Neural net",
             live=True,
             when=NET,
@@ -41,8 +41,8 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share: Annotated[
         float,
         setting(
-            "Weights left",
-            "Share of the weights that making the net smaller leaves.",
+            "Weights kept",
+            "Share of the weights that remains after compression.",
             layer="Neural net",
             live=True,
             ge=0.02,
@@ -51,26 +51,26 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 0.3
     senones: Annotated[
-        Literal["all", "asked", "asked-ahead"],
+        Literal["all", "active", "active-ahead"],
         setting(
             "Outputs computed",
-            "all of the last layer for a whole block; asked: in each frame only the senones that the search asks for "
-            "(lazy evaluation, Vanhoucke 2011); asked-ahead: those also for up to three frames that follow in the "
-            "block, which mostly ask for them too.",
+            "all: the whole last layer for the whole block. active: in each frame only the active senones, those that "
+            "the search needs (lazy evaluation, Vanhoucke 2011). active-ahead: the same senones also for up to three "
+            "following frames of the block, which mostly need them too.",
             layer="Neural net",
             live=True,
             when=NET,
             toggle=Toggle(
                 "Lazy evaluation",
-                "Compute only those outputs of the net that the search asks for",
+                "Compute only those outputs of the net that the search needs",
                 place=1,
                 key="E",
                 off="all",
-                on="asked",
+                on="active",
                 without="all outputs",
                 says={
-                    "asked": "only what the search asks for",
-                    "asked-ahead": "asked for, some frames ahead",
+                    "active": "only active senones",
+                    "active-ahead": "active senones, some frames ahead",
                 },
             ),
         ),
@@ -79,9 +79,9 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["fp32", "bf16", "int8"],
         setting(
             "Arithmetic",
-            "bf16: weights and activations in 16 bits; quick where the processor has such instructions (AVX512-BF16 "
-            "or AMX: `asrscope doctor` shows the rate), slow elsewhere. int8: as 8-bit integers, with a scale for each "
-            "output and each frame (Vanhoucke 2011).",
+            "bf16: 16-bit weights and activations; fast if the processor has instructions for it (AVX512-BF16 or AMX: "
+            "`asrscope doctor` shows the rate), slow otherwise. int8: 8-bit integers, with a scale for each output "
+            "and each frame (Vanhoucke 2011).",
             layer="Neural net",
             live=True,
             when=NET,
@@ -90,11 +90,11 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     product: Annotated[
         Literal["simd", "blas", "scalar", "csr", "blocks", "compiled"],
         setting(
-            "Products by",
-            "simd: our own loops over vectors, with weights laid out for them when loaded. blas: the library's matrix "
-            "product. scalar: a plain loop, one multiplication at a time. csr, blocks: only the weights, or blocks of "
-            "weights, that are not zero. compiled: the whole net through torch.compile, which takes some seconds and "
-            "needs a C++ compiler.",
+            "Matrix product",
+            "simd: vectorised loops of our own; the weights are repacked for them on loading. blas: the matrix product "
+            "of the BLAS library. scalar: a plain loop, one multiplication at a time. csr, blocks: only the non-zero "
+            "weights or blocks of weights. compiled: the whole net through torch.compile, which takes a few seconds "
+            "and needs a C++ compiler.",
             layer="Neural net",
             live=True,
             when={**NET, "dnn.dtype": ("fp32",)},

@@ -1,4 +1,4 @@
-"""Whether a value fits a setting: anything that a person types, or that TOML, JSON or a session can hold."""
+"""Whether a value fits a setting: anything a user types, or that TOML, JSON or a session can contain."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pipelines.config.options import Option, Value
 
 LONGEST_TEXT: Final = 4096
-"""Characters of a text among the settings: no path of a file is longer."""
+"""Maximum characters of a text setting: no file path is longer."""
 SHOWN: Final = 60
-"""Characters of an unknown key or value that its sentence repeats; the longest key of ours has 28."""
+"""Characters of an unknown key or value that the message repeats; our longest key has 28."""
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}
 
 
 def fitting(target: Option, value: object) -> Value | None:
-    """`value`, perhaps given as text, as the setting's own type; None where that or its bounds do not allow it."""
+    """`value`, possibly given as text, in the type of the setting; None if it does not fit the type or the bounds."""
     return _READERS[target.type](target, value)
 
 
 def wanted(target: Option) -> str:
-    """What the setting takes, in words."""
+    """What the setting accepts, in words."""
     if target.type == "bool":
         return "true or false"
     if target.type == "choice":
@@ -41,7 +41,7 @@ def wanted(target: Option) -> str:
 
 
 def quoted(value: object) -> str:
-    """What was given, as its sentence repeats it: short, and of what has no short form the kind."""
+    """The given value as the message repeats it: shortened, or its kind if there is no short form."""
     if isinstance(value, str):
         return f"'{one_line(value, SHOWN)}'"
     if isinstance(value, int) and value.bit_length() > 64:
@@ -63,7 +63,7 @@ def _read_choice(target: Option, value: object) -> Value | None:
     if not isinstance(value, str | int | float):
         return None
     if isinstance(value, int) and value not in target.choices:
-        return None  # not by its text: that of thousands of digits cannot be had
+        return None  # not by its text: Python refuses to print thousands of digits
     return next((c for c in target.choices if str(c) == str(value)), None)
 
 

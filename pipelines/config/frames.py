@@ -11,13 +11,13 @@ from pipelines.config.options import Toggle, setting
 
 
 class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Frame layer: which frames are scored at all."""
+    """Frame layer: which frames are scored."""
 
     skip: Annotated[
         int,
         setting(
             "Frame skipping",
-            "1 scores every frame; k scores every k-th and gives the others scores by the rule below.",
+            "1 scores every frame; k scores every k-th frame, and the rule below gives the others their scores.",
             layer="Frame layer",
             live=True,
             toggle=Toggle(
@@ -34,25 +34,26 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 1
     rule: Annotated[
-        Literal["copy", "conditional", "heads"],
+        Literal["copy", "conditional", "multi-frame"],
         setting(
             "Skipped frames",
-            "copy scores every k-th frame, the others repeat the last scored one. conditional skips a frame only while "
-            "the nearest codeword stays the same, at most k−1 in a row. heads: a multi-frame net answers for k frames "
-            "at once (Vanhoucke 2013).",
+            "copy: skipped frames repeat the scores of the last scored frame. conditional: a frame is skipped only "
+            "while the nearest codeword stays the same, at most k−1 in a row. multi-frame: a net with several output "
+            "layers scores k frames at once (Vanhoucke 2013).",
             layer="Frame layer",
             live=True,
             choices_when={
                 "conditional": {"model": MIXTURES},
-                "heads": {"model": ("dnn",), "dnn.senones": ("all",)},
+                "multi-frame": {"model": ("dnn",), "dnn.senones": ("all",)},
             },
         ),
     ] = "copy"
     codewords: Annotated[
         int,
         setting(
-            "Codewords of frames",
-            "Size of the codebook that tells whether the sound has changed; with more, fewer frames are skipped.",
+            "Frame codewords",
+            "Size of the codebook that decides whether the sound has changed. With more codewords, fewer frames are "
+            "skipped.",
             layer="Frame layer",
             unit="codewords",
             live=True,

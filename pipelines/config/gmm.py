@@ -17,7 +17,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         setting(
             "Gaussian selection",
-            "Sum only the densities that the method below selects, instead of all of them.",
+            "Evaluate only the densities that the method below selects.",
             layer="Gaussian layer",
             live=True,
             when={"model": MIXTURES},
@@ -36,9 +36,11 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["none", "top-n", "last-top-n", "vq", "vq-tree", "vq-table", "clusters"],
         setting(
             "Method",
-            "top-n sums the n best densities; last-top-n computes the last frame's best first and gives up what cannot "
-            "be among them; vq computes the shortlist of the nearest codeword (vq-tree finds it in a binary tree); "
-            "vq-table looks scores up by codeword; clusters computes cluster Gaussians and expands the best.",
+            "top-n: sums the n best densities. last-top-n: computes the best densities of the last frame first and "
+            "abandons those that cannot join them (slower here; see docs/strategies.md). vq: computes the shortlist of "
+            "the nearest codeword; vq-tree finds that codeword in a binary tree. vq-table: looks up scores by "
+            "codeword. clusters: computes cluster Gaussians and expands the best (slower here on the tied model; see "
+            "docs/strategies.md).",
             layer="Gaussian layer",
             live=True,
             switched_by="gmm.selection.enabled",
@@ -50,7 +52,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Densities kept",
-            "How many top-n keeps (pocketsphinx: 4); from about 32 on, selecting costs more than it saves.",
+            "How many densities top-n keeps (pocketsphinx: 4). From about 32, selection costs more than it saves.",
             layer="Gaussian layer",
             unit="per codebook and stream",
             live=True,
@@ -64,7 +66,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Codewords",
-            "Size of the codebook by which frames are quantised; more fit closer and take longer to search.",
+            "Size of the codebook that quantises frames. A larger one fits more closely and takes longer to search.",
             layer="Gaussian layer",
             unit="codewords",
             live=True,
@@ -77,8 +79,8 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Shortlist radius",
-            "A Gaussian is on a codeword's shortlist when its mean lies within this normalised squared distance "
-            "(Bocchieri 1993); larger keeps more. The likeliest is on the list even when nothing is near.",
+            "A Gaussian is on a codeword's shortlist if its mean is within this normalised squared distance "
+            "(Bocchieri 1993). Higher values keep more. The likeliest Gaussian is always on the list.",
             layer="Gaussian layer",
             live=True,
             ge=0.1,
@@ -90,7 +92,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Clusters expanded",
-            "How many of the best clusters have their own Gaussians evaluated; the others give their cluster's score.",
+            "How many of the best clusters have their own Gaussians evaluated. The others use their cluster's score.",
             layer="Gaussian layer",
             unit="clusters",
             live=True,
@@ -108,7 +110,7 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Mixture components",
-            "Gaussians that each senone owns, per stream; 42 is the size usual in the literature.",
+            "Gaussians per senone and stream; 42 is a usual size in the literature.",
             layer="Scoring",
             unit="per senone",
             ge=8,
@@ -117,11 +119,12 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 42
     senones: Annotated[
-        Literal["all", "asked", "ci", "asked-ci"],
+        Literal["all", "active", "ci", "active-ci"],
         setting(
             "Senones scored",
-            "all of them; asked: those that the search asks for in this frame; ci: those whose context-independent "
-            "parent scores well, the others get the parent's score (Lee 2001, Chan 2004); asked-ci: both, as Sphinx-3.",
+            "all: every senone. active: only those that the search needs in this frame. ci: those whose "
+            "context-independent (CI) parent scores well; the others get the parent's score (Lee 2001, Chan 2004). "
+            "active-ci: both, as in Sphinx-3.",
             layer="GMM layer",
             live=True,
             when={"model": MIXTURES},
@@ -131,27 +134,27 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "CI beam",
-            "Senones are computed whose context-independent parent scores within this of the best parent.",
+            "A senone is computed if its context-independent parent scores within this beam of the best parent.",
             layer="GMM layer",
             unit="nat",
             live=True,
             ge=0.0,
             le=200.0,
-            when={"gmm.senones": ("ci", "asked-ci")},
+            when={"gmm.senones": ("ci", "active-ci")},
         ),
     ] = 10.0  # the 23 (1e-10) of Sphinx-3's documentation rejects a tenth here: docs/strategies.md
     ci_cap: Annotated[
         int,
         setting(
-            "Most senones",
-            "The CI beam is tightened until at most this many context-dependent senones are computed in a frame "
-            "(Sphinx-3's maxcdsenpf); 0 sets no limit.",
+            "Max senones",
+            "The CI beam is tightened until at most this many context-dependent senones are computed per frame "
+            "(maxcdsenpf in Sphinx-3); 0 means no limit.",
             layer="GMM layer",
             unit="senones",
             live=True,
             ge=0,
             le=100000,
-            when={"gmm.senones": ("ci", "asked-ci")},
+            when={"gmm.senones": ("ci", "active-ci")},
         ),
     ] = 0
     selection: Selection = Selection()
@@ -159,8 +162,10 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["full", "partial-distance", "int8", "max"],
         setting(
             "Component",
-            "full computes every Gaussian and sums exactly; partial-distance gives a Gaussian up that can no longer be "
-            "among the n best; int8 computes with 8-bit parameters; max takes the best component and not the sum.",
+            "full: computes every Gaussian and sums exactly. partial-distance: abandons a Gaussian once it cannot "
+            "be among the n best (slower here; see docs/strategies.md). int8: computes with 8-bit parameters. max: "
+            "max approximation, the best component instead of the sum (slower here on the tied model; see "
+            "docs/strategies.md).",
             layer="Component layer",
             live=True,
             when={"model": MIXTURES},

@@ -9,7 +9,7 @@ import msgspec
 from pipelines.config.options import setting
 
 NO_GRAMMAR = {"graph.grammar": ("",)}
-"""A grammar says by itself what can be recognised."""
+"""A grammar alone defines what can be recognised."""
 
 
 class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,8 +19,8 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Vocabulary",
-            "How many words can be recognised: the most probable words of the language model that the dictionary has "
-            "(some 72 000 of those that ship with pocketsphinx).",
+            "How many words can be recognised: the most probable words of the language model that are also in the "
+            "dictionary (about 72 000 with the files that ship with pocketsphinx).",
             layer="Graph",
             unit="words",
             ge=1,
@@ -32,7 +32,8 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal[1, 2, 3],
         setting(
             "N-gram order",
-            "1: each word by its own probability. 2, 3: by the one or two words before it, backing off where pruned.",
+            "1: the probability of a word does not depend on other words. 2, 3: it depends on the previous one or two "
+            "words, backing off where the model is pruned.",
             layer="Graph",
             when=NO_GRAMMAR,
         ),
@@ -41,7 +42,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Bigrams kept",
-            "The language model is pruned to this many word pairs; more make a larger graph and fewer errors.",
+            "The language model is pruned to this many word pairs. More pairs give a larger graph and fewer errors.",
             layer="Graph",
             unit="word pairs",
             ge=0,
@@ -53,7 +54,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Trigrams kept",
-            "The language model is pruned to this many triples of words.",
+            "The language model is pruned to this many word triples.",
             layer="Graph",
             unit="word triples",
             ge=0,
@@ -65,8 +66,8 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["count", "entropy"],
         setting(
             "Pruning",
-            "Which n-grams are kept: count takes those that the model expects most often; entropy those whose loss "
-            "would change the model most (Stolcke 1998).",
+            "Which n-grams are kept. count: those that the model expects most often. entropy: those whose loss would "
+            "change the model most (Stolcke 1998).",
             layer="Graph",
             when={**NO_GRAMMAR, "graph.order": (2, 3)},
         ),
@@ -75,7 +76,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Language model",
-            "A .lm.bin or ARPA file (also gzip); empty: the one that ships with pocketsphinx.",
+            "A .lm.bin or ARPA file (may be gzipped). Empty: the one that ships with pocketsphinx.",
             layer="Graph",
             when=NO_GRAMMAR,
         ),
@@ -84,7 +85,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Dictionary",
-            "A pronunciation dictionary in CMU form; empty: the one that ships with pocketsphinx.",
+            "A pronunciation dictionary in CMU format. Empty: the one that ships with pocketsphinx.",
             layer="Graph",
         ),
     ] = ""
@@ -92,9 +93,9 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Grammar",
-            "What to recognise instead of the language model: a JSGF file (.gram, .jsgf), a plain list of words or "
-            "phrases, one a line, of which any number may be said in any order, or one that ships with the program: "
-            "cards, digits, robot.",
+            "Replaces the language model. A JSGF file (.gram, .jsgf); a plain list of words or phrases, one per line, "
+            "which may be said in any number and order; or a grammar that ships with the program: cards, digits, "
+            "robot.",
             layer="Graph",
         ),
     ] = ""

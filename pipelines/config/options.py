@@ -1,6 +1,6 @@
-"""What is said about a setting, and how settings of a tree are found, read, changed and checked.
+"""What describes a setting, and how the settings of a tree are found, read, changed and checked.
 
-Knows nothing of any particular setting: :mod:`pipelines.config.tree` holds those. The form in the window,
+This module knows no particular setting: :mod:`pipelines.config.tree` holds those. The form in the window,
 ``--set key=value``, ``asrscope options``, the presets and the configuration stored in a session all
 come from :func:`options`.
 """
@@ -16,6 +16,7 @@ import msgspec
 
 import assets
 from pipelines.config.fitting import SHOWN, fitting, quoted, wanted
+from pipelines.config.renamed import key_now, value_now
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
@@ -24,20 +25,20 @@ Tree = TypeVar("Tree", bound=msgspec.Struct)
 Value = bool | int | float | str
 
 Condition = Mapping[str, tuple[Any, ...]]
-"""Settings by key, each with the values that are wanted of it; all must hold."""
+"""Settings by key, each with its allowed values; all must hold."""
 
 
 class ConfigError(BadInput):
-    """A setting that does not exist or does not fit, in one sentence."""
+    """A setting that does not exist, or a value that does not fit; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toggle:
-    """What makes a live setting one that is flipped on top of the window: any value but `off` is on.
+    """What makes a live setting a toggle in the top bar of the window: any value except `off` is on.
 
-    `on` is switched to where no such value was chosen before. Of the toggles of one `place` (from the left)
-    the one that acts is shown. `without` says in a few words what is done while it is off, `says` what a
-    value does.
+    `on` is the value used if none was chosen before. Of the toggles that share a `place` (counted from the
+    left), the one that acts is shown. `without` says in a few words what happens while it is off; `says`
+    gives the same for its values.
     """
 
     title: str
@@ -68,13 +69,13 @@ def setting(
 ) -> msgspec.Meta:
     """Describe one field of the tree.
 
-    `layer` is the heading under which the form shows it (default: the struct's own). `live` settings act
-    at the next block of a running decode. `switched_by` names the boolean setting that must be on for
-    this one to act; assigning this one from the command line turns that switch on. `when` says which
-    other settings must have which values for this one to act at all, `choices_when` the same for some
-    of its choices, of several conditions one; see :func:`obstacle`. `names_in`: the folder of assets whose
-    files a text may name, by their names without the first of `suffixes`; any other text is the path of a
-    file that ends in one of these.
+    `layer` is the heading under which the form shows it (default: that of the struct). `live` settings take
+    effect at the next block of a running decode. `switched_by` names the boolean setting that must be on for
+    this one to act; assigning this one on the command line turns the switch on. `when` says which values
+    other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
+    gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
+    files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
+    these suffixes.
     """
     return msgspec.Meta(
         title=title,
@@ -100,7 +101,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting, as the form, the command line and `asrscope options` show it."""
+    """One setting as the form, the command line and `asrscope options` show it."""
 
     key: str
     title: str
@@ -122,11 +123,11 @@ class Option:
 
     @property
     def hangs_on(self) -> tuple[str, ...]:
-        """The settings that must act for this one to act: its switch, and those of `when`."""
+        """The settings that must act for this one to act: its switch and those in `when`."""
         return tuple(filter(None, (self.switched_by, *self.when)))
 
     def shipped(self) -> list[str]:
-        """The names that came with the program; none where the setting is not of that kind."""
+        """The names that ship with the program; none if the setting is not of that kind."""
         if not self.names_in:
             return []
         return sorted(
@@ -145,7 +146,7 @@ _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
 
 @functools.cache
 def options_of(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
-    """Every setting of the tree, in the order of the data: depth first, as written."""
+    """Every setting of the tree, depth first, in the order of definition."""
     return tuple(_walk(tree, ""))
 
 
@@ -184,10 +185,11 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
 
 
 def option_of(tree: type[msgspec.Struct], key: str) -> Option:
-    """The setting called `key`; ConfigError when there is none, with the nearest name."""
+    """The setting called `key`, now or once; ConfigError when there is none, with the nearest name."""
     known = options_of(tree)
+    named = key_now(key)
     for candidate in known:
-        if candidate.key == key:
+        if candidate.key == named:
             return candidate
     import difflib
 
@@ -201,19 +203,17 @@ def option_of(tree: type[msgspec.Struct], key: str) -> Option:
 
 def get(config: msgspec.Struct, key: str) -> Value:
     """The value of setting `key`."""
-    option_of(type(config), key)
     node: Any = config
-    for part in key.split("."):
+    for part in option_of(type(config), key).key.split("."):
         node = getattr(node, part)
     value: Value = node
     return value
 
 
 def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
-    """Why setting `key` (or its choice `value`) cannot act beside the other settings; None if it can.
+    """Why setting `key` (or its choice `value`) cannot act with the other settings; None if it can.
 
-    What hangs on a setting that cannot act cannot act either. One sentence for the person at the form or the
-    command line.
+    A setting that depends on one that cannot act cannot act either. The result is one sentence for the user.
     """
     target = option_of(type(config), key)
     if value is None:
@@ -230,7 +230,7 @@ def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> st
 
 
 def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
-    """The first part of `condition` that does not hold, in words."""
+    """The first part of `condition` that does not hold, in words; None if all hold."""
     for other, allowed in condition.items():
         if get(config, other) not in allowed:
             title = option_of(type(config), other).title
@@ -245,9 +245,9 @@ def _name(value: Value) -> str:
 
 
 def check(config: Tree) -> Tree:
-    """`config` itself; ConfigError when a choice in it cannot act beside the others.
+    """`config` itself; ConfigError when a choice in it cannot act with the others.
 
-    What does not act at all (its switch is off, or `when` does not hold) stands in nobody's way.
+    Settings that do not act at all (switched off, or `when` does not hold) are not checked.
     """
     for target in options_of(type(config)):
         if target.switched_by and not get(config, target.switched_by):
@@ -261,31 +261,33 @@ def check(config: Tree) -> Tree:
 
 def replace(config: Tree, key: str, value: object) -> Tree:
     """A copy of `config` with setting `key` changed; ConfigError when the value does not fit."""
-    return _replaced(config, key, fitted(option_of(type(config), key), value))
+    target = option_of(type(config), key)
+    return _replaced(config, target.key, fitted(target, value))
 
 
 def assign(config: Tree, assignments: Mapping[str, Value]) -> Tree:
-    """`config` with settings changed as a person asks for them on the command line.
+    """`config` with settings changed as a user assigns them on the command line.
 
-    Choosing a setting that acts only under a switch (``gmm.selection.method``) turns the switch on,
+    Assigning a setting that acts only under a switch (``gmm.selection.method``) turns the switch on,
     unless the switch itself is among the assignments.
     """
-    for key, value in assignments.items():
+    by_option = {option_of(type(config), key).key: value for key, value in assignments.items()}
+    for key, value in by_option.items():
         config = replace(config, key, value)
         switch = option_of(type(config), key).switched_by
-        if switch and switch not in assignments:
+        if switch and switch not in by_option:
             config = replace(config, switch, value not in ("none", False))
     return config
 
 
 def fitted(target: Option, value: object) -> Value:
-    """`value`, perhaps given as text, as the setting's own type and within its bounds.
+    """`value`, possibly given as text, in the type of the setting and within its bounds.
 
-    It may be anything that TOML, JSON or a session can hold; ConfigError in one sentence for what does not fit.
+    It may be anything that TOML, JSON or a session can contain; ConfigError in one sentence if it does not fit.
     """
-    found = fitting(target, value)
+    found = fitting(target, value_now(target.key, value))
     if found is None:
-        raise ConfigError(f"{target.key} wants {wanted(target)}, and not {quoted(value)}.")
+        raise ConfigError(f"{target.key} must be {wanted(target)}, not {quoted(value)}.")
     return found
 
 
@@ -296,13 +298,13 @@ def _replaced(config: Tree, key: str, value: Value) -> Tree:
 
 
 def to_dict(config: msgspec.Struct) -> dict[str, Any]:
-    """The tree as nested plain values, for TOML, JSON and sessions."""
+    """The tree as nested plain values for TOML, JSON and sessions."""
     tree: dict[str, Any] = msgspec.to_builtins(config)
     return tree
 
 
 def flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The leaves of a nested mapping as dotted keys and values; an empty mapping within it is a leaf too."""
+    """The leaves of a nested mapping as dotted keys and values; an empty inner mapping is a leaf too."""
     left = [(prefix, iter(tree.items()))]
     while left:
         prefix, items = left[-1]

@@ -1,4 +1,4 @@
-"""Settings of a device: where data lies and how it moves."""
+"""Device settings: where data is held and how it is transferred."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pipelines.config.options import setting
 
 
 class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where data lies and how it moves when scoring runs on a device."""
+    """Where data is held and how it is transferred when scoring runs on a device."""
 
     weights: Annotated[
         Literal["resident", "each-block"],
         setting(
             "Parameters",
-            "resident: uploaded once. each-block: uploaded for every block, as by a program that forgets to keep them.",
+            "resident: uploaded once. each-block: uploaded for every block, as a program does that does not keep them.",
             layer="Device",
             live=True,
             when={"device": DEVICES},
@@ -26,8 +26,8 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transfer: Annotated[
         Literal["block", "frame"],
         setting(
-            "Moved per",
-            "Features go up and scores come back once a block, or frame by frame.",
+            "Transfer per",
+            "Features are uploaded and scores downloaded once per block, or frame by frame.",
             layer="Device",
             live=True,
             when={"device": DEVICES},
@@ -37,7 +37,7 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         setting(
             "Pinned memory",
-            "Host buffers that the device can copy from and to directly.",
+            "Page-locked host buffers, which the device can copy to and from directly.",
             layer="Device",
             live=True,
             when={"device": ("cuda", "xpu")},
@@ -47,7 +47,7 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         setting(
             "Overlap copies",
-            "Score the next block while the search works on this one.",
+            "Score the next block while the search processes this one.",
             layer="Device",
             live=True,
             when={"device": DEVICES},
@@ -56,8 +56,8 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtype: Annotated[
         Literal["fp32", "fp16", "bf16"],
         setting(
-            "Number type",
-            "Of the parameters and products on the device.",
+            "Data type",
+            "Data type of the parameters and products on the device.",
             layer="Device",
             live=True,
             when={"device": DEVICES},

@@ -1,9 +1,9 @@
-"""Presets: named configurations, each a TOML file in ``assets/presets`` that says what differs from the defaults.
+"""Presets: named configurations, each a TOML file in ``assets/presets`` with what differs from the defaults.
 
-A preset file holds ``title`` and ``description`` and a table ``[config]`` with settings by the names of
-`pipelines.config`. Presets that belong together, each a step from another, say so in the head: ``group``, the
-group's title; ``step``, the place in it; ``after``, the preset that the step starts from. A person's own file of the
-same form is read by :func:`from_file`.
+A preset file has a ``title``, a ``description`` and a table ``[config]`` of settings, named as in
+`pipelines.config`. Presets that form a series have three more keys: ``group``, the title of the series;
+``step``, the position in it; ``after``, the preset that the step starts from. :func:`from_file` reads a
+user's own file of the same form.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from profiler.plain import one_line
 DEFAULT = "gmm"
 
 LONGEST_HEAD = 2_000
-"""Characters of a title or description; of those that ship the longest has some 300."""
+"""Maximum characters of a title or description; the longest that ships has about 300."""
 
 _TEXTS = ("title", "description", "group", "after")
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A configuration with a name to choose it by; `group` is empty for those that stand alone."""
+    """A named configuration; `group` is empty for those outside any group."""
 
     name: str
     title: str
@@ -40,20 +40,20 @@ class Preset:
 
 
 def names(group: str | None = None) -> list[str]:
-    """The shipped presets: the default, those that stand alone, the groups, each in the order of its steps.
+    """The shipped presets: the default, those outside any group, then the groups, each in the order of its steps.
 
-    `group`: only those of this group; with "" those that stand alone.
+    `group`: only those of this group; "" for those outside any group.
     """
     return [preset.name for preset in _shipped() if group in (None, preset.group)]
 
 
 def groups() -> list[str]:
-    """Titles of the groups that shipped presets belong to."""
+    """Titles of the groups of shipped presets."""
     return list(dict.fromkeys(preset.group for preset in _shipped() if preset.group))
 
 
 def load(name: str) -> Preset:
-    """The shipped preset `name`; ConfigError lists what there is."""
+    """The shipped preset `name`; ConfigError lists the existing ones."""
     for preset in _shipped():
         if preset.name == name:
             return preset
@@ -67,7 +67,7 @@ def _shipped() -> tuple[Preset, ...]:
 
 
 def from_file(path: str | Path) -> Preset:
-    """Read a preset file; ConfigError with one sentence naming the file and what is wrong in it."""
+    """Read a preset file; ConfigError in one sentence names the file and the error."""
     path = Path(path)
     name = one_line(str(path))
     try:
@@ -80,15 +80,17 @@ def from_file(path: str | Path) -> Preset:
         found = one_line(", ".join(sorted(unknown)) or repr(settings))
         raise ConfigError(
             f"{name}: expected title, description and a table [config] (and group, step, after), "
-            f"and not {found}."
+            f"not {found}."
         )
     step: Any = tree.get("step", 0)
     if type(step) is not int:
-        raise ConfigError(f"{name}: step wants a whole number, and not {one_line(repr(step))}.")
+        raise ConfigError(f"{name}: step must be a whole number, not {one_line(repr(step))}.")
     texts: dict[str, Any] = {key: tree[key] for key in _TEXTS if key in tree}
     for key, text in texts.items():
         if not isinstance(text, str) or len(text) > LONGEST_HEAD:
-            raise ConfigError(f"{name}: {key} wants a text of at most {LONGEST_HEAD:,} characters.")
+            raise ConfigError(
+                f"{name}: {key} must be a text of at most {LONGEST_HEAD:,} characters."
+            )
     return Preset(
         name=path.stem,
         config=from_dict(settings, where=name),

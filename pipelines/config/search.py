@@ -16,9 +16,9 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: Annotated[
         Literal["cpu", "torch-cpu", "cuda", "mps", "xpu"],
         setting(
-            "Search on",
-            "cpu: token passing in compiled code. Others: the same arcs as tensor operations on that device; torch-cpu "
-            "runs these on the processor.",
+            "Search device",
+            "cpu: token passing in compiled code. Others run the search as tensor operations on that device; "
+            "torch-cpu runs them on the processor.",
             layer="Search",
             choices_when=dict.fromkeys(DEVICES, IN_ONE_GO),
         ),
@@ -27,7 +27,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Beam",
-            "Tokens that cost this much more than the best are dropped (negative log likelihood, acoustics scaled).",
+            "Tokens that cost this much more than the best are dropped (negative log likelihood; acoustics scaled).",
             layer="Search",
             unit="nat",
             live=True,
@@ -38,8 +38,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_active: Annotated[
         int,
         setting(
-            "Most tokens",
-            "At most about this many tokens survive a frame (histogram pruning).",
+            "Max active",
+            "At most about this many tokens survive each frame (histogram pruning).",
             layer="Search",
             unit="tokens",
             live=True,
@@ -50,8 +50,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_active: Annotated[
         int,
         setting(
-            "Fewest tokens",
-            "The beam widens when fewer than this many tokens lie within it.",
+            "Min active",
+            "The beam widens when fewer than this many tokens are within it.",
             layer="Search",
             unit="tokens",
             live=True,
@@ -59,33 +59,33 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=100000,
         ),
     ] = 20  # the default of Kaldi's FasterDecoder
-    governor: Annotated[
+    adaptive_beam: Annotated[
         bool,
         setting(
-            "Hold real-time factor",
-            "Move the beam while decoding so that processing time / audio time stays at the wished value.",
+            "Adaptive beam",
+            "Adjust the beam while decoding to hold the target real-time factor.",
             layer="Search",
             live=True,
         ),
     ] = False
-    wished_rtf: Annotated[
+    target_rtf: Annotated[
         float,
         setting(
-            "Wished real-time factor",
-            "What the governor holds: processing time / audio time.",
+            "Target real-time factor",
+            "The real-time factor (processing time / audio time) that the adaptive beam holds.",
             layer="Search",
             live=True,
             ge=0.001,
             le=10.0,
-            switched_by="search.governor",
+            switched_by="search.adaptive_beam",
         ),
     ] = 0.05
     lattice: Annotated[
         bool,
         setting(
-            "Keep alternatives",
-            "Record what nearly won, so that each utterance also gets its best other word sequences and a confidence "
-            "for each word.",
+            "Lattice",
+            "Record a lattice of alternatives. Each utterance then also gets an n-best list and a confidence for each "
+            "word.",
             layer="Search",
             when={"search.device": ("cpu",)},
         ),
@@ -94,7 +94,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Lattice beam",
-            "Alternatives that cost this much more than the best are not kept.",
+            "Alternatives that cost this much more than the best path are left out of the lattice.",
             layer="Search",
             unit="nat",
             switched_by="search.lattice",
@@ -106,8 +106,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nbest: Annotated[
         int,
         setting(
-            "Word sequences",
-            "How many different word sequences are given for an utterance at most, the best first.",
+            "N-best",
+            "Maximum number of different word sequences per utterance, best first.",
             layer="Search",
             live=True,
             switched_by="search.lattice",
@@ -120,7 +120,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Acoustic scale",
-            "Weight of the acoustic log likelihoods against the language model.",
+            "Weight of the acoustic log likelihoods relative to the language model.",
             layer="Search",
             live=True,
             ge=0.01,
@@ -131,7 +131,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Word insertion penalty",
-            "Cost added for each word; larger gives fewer and longer words.",
+            "Cost added for each word. Higher values give fewer, longer words.",
             layer="Search",
             unit="nat",
             live=True,

@@ -1,7 +1,7 @@
-"""The one typed tree of settings: each is written once, as a field of a struct here or in the layers' files.
+"""The one typed tree of settings: each is defined once, as a field of a struct here or in the file of its layer.
 
-Type, default, bounds, title, help, unit, the layer of the pipeline it belongs to, whether it can change
-while a run goes on, and beside which other settings it acts.
+The field gives its type, default, bounds, title, help, unit, pipeline layer, whether it can change during a run,
+and which other settings it depends on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Pace",
-            "0 decodes as fast as possible; 1, 2, 4 feed the audio at that multiple of real time.",
+            "0 decodes as fast as possible; 1, 2 or 4 feeds the audio at that multiple of real time.",
             layer="Audio",
             unit="× real time",
             live=True,
@@ -50,14 +50,14 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loop: Annotated[
         bool,
         setting(
-            "Loop", "Start again with the first file after the last one.", layer="Audio", live=True
+            "Loop", "Start again with the first file after the last.", layer="Audio", live=True
         ),
     ] = False
     block: Annotated[
         int,
         setting(
             "Block",
-            "Frames scored and searched in one call: larger blocks reuse what was loaded from memory, and wait longer.",
+            "Frames scored together and searched in one call. Larger blocks reuse what is in cache but add latency.",
             layer="Audio",
             unit="frames",
             live=True,
@@ -69,9 +69,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["ptm", "continuous", "single-stream", "dnn"],
         setting(
             "Acoustic model",
-            "ptm: the phonetically tied mixture model as shipped. continuous: derived from it, each senone owns its "
-            "Gaussians. single-stream: one mixture of 39-dimensional Gaussians per senone. dnn: a neural net "
-            "that learnt from the mixtures.",
+            "ptm: the phonetically tied mixture model that ships with the program. continuous: derived from it; each "
+            "senone has its own Gaussians. single-stream: one mixture of 39-dimensional Gaussians per senone. dnn: a "
+            "neural net trained on the output of the mixtures.",
             layer="Scoring",
         ),
     ] = "ptm"
@@ -79,15 +79,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Model folder",
-            "A CMUSphinx acoustic model (ptm, semi-continuous or continuous) to open instead of the shipped one.",
+            "A CMUSphinx acoustic model (ptm, semi-continuous or continuous) to use instead of the shipped one.",
             layer="Scoring",
         ),
     ] = ""
     device: Annotated[
         Literal["cpu", "torch-cpu", "cuda", "mps", "xpu"],
         setting(
-            "Scoring on",
-            "cpu: compiled code. Others: torch on that device; torch-cpu runs the device code on the processor.",
+            "Scoring device",
+            "cpu: compiled code. The others use torch on that device; torch-cpu runs the device code on the processor.",
             layer="Scoring",
             choices_when=dict.fromkeys(DEVICES, DENSE),
         ),
@@ -97,7 +97,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "Threads",
-            "Threads of the scoring kernels; search is serial.",
+            "Number of threads in the scoring kernels; the search is serial.",
             layer="Scoring",
             unit="threads",
             ge=1,
@@ -112,16 +112,16 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counters: Annotated[
         bool,
         setting(
-            "Count events",
-            "Read the processor's and the kernel's counters after every stage (cycles, cache misses, page faults …, "
-            "as far as this machine has them: see `asrscope doctor`). Adds some 3 µs to every span.",
+            "Event counters",
+            "Read counters of the processor and the kernel after every stage (cycles, cache misses, page faults …). "
+            "`asrscope doctor` shows which of them this machine has. Adds about 3 µs to every span.",
             layer="Instrument",
         ),
     ] = False
 
 
 def options() -> tuple[Option, ...]:
-    """Every setting, in the order of the data."""
+    """Every setting, in pipeline order."""
     return options_of(Config)
 
 
@@ -136,22 +136,23 @@ def parse_assignment(text: str, option_name: str = "--set") -> tuple[str, Value]
     key = key.strip()
     if not equals or not key:
         raise ConfigError(
-            f"{option_name} wants key=value, for example search.beam=13, and not {quoted(text)}."
+            f"{option_name} must be key=value, for example search.beam=13, not {quoted(text)}."
         )
-    return key, fitted(option(key), value.strip())
+    target = option(key)
+    return target.key, fitted(target, value.strip())
 
 
 MOST_LEAVES = 10_000
-"""Of a configuration that is read; there are some hundred settings."""
+"""In a configuration that is read; there are about a hundred settings."""
 
 
 def from_dict(tree: Mapping[str, Any], where: str = "configuration") -> Config:
-    """Build a configuration; settings left out keep their default. ConfigError names what is wrong.
+    """Build a configuration; settings left out keep their default. ConfigError says what is wrong.
 
-    `tree` may be anything that a stranger's file holds; `where` begins the sentence.
+    `tree` may be anything that an untrusted file contains; `where` begins the sentence.
     """
     if not isinstance(tree, Mapping):
-        raise ConfigError(f"{where}: settings wants a table of names and values.")
+        raise ConfigError(f"{where}: settings must be a table of names and values.")
     config = Config()
     groups = {o.key.rpartition(".")[0] for o in options()}
     for n, (key, value) in enumerate(flatten(tree)):

@@ -25,12 +25,12 @@ FREE: Final = ("pace", "loop")
 NOT_COUNTED: Final = (
     (
         "gmm.senones",
-        ("asked", "ci", "asked-ci"),
+        ("active", "ci", "active-ci"),
         "which senones are left out depends on what is said",
     ),
     (
         "dnn.senones",
-        ("asked", "asked-ahead"),
+        ("active", "active-ahead"),
         "which outputs are left out depends on what is said",
     ),
     ("frames.rule", ("conditional",), "which frames are skipped depends on what is said"),

@@ -54,7 +54,7 @@ class Control:
                 f"{key} cannot change while a run goes on; it is taken at the next start."
             )
         self.config = settings.check(settings.replace(self.config, key, value))
-        self._requests.append(Change(key, settings.get(self.config, key), self.frame))
+        self._requests.append(Change(option.key, settings.get(self.config, key), self.frame))
 
     def mark(self, text: str) -> None:
         """Leave a mark where the loop is now."""

@@ -218,7 +218,7 @@ class Decoder:
     def _govern(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the search's governor, if it is on, set the beam by how long the last block took."""
         search = self.recogniser.search
-        if not self.recogniser.config.search.governor:
+        if not self.recogniser.config.search.adaptive_beam:
             return
         cutoff = search.cutoff if math.isfinite(search.cutoff) else None
         self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})

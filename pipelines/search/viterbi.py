@@ -93,7 +93,7 @@ class Viterbi:
         """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
         self._config = config
         self._scale = float(config.acoustic_scale)
-        if not config.governor:
+        if not config.adaptive_beam:
             self._adaptive = None
         elif self._adaptive is None:
             self._adaptive = AdaptiveBeam()
@@ -106,7 +106,7 @@ class Viterbi:
         """Say how long the last block took in all; an adaptive beam follows it."""
         if self._adaptive is not None:
             config = self._config
-            self._use_beam(self._adaptive.after(frames, ns, config.wished_rtf, config.beam))
+            self._use_beam(self._adaptive.after(frames, ns, config.target_rtf, config.beam))
 
     def warm_up(self) -> None:
         """Compile (or load) every kernel, so that the first utterance does not pay for it."""

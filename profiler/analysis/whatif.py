@@ -97,8 +97,8 @@ def parse_factor(text: str) -> tuple[str, float]:
         factor = math.nan
     if not equals or not name.strip() or not (0.0 <= factor < math.inf):
         raise BadInput(
-            f"--scale wants STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), "
-            f"and not {text!r}."
+            f"--scale must be STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), "
+            f"not {text!r}."
         )
     return name.strip(), factor
 

@@ -75,7 +75,7 @@ def check_environment() -> None:
     value = os.environ.get(THREADS, "").strip()
     if value and not (value.isdecimal() and len(value) < 6 and int(value) >= 1):
         raise BadInput(
-            f"The environment variable {THREADS} wants a whole number from 1, and not "
+            f"The environment variable {THREADS} must be a whole number from 1, not "
             f"{one_line(value)!r}; unset it, and all cores can be used."
         )
 

@@ -32,7 +32,7 @@ KEPT = {
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
 RUNS: dict[str, dict[str, Any]] = {
     "ptm": {},
-    "continuous": {"model": "continuous", "block": 1, "gmm.senones": "asked"},
+    "continuous": {"model": "continuous", "block": 1, "gmm.senones": "active"},
     "device": {"device": "torch-cpu", "placement.overlapped": True},
 }
 SPEECH = ("08-kal16-short", "01-slt-morning")

@@ -106,8 +106,8 @@ def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--threads", "0"], "--threads wants 1 to"),
-        (["--threads", "99999"], "--threads wants 1 to"),
+        (["--threads", "0"], "--threads must be 1 to"),
+        (["--threads", "99999"], "--threads must be 1 to"),
         (["--png", "ladder.jpg"], "ends in .png"),
     ],
 )

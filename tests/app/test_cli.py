@@ -156,7 +156,7 @@ def test_doctor_finds_everything_needed() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["run", "--set", "search.beam=fast"], "search.beam wants a number from 1 to 40"),
+        (["run", "--set", "search.beam=fast"], "search.beam must be a number from 1 to 40"),
         (["run", "--set", "nonsense=1"], "no setting called 'nonsense'"),
         (["run", "--preset", "nonsense"], "no preset called 'nonsense'"),
         (["run", "--config", "nowhere.toml"], "nowhere.toml"),
@@ -166,7 +166,7 @@ def test_doctor_finds_everything_needed() -> None:
         (["show", __file__], "test_cli.py"),
         (["export", "nowhere.asrs", "--csv", "x.csv"], "nowhere.asrs"),
         (["export", "nowhere.asrs"], "--png"),
-        (["bench", "nonsense"], "bench wants one of"),
+        (["bench", "nonsense"], "bench must be one of"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str) -> None:

@@ -108,9 +108,9 @@ def test_the_measured_floor_is_shown_for_its_own_machine(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["ab", "--b", "search.beam=fast"], "search.beam wants a number from 1 to 40"),
+        (["ab", "--b", "search.beam=fast"], "search.beam must be a number from 1 to 40"),
         (["ab", "--a", "nonsense=1"], "no setting called 'nonsense'"),
-        (["ab", "--b", "search.beam"], "--b wants key=value"),
+        (["ab", "--b", "search.beam"], "--b must be key=value"),
         (["ab", "--b", "pace=2"], "pace only says when a run waits or ends"),
         (["ab", "--repeat", "0"], "--repeat"),
         (["ab", "--audio", "nowhere.wav"], "nowhere.wav"),

@@ -109,26 +109,26 @@ def test_an_error_of_the_system_names_its_file(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["run", "--repeat", "²"], "--repeat wants a whole number from 1"),
+        (["run", "--repeat", "²"], "--repeat must be a whole number from 1"),
         (["run", "--repeat", "-1"], "--repeat"),
-        (["run", "--repeat", "9" * 5000], "--repeat wants a whole number from 1"),
-        (["run", "--repeat", "1.5"], "--repeat wants a whole number from 1"),
-        (["run", "--repeat", ""], "--repeat wants a whole number from 1"),
+        (["run", "--repeat", "9" * 5000], "--repeat must be a whole number from 1"),
+        (["run", "--repeat", "1.5"], "--repeat must be a whole number from 1"),
+        (["run", "--repeat", ""], "--repeat must be a whole number from 1"),
         (["run", "--repeat"], "--repeat"),
-        (["ab", "--repeat", "nan"], "--repeat wants a whole number from 1"),
-        (["calibrate", "--threads", "٣"], "--threads wants a whole number"),
-        (["calibrate", "--threads", "9" * 5000], "--threads wants a whole number"),
+        (["ab", "--repeat", "nan"], "--repeat must be a whole number from 1"),
+        (["calibrate", "--threads", "٣"], "--threads must be a whole number"),
+        (["calibrate", "--threads", "9" * 5000], "--threads must be a whole number"),
         (["calibrate", "--theme", LONG], "--theme"),
         (["run", "--preset", LONG], "no preset called"),
         (["run", "--preset", ""], "no preset"),
-        (["run", "--set", LONG], "--set wants key=value"),
+        (["run", "--set", LONG], "--set must be key=value"),
         (["run", "--set", f"{LONG}=1"], "no setting called"),
-        (["run", "--set", f"search.beam={LONG}"], "search.beam wants"),
-        (["run", "--set", "search.beam=nan"], "search.beam wants"),
-        (["run", "--set", "search.beam=inf"], "search.beam wants"),
-        (["run", "--set", "block=" + "9" * 5000], "block wants"),
-        (["run", "--set", "block=1e400"], "block wants"),
-        (["run", "--set", "gmm.selection.enabled=maybe"], "gmm.selection.enabled wants"),
+        (["run", "--set", f"search.beam={LONG}"], "search.beam must be"),
+        (["run", "--set", "search.beam=nan"], "search.beam must be"),
+        (["run", "--set", "search.beam=inf"], "search.beam must be"),
+        (["run", "--set", "block=" + "9" * 5000], "block must be"),
+        (["run", "--set", "block=1e400"], "block must be"),
+        (["run", "--set", "gmm.selection.enabled=maybe"], "gmm.selection.enabled must be"),
         (["run", "--config", LONG], "xxx"),
         (["run", "--audio", LONG], "xxx"),
         (["run", "--audio", ""], ""),
@@ -140,8 +140,8 @@ def test_an_error_of_the_system_names_its_file(
         (["show"], "SESSION"),
         (["show", LONG, LONG, LONG], "unrecognized arguments"),
         ([f"--{LONG}"], "xxx"),
-        (["bench", LONG], "bench wants one of"),
-        (["bench", "--repeat", "0"], "--repeat wants a whole number from 1"),
+        (["bench", LONG], "bench must be one of"),
+        (["bench", "--repeat", "0"], "--repeat must be a whole number from 1"),
     ],
 )  # fmt: skip
 def test_bad_words_get_one_short_sentence(
@@ -202,7 +202,7 @@ def test_numbas_threads_are_looked_at_first(value: str) -> None:
     done = asrscope("presets", NUMBA_NUM_THREADS=value)
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.splitlines()
-    assert "NUMBA_NUM_THREADS wants a whole number from 1" in line
+    assert "NUMBA_NUM_THREADS must be a whole number from 1" in line
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")

@@ -98,9 +98,9 @@ def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
     ("words", "expected"),
     [
         (["whatif", "--scale", "gpu=0"], "no stage or group 'gpu'"),
-        (["whatif", "--scale", "search=fast"], "wants STAGE=FACTOR"),
-        (["whatif", "--scale", "search=-1"], "wants STAGE=FACTOR"),
-        (["whatif", "--set", "frames.skip=9"], "frames.skip wants a whole number from 1 to 4"),
+        (["whatif", "--scale", "search=fast"], "must be STAGE=FACTOR"),
+        (["whatif", "--scale", "search=-1"], "must be STAGE=FACTOR"),
+        (["whatif", "--set", "frames.skip=9"], "frames.skip must be a whole number from 1 to 4"),
         (["whatif", "--set", "framse.skip=2"], "did you mean frames.skip?"),
         (["whatif"], "Give --scale"),
         (["whatif", "--scale", "search=0", "--check"], "cannot be run"),
@@ -122,7 +122,7 @@ def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path
     connection.commit()
     connection.close()
     SessionWriter(empty, Recorder(), {}).close()
-    for path, expected in ((unmeasured, "no measured peaks"), (empty, "no decoded frames")):
+    for path, expected in ((unmeasured, "no measured roofs"), (empty, "no decoded frames")):
         assert expected in refused("whatif", path, "--scale", "search=0")
         assert expected in refused("confirm", path, STAGE)
 

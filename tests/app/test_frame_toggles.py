@@ -73,13 +73,13 @@ def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survive
     pipeline.set("model", "dnn")
     assert lazy.text() == "off: all outputs"
     lazy.flip()
-    assert pipeline.value(LAZY) == "asked"
-    assert lazy.text() == "only what the search asks for"
-    pipeline.set(LAZY, "asked-ahead")
+    assert pipeline.value(LAZY) == "active"
+    assert lazy.text() == "only active senones"
+    pipeline.set(LAZY, "active-ahead")
     lazy.flip()
     assert pipeline.value(LAZY) == "all"
     lazy.flip()
-    assert pipeline.value(LAZY) == "asked-ahead"
+    assert pipeline.value(LAZY) == "active-ahead"
     pipeline.set("model", "ptm")
     assert pipeline.places()[0][0].on
     assert pipeline.toggle(SELECTION).text().startswith("top-n · 8")
@@ -87,10 +87,10 @@ def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survive
 
 def test_what_stands_in_the_way_of_switching_on_disables_the_switch(pipeline):
     pipeline.choose("dnn")
-    pipeline.set("frames.rule", "heads")
+    pipeline.set("frames.rule", "multi-frame")
     why = pipeline.toggle(LAZY).obstacle
     assert why is not None
-    assert "heads" in why
+    assert "multi-frame" in why
     assert pipeline.toggle(SKIP).obstacle is None
     pipeline.set(SKIP, 2)
     assert pipeline.toggle(SKIP).text() == "one pass of the net for 2 frames"
@@ -104,7 +104,7 @@ def test_what_hangs_on_an_idle_setting_is_idle_too(pipeline):
         assert pipeline.obstacle(key).startswith(f"{key} acts only with model = ptm")
         assert pipeline.condition(option).startswith("with acoustic model ptm")
     assert pipeline.obstacle("dnn.share") is not None
-    assert pipeline.condition(pipeline.option("dnn.share")).startswith("with made smaller")
+    assert pipeline.condition(pipeline.option("dnn.share")).startswith("with compression")
 
 
 def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, window):
@@ -121,7 +121,7 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     qtbot.keyClick(w, Qt.Key.Key_G)
     assert not w.pipeline.next.gmm.selection.enabled
     qtbot.keyClick(w, Qt.Key.Key_E)
-    assert w.pipeline.value(LAZY) == "asked"
+    assert w.pipeline.value(LAZY) == "active"
     assert first.switch.isChecked()
     assert w.actions_[f"toggle.{LAZY}"].isChecked()
     palette = Palette(w.actions_, w)
@@ -139,7 +139,7 @@ def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, wi
     run(qtbot, w, tmp_path)
     qtbot.mouseClick(w.top.toggles[0].switch, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=LONG)
-    assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=asked"]
+    assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
 
 
 def test_a_change_given_up_while_running_is_told_once_and_waits(qtbot, window, tmp_path):

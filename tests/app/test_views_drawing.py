@@ -343,7 +343,7 @@ def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     assert "faster" in desk.breakdown.bars.before_text(model)
     _, rows = desk.breakdown.table()
     transfer = next(row for row in rows if row[0] == "transfer")
-    assert "none: everything stays on the CPU" in transfer
+    assert "none: everything runs on the CPU" in transfer
 
 
 def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:

@@ -91,10 +91,10 @@ def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it(qtbot: QtBot)
     text = view.bars.explanation(output)
     assert text == (
         "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
-        "stages; 0.5 operations per byte, where memory is the roof. It runs."
+        "stages; 0.5 operations per byte, where memory is the limit. It runs."
     )
     many = next(line for line in stage_lines(BLOCK, 16) if line.name == "scoring.output")
-    assert "8 operations per byte, where arithmetic is the roof" in view.bars.explanation(many)
+    assert "8 operations per byte, where arithmetic is the limit" in view.bars.explanation(many)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)

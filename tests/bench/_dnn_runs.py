@@ -34,9 +34,9 @@ MIXTURES, NET = "gmm", "dnn"
 COPIED, HEADS = "dnn-skip", "dnn-multi-frame"
 SINGLE = "dnn, block 1"
 LAZY: dict[str, tuple[str, dict[str, Value]]] = {
-    "asked": (NET, {"dnn.senones": "asked"}),
-    "asked-ahead": (NET, {"dnn.senones": "asked-ahead"}),
-    "asked, block 1": (SINGLE, {"dnn.senones": "asked", "block": 1}),
+    "active": (NET, {"dnn.senones": "active"}),
+    "active-ahead": (NET, {"dnn.senones": "active-ahead"}),
+    "active, block 1": (SINGLE, {"dnn.senones": "active", "block": 1}),
 }
 """Lazy outputs, and the arm that computes all of them in blocks of the same size."""
 
@@ -127,7 +127,7 @@ def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str,
 def lazy_rows(arms: dict[str, Arm]) -> list[dict[str, Any]]:
     """What computing only the wanted outputs saves of the last layer's time, and of what it could save."""
     every_senone = arms[NET].work[OUTPUT_STAGE, "senones"]
-    asked = arms["asked"].work[WANTED_STAGE, "senones"] / every_senone
+    asked = arms["active"].work[WANTED_STAGE, "senones"] / every_senone
     rows = []
     for name, (beside, _) in LAZY.items():
         arm, whole = arms[name], arms[beside]

@@ -1,7 +1,7 @@
-"""docs/ladder.md in words: what each step does, the table, what was published and what is found here.
+"""The text of docs/ladder.md: what each step does, the table, published results and results here.
 
-Published figures are those that were read in the papers or in readings of them; of the stages of Vanhoucke's own
-table nobody here has read the figures, so that they are not repeated.
+Published figures come from the papers or from accounts of them. The stages of Vanhoucke's own table are not
+repeated, since its figures were not available.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 Row = Mapping[str, Any]
 
 PROPER = "ladder-"
-"""How the names of the rungs begin that each stand on the one before."""
+"""How the names of the rungs begin that each start from the one before."""
 PLAIN = "dnn"
-"""The net that the word errors of the others are held against."""
+"""The net that the word errors of the others are compared with."""
 SCALAR, SIMD, BLAS, INT8, BATCH, LAZY, LAST = (
     "ladder-1-scalar",
     "ladder-2-simd",
@@ -32,43 +32,43 @@ NONE = "–"
 HEAD = """# The ladder
 
 Made by `python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md`. Each rung is a preset
-(`asrscope run --preset ladder-1-scalar`, or the group "The ladder" in the window). The seven of the ladder proper
-differ from the one before in a single setting, which can be switched while a run goes on (column *changes*); the
-others are made from the plain net in blocks of 16.
+(`asrscope run --preset ladder-1-scalar`, or the group "The ladder" in the window). Each of the seven main
+rungs differs from the one before in a single setting, which can be changed during a run (column *changes*). The
+others start from the plain net in blocks of 16.
 
-Vanhoucke, Senior & Mao ("Improving the speed of neural networks on CPUs", 2011) took a speech net on one core of a
-processor step by step from a plain loop to several times its speed:
+Vanhoucke, Senior & Mao ("Improving the speed of neural networks on CPUs", 2011) took a speech net on one core step by
+step from a plain loop to several times its speed:
 
 1. **Scalar loop.** One multiplication and one addition at a time.
-2. **Vectors.** The same loop in SIMD registers, with several sums at a time. For unrolling alone, with four sums,
-   they report 26 % more.
-3. **BLAS.** What a tuned library makes of the same product. Frame by frame it is a product of a matrix and a
-   vector: every weight is read for one multiplication.
-4. **8-bit integers.** A quarter of the bytes, and instructions for sums of products of integers. They report 3
+2. **Vectors.** The same loop in SIMD registers, with several sums at a time. They report 26 % more speed from
+   unrolling alone, with four sums.
+3. **BLAS.** The same product by a tuned library. Frame by frame it is a matrix-vector product: every weight is
+   read for a single multiplication.
+4. **8-bit integers.** A quarter of the bytes, and instructions for sums of integer products. They report 3
    times the speed of their optimised floating point, without any loss of accuracy.
-5. **Batches.** Several frames at a time turn the product into one of matrices: a weight once read serves them all.
-   The first frame of a block waits for the last. With fixed point and batches they report about 10 times the plain
-   loop and 4 times their best floating point.
-6. **Lazy outputs.** The search asks for a part of the senones only, and only these rows of the last layer are
-   computed. They reckon with 30 % asked for.
-7. **Lazy outputs in batches.** A senone asked for is computed for up to three frames of the block that follow as
-   well, which mostly ask for it too.
+5. **Batches.** Several frames at a time turn it into a matrix-matrix product: each weight is read once for all of
+   them. The first frame of a block waits for the last. With fixed point and batches they report about 10 times
+   the speed of the plain loop and 4 times that of their best floating point.
+6. **Lazy outputs.** Only the rows of the last layer for active senones, those that the search needs, are
+   computed. They assume 30 %.
+7. **Lazy outputs in batches.** An active senone is also computed for up to three following frames of the block,
+   which mostly need it too.
 
-The other rungs change the net instead: **low rank** (Xue, Li & Gong 2013: factors by SVD, then training), **sparse**
-(Yu, Seide, Li & Deng 2012: the smallest weights cut, then training), **small** (Li et al. 2014: a small net taught
-by the outputs of a large one), **every second frame** (the frame-asynchronous net, whose scores are copied) and
+The other rungs change the net instead: **low rank** (Xue, Li & Gong 2013: factors by SVD, then retraining), **sparse**
+(Yu, Seide, Li & Deng 2012: the smallest weights pruned, then retraining), **small** (Li et al. 2014: a small net
+trained on the outputs of a large one), **every second frame** (the frame-asynchronous net, whose scores are copied) and
 **two frames at once** (the multi-frame net, with an output layer for each; both Vanhoucke, Devin & Heigold 2013).
 """
 
 COLUMNS = """*Scoring*: time of scoring alone on one thread, ms per frame of 10 ms, median of {rounds} rounds in
-turns over the same {frames} frames; what the search asks for is replayed from each rung's own decode. *× before*,
-*× first*: how many times as fast as the rung that it changes, and as the first (medians of paired rounds). *RTF*: a
-whole run (features, scoring and search, recorder off) over audio time. *WER*: of {words} words, the first sentences
+interleaved order over the same {frames} frames; active senones are replayed from each rung's own decode. *× before*,
+*× first*: speed relative to the rung that it changes, and to the first (medians of paired rounds). *RTF*: time of a
+whole run (features, scoring and search, recorder off) / audio time. *WER*: of {words} words, the first sentences
 of the synthetic test corpus; *against the plain net* in points, with a 95 % interval (paired bootstrap over
-sentences), or = and a rung that makes the same scores (compared on the frames timed, within {same:g} nat), whose
+sentences), or = and a rung with the same scores (compared on the timed frames, within {same:g} nat), whose
 words count for both. *Human*: errors in {human} words of labelled human speech, too few to rank anything. *Weights*:
-as the kernels hold them. *Latency*: what the first frame of a block waits for its scores: block + context of the net
-+ scoring.
+as the kernels store them. *Latency*: how long the first frame of a block waits for its scores: block + context of
+the net + scoring.
 """
 
 TABLE = (
@@ -85,16 +85,16 @@ TABLE = (
     "latency, ms",
 )
 
-DIFFERS = """What differs, so that figures need not agree. Their net had 28.8 million weights, 55 % of them in the
-output layer; this one is a tenth of that and lies in the last level of most present caches. Their vectors held 4 floats
-(SSE); those of today hold 8 or 16, and a library's product uses all of them, so that floating point stands higher
-before the first integer is multiplied. Present processors multiply 8-bit integers and add them up in one
-instruction where theirs took three. Lazy evaluation saves multiplications and loses the library's product of
-matrices: what is asked for is a list of rows, and whether that pays depends on how good the product was that is given
-up. Copying every second frame leaves half of the columns of each product and not half of its time: the weights are
-read as often as before, and the copies take time too. Sparse weights must be found before they are multiplied: a zero
-saves time only where a whole vector of zeros does. The labels of forced alignment were learnt from the very voices that
-are tested on here; to human speech, which has no part in them, the column *human* is the better witness.
+DIFFERS = """There are reasons why the figures need not agree. Their net had 28.8 million weights, 55 % of them in the
+output layer; this one is a tenth of that size and fits into the last-level cache of most current processors. Their
+vectors held 4 floats (SSE); today's hold 8 or 16, and a library's product uses all of them, so floating point is a
+stronger baseline. Current processors multiply and accumulate 8-bit integers in one instruction where theirs needed
+three. Lazy evaluation saves multiplications but loses the library's matrix product: the active senones are a list of
+rows, and whether that pays off depends on how good the replaced product was. Copying every second frame leaves half
+of the columns of each product, but not half of its time: the weights are read as often as before, and the copies take
+time too. Sparse weights must be located before they are multiplied: zeros save time only in whole vectors. The labels
+of forced alignment come from the same voices that are tested here; for human speech, which is not among them, the
+column *human* is the better evidence.
 """
 
 
@@ -190,7 +190,7 @@ def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
     outputs = tree["net"]["of_outputs"] / parameters
     said = [
         f"The plain net has {parameters / 1e6:.2f} million weights, {outputs:.0%} of them in the output layer: "
-        f"{2 * parameters / 1e6:.1f} MFLOP a frame."
+        f"{2 * parameters / 1e6:.1f} MFLOP per frame."
     ]
     rate = {name: 2 * parameters / row["ms"] / 1e6 for name, row in rows.items()}
     if SCALAR in rows and machine.get("scalar_gflops"):
@@ -201,8 +201,8 @@ def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
     if BLAS in rows and machine.get("read_gbytes_per_s"):
         read = rows[BLAS]["weights_mb"] / rows[BLAS]["ms"]
         said.append(
-            f"Frame by frame BLAS reads the weights at {read:.0f} GB/s; plain reading of as many bytes, again and "
-            f"again, reaches {machine['read_gbytes_per_s']:.0f} GB/s."
+            f"Frame by frame BLAS reads the weights at {read:.0f} GB/s; repeated plain reads of as many bytes "
+            f"reach {machine['read_gbytes_per_s']:.0f} GB/s."
         )
     if PLAIN in rows and machine.get("gemm_gflops"):
         said.append(
@@ -210,7 +210,7 @@ def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
             f"{machine['gemm_gflops']:.0f}."
         )
     if LAZY in rows and rows[LAZY]["asked"] is not None:
-        said.append(f"The search asks for {rows[LAZY]['asked']:.0%} of the senones in a frame.")
+        said.append(f"{rows[LAZY]['asked']:.0%} of the senones are active in a frame.")
     return "\n".join([" ".join(said), ""])
 
 
@@ -258,16 +258,16 @@ def _published(rows: Mapping[str, Row]) -> str:
         ),
         ("the same in batches", vanhoucke, NONE, times(BATCH, LAST)),
         ("low rank", "Xue 2013", "80 % smaller, no loss", both(PLAIN, "dnn-low-rank")),
-        ("low rank, not trained on", "", NONE, both(PLAIN, "dnn-low-rank-untuned")),
+        ("low rank, not retrained", "", NONE, both(PLAIN, "dnn-low-rank-untuned")),
         ("sparse", "Yu 2012", "a third of the weights, no loss", points("dnn-sparse")),
         (
             "sparse products",
             "Yu 2012",
-            "at 12 and 19 % of the weights 14 and 23 % of the computing",
+            "14 and 23 % of the computation with 12 and 19 % of the weights",
             f"CSR {times(PLAIN, 'dnn-sparse-csr')}, blocks {both(PLAIN, 'dnn-sparse-blocks')}",
         ),
         (
-            "small, taught by a net instead of labels",
+            "small, trained by a net instead of labels",
             "Li 2014",
             "5 % fewer errors",
             more("dnn-small", "dnn-small-hard"),
@@ -275,13 +275,13 @@ def _published(rows: Mapping[str, Row]) -> str:
         (
             "every second frame copied",
             "Miao 2016",
-            "2 times, +1 point (trained so)",
+            "2 times, +1 point (trained this way)",
             both(PLAIN, "dnn-skip"),
         ),
         (
             "several frames at once",
             multi,
-            "up to 4 times less work, accuracy comparable",
+            "up to 4 times less work, comparable accuracy",
             both("dnn-small", "dnn-multi-frame"),
         ),
         (

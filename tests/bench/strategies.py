@@ -70,7 +70,7 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
         "frame",
         {"frames.skip": 3, "frames.rule": "conditional"},
     ),
-    "asked for by the search": ("GMM", {"gmm.senones": "asked"}),
+    "active senones": ("GMM", {"gmm.senones": "active"}),
     "CI selection, beam 23 (1e-10)": ("GMM", {"gmm.senones": "ci", "gmm.ci_beam": 23.0}),
     "CI selection, beam 10": ("GMM", {"gmm.senones": "ci"}),
     "CI selection, at most 1 500 senones": ("GMM", {"gmm.senones": "ci", "gmm.ci_cap": 1500}),
@@ -80,7 +80,7 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
     "VQ shortlist, tree": ("Gaussian", {"gmm.selection.method": "vq-tree"}),
     "VQ table of scores": ("Gaussian", {"gmm.selection.method": "vq-table"}),
     "clusters": ("Gaussian", {"gmm.selection.method": "clusters"}),
-    "maximum": ("component", {"gmm.component": "max"}),
+    "max approximation": ("component", {"gmm.component": "max"}),
     "8 bit": ("component", {"gmm.component": "int8"}),
     "partial distance": ("component", {"gmm.component": "partial-distance"}),
 }
@@ -95,18 +95,18 @@ COMBINED: dict[str, Settings] = {
     },
     "VQ + 8 bit": {"gmm.selection.method": "vq", "gmm.component": "int8"},
     "CI + VQ": {"gmm.senones": "ci", "gmm.selection.method": "vq"},
-    "asked + VQ": {"gmm.senones": "asked", "gmm.selection.method": "vq"},
-    "asked and CI + VQ + 8 bit": {
-        "gmm.senones": "asked-ci",
+    "active + VQ": {"gmm.senones": "active", "gmm.selection.method": "vq"},
+    "active and CI + VQ + 8 bit": {
+        "gmm.senones": "active-ci",
         "gmm.selection.method": "vq",
         "gmm.component": "int8",
     },
-    "VQ + maximum": {"gmm.selection.method": "vq", "gmm.component": "max"},
+    "VQ + max approximation": {"gmm.selection.method": "vq", "gmm.component": "max"},
     "top 4 + partial distance": {
         "gmm.selection.method": "top-n",
         "gmm.component": "partial-distance",
     },
-    "asked + top 4": {"gmm.senones": "asked", "gmm.selection.method": "top-n"},
+    "active + top 4": {"gmm.senones": "active", "gmm.selection.method": "top-n"},
     "every 2nd frame + top 4": {"frames.skip": 2, "gmm.selection.method": "top-n"},
 }
 
@@ -278,11 +278,11 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 HEAD = """# Strategies of GMM scoring
 
-Made by `python -m tests.bench.strategies > docs/strategies.md`. Shares and times are of exact scoring by the same model
-(time: scoring alone, one thread, median of interleaved rounds; a time above 1 is a loss). Gaussians counts Gaussians
-evaluated, components what enters the mixtures. Score error: mean difference in nat over the senones within 20 nat of
-the best. Words: the first sentences of the synthetic test corpus, never used for tuning; the interval is a paired
-bootstrap over sentences.
+Made by `python -m tests.bench.strategies > docs/strategies.md`. Shares and times are relative to exact scoring by the
+same model (time: scoring alone, one thread, median of interleaved rounds; a time above 1 is a loss). Gaussians: share of
+Gaussians evaluated; components: share that enters the mixtures. Score error: mean difference in nat over the senones
+within 20 nat of the best. Words: the first sentences of the synthetic test corpus, never used for tuning; the
+interval is a paired bootstrap over sentences.
 """
 
 

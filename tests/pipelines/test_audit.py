@@ -68,7 +68,7 @@ def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[I
 def test_what_is_asked_for_is_exact_and_little_is_asked_for(
     quick: Config, items: list[Item]
 ) -> None:
-    found = audit(assign(quick, {"gmm.senones": "asked"}), items, quiet, never)
+    found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
     assert found.asked.mean is not None
     assert found.asked.mean < 1e-4
@@ -152,7 +152,7 @@ def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(
 ) -> None:
     with pytest.raises(Cancelled):
         audit(quick, items, quiet, lambda: True)
-    wrong = assign(quick, {"gmm.senones": "asked", "gmm.component": "int8"})
+    wrong = assign(quick, {"gmm.senones": "active", "gmm.component": "int8"})
     with pytest.raises(ConfigError, match=r"gmm\.component=int8 acts only with gmm.senones = all"):
         audit(wrong, items, quiet, never)
 
@@ -162,7 +162,7 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(
 ) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
-    arguments = ["audit", "--preset", "gmm-quick", "--set", "gmm.senones=asked", "--json"]
+    arguments = ["audit", "--preset", "gmm-quick", "--set", "gmm.senones=active", "--json"]
     arguments += ["--audio", str(items[0].path), str(bad)]
     arguments += ["--transcripts", str(bundled_speech / "transcripts.tsv")]
     assert main(arguments) == 2
@@ -172,7 +172,7 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(
     assert tree["wer"] == tree["wer_exact"] == 0.0
     assert tree["same_best_senone"] == 1.0
     assert tree["utterances"][0]["hypothesis"] == "yes of course"
-    assert tree["config"]["gmm"]["senones"] == "asked"
+    assert tree["config"]["gmm"]["senones"] == "active"
     import app.cli.audit as verb
 
     assert all(key in (verb.__doc__ or "") for key in tree if key != "schema")
@@ -195,7 +195,7 @@ def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_pa
     graph = {"graph.vocabulary": 500, "graph.bigrams": 5000, "search.beam": 5.0}
     path = str(net_files.write(tmp_path, made))
     net = assign(presets.load("dnn").config, {**graph, "dnn.net": path})
-    changed = {"dnn.shrink": "low-rank", "dnn.senones": "asked", "frames.skip": 2}
+    changed = {"dnn.shrink": "low-rank", "dnn.senones": "active", "frames.skip": 2}
     assert exact_of(assign(net, {**changed, "dnn.dtype": "int8"})) == net
     found = audit(assign(net, changed), items[:1], quiet, never)
     told = report(found)

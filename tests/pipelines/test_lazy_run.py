@@ -46,14 +46,14 @@ def heard(quick: Config, bundled_speech: Path) -> list[str]:
 def test_the_words_are_those_of_dense_scoring_at_any_block(
     quick: Config, bundled_speech: Path, heard: list[str], block: int
 ) -> None:
-    assert words(run(quick, bundled_speech, None, gmm__senones="asked", block=block)) == heard
+    assert words(run(quick, bundled_speech, None, gmm__senones="active", block=block)) == heard
 
 
 def test_words_under_skipping_do_not_depend_on_the_block(
     quick: Config, bundled_speech: Path
 ) -> None:
     layers = {
-        "gmm__senones": "asked-ci",
+        "gmm__senones": "active-ci",
         "gmm__ci_beam": 12.0,
         "frames__skip": 3,
         "frames__rule": "conditional",
@@ -65,7 +65,7 @@ def test_words_under_skipping_do_not_depend_on_the_block(
 @pytest.fixture(scope="module")
 def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lazy") / "lazy.asrs"
-    run(quick, bundled_speech, path, gmm__senones="asked")
+    run(quick, bundled_speech, path, gmm__senones="active")
     return path
 
 

@@ -223,9 +223,9 @@ def test_every_layer_changes_while_it_runs(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
     person = Person(
-        (40, "gmm.senones", "asked"),
+        (40, "gmm.senones", "active"),
         (80, "frames.skip", 2),
-        (120, "gmm.senones", "asked-ci"),
+        (120, "gmm.senones", "active-ci"),
         (160, "gmm.ci_beam", 15.0),
         (200, "gmm.senones", "ci"),
         (240, "gmm.senones", "all"),

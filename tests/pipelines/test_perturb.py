@@ -467,5 +467,5 @@ def test_what_a_net_would_cost_is_predicted_from_its_laws(small_net) -> None:
     assert less["score.output"] < 0.6
     halved, _ = factors(frames__skip=2)
     assert 0.4 < halved["score.output"] < 1.0
-    _, without = factors(dnn__senones="asked")
+    _, without = factors(dnn__senones="active")
     assert "depends on what is said" in without[0]

@@ -15,7 +15,7 @@ START = Prediction(1.0, (), ())
 @pytest.mark.parametrize(
     ("before", "change", "named"),
     [
-        ({}, {"gmm.senones": "asked"}, ["gmm.senones"]),
+        ({}, {"gmm.senones": "active"}, ["gmm.senones"]),
         ({}, {"gmm.senones": "ci", "gmm.ci_beam": 5.0}, ["gmm.senones", "gmm.ci_beam"]),
         (
             {},
@@ -23,9 +23,9 @@ START = Prediction(1.0, (), ())
             ["frames.skip", "frames.rule"],
         ),
         # A session that ran so gives no counts to start from either.
-        ({"gmm.senones": "asked"}, {"block": 32}, ["block"]),
-        ({"model": "dnn"}, {"dnn.senones": "asked-ahead"}, ["dnn.senones"]),
-        ({"model": "dnn", "dnn.senones": "asked"}, {"dnn.dtype": "int8"}, ["dnn.dtype"]),
+        ({"gmm.senones": "active"}, {"block": 32}, ["block"]),
+        ({"model": "dnn"}, {"dnn.senones": "active-ahead"}, ["dnn.senones"]),
+        ({"model": "dnn", "dnn.senones": "active"}, {"dnn.dtype": "int8"}, ["dnn.dtype"]),
     ],
 )
 def test_layers_that_depend_on_what_is_said_have_no_model(

@@ -416,10 +416,10 @@ def test_full_memory_in_a_run_is_marked_and_the_run_goes_on(tmp_path, bundled_sp
 
 def test_what_a_device_cannot_do_is_refused_in_one_sentence(model, on_device):
     for values, sentence in (
-        ({"dnn.senones": "asked"}, "dnn.senones = all"),
+        ({"dnn.senones": "active"}, "dnn.senones = all"),
         ({"dnn.dtype": "int8"}, "dnn.dtype = fp32"),
         ({"dnn.product": "csr"}, "dnn.product = simd or blas"),
-        ({"frames.rule": "heads"}, "frames.rule = copy"),
+        ({"frames.rule": "multi-frame"}, "frames.rule = copy"),
     ):
         with pytest.raises(
             settings.ConfigError, match=f"device=torch-cpu acts only with.*{sentence}"

@@ -160,7 +160,7 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
 
 
 def test_only_wanted_senones_give_the_same_scores() -> None:
-    scorer = build_scorer(assign(DNN, {"dnn.senones": "asked"}), model())
+    scorer = build_scorer(assign(DNN, {"dnn.senones": "active"}), model())
     assert scorer.lazy
     expected, wanted = scored(DNN, speech(), 16), np.array([5125, 17, 300], np.int64)
     padded = with_context(speech(), scorer.context)
@@ -192,7 +192,7 @@ def test_each_head_scores_its_own_frame(tmp_path: Path, block: int, skip: int, d
         },
     )
     features = speech()[:40]
-    heads = assign(config, {"frames.skip": skip, "frames.rule": "heads"})
+    heads = assign(config, {"frames.skip": skip, "frames.rule": "multi-frame"})
     found = scored(check(heads), features, block)
     for t in range(len(features)):
         start = t - t % skip
@@ -210,13 +210,13 @@ def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path: Path)
     features = with_context(speech()[:20], scorer.context)
     beyond = sum(scorer.context)
     scorer.score(features[: 5 + beyond], 0, NullLane())
-    scorer.configure(assign(config, {"frames.skip": 2, "frames.rule": "heads"}))
+    scorer.configure(assign(config, {"frames.skip": 2, "frames.rule": "multi-frame"}))
     found = scorer.score(features[5 : 10 + beyond], 5, NullLane())
     # Frame 5 is no multiple of 2, but nothing has been through the hidden layers for the heads yet.
     for t, (start, head) in enumerate([(5, 0), (6, 0), (6, 1), (8, 0), (8, 1)]):
         expected = forward(made, speech()[:20], head)[start]
         assert np.abs(found[t] - expected).max() < 2e-3
-    four = assign(config, {"frames.skip": 4, "frames.rule": "heads"})
+    four = assign(config, {"frames.skip": 4, "frames.rule": "multi-frame"})
     assert scorer.needs(four) is not None
     with pytest.raises(ModelError, match=r"answers for 2 frames at once; .* needs 4"):
         scorer.make_ready(four, lambda *_: None, lambda: False)
@@ -229,9 +229,11 @@ def test_what_cannot_be_says_why(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="There is no net 'nobody'"):
         build_scorer(assign(DNN, {"dnn.net": "nobody"}), model())
     with pytest.raises(ModelError, match="The net base answers for 1 frame at once"):
-        build_scorer(assign(DNN, {"frames.rule": "heads", "frames.skip": 2}), model())
-    with pytest.raises(ConfigError, match=r"frames\.rule=heads acts only with dnn\.senones = all"):
-        check(assign(DNN, {"frames.rule": "heads", "dnn.senones": "asked"}))
+        build_scorer(assign(DNN, {"frames.rule": "multi-frame", "frames.skip": 2}), model())
+    with pytest.raises(
+        ConfigError, match=r"frames\.rule=multi-frame acts only with dnn\.senones = all"
+    ):
+        check(assign(DNN, {"frames.rule": "multi-frame", "dnn.senones": "active"}))
     with pytest.raises(ConfigError, match="acts only with model = ptm, continuous or single"):
         check(assign(DNN, {"frames.rule": "conditional"}))
 

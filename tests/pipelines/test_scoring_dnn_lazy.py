@@ -188,7 +188,7 @@ def alike(seen: list[Array], expected: list[Array], wanted: list[Array], atol: f
         np.testing.assert_allclose(seen[t][asked], expected[t][asked], atol=atol, err_msg=str(t))
 
 
-@pytest.mark.parametrize("rule", ["asked", "asked-ahead"])
+@pytest.mark.parametrize("rule", ["active", "active-ahead"])
 @pytest.mark.parametrize("block", [1, 3, 4, 16, 64])
 def test_what_is_asked_for_is_exact_to_the_end_of_every_utterance(
     small: tuple[Config, Any], rule: str, block: int
@@ -204,7 +204,7 @@ def test_what_is_asked_for_is_exact_to_the_end_of_every_utterance(
         alike(seen, list(forward(made, features)), wanted, 1e-3)
 
 
-RULES = ("all", "asked", "asked-ahead")
+RULES = ("all", "active", "active-ahead")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -233,7 +233,7 @@ def test_changes_between_blocks_leave_what_is_asked_for_right(
 
 def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, Any]) -> None:
     base, made = small
-    base = assign(base, {"dnn.senones": "asked-ahead"})
+    base = assign(base, {"dnn.senones": "active-ahead"})
     scorer = build_scorer(base, model())
     features, wanted = speech(24), asking(24)
     plan: Plan = [(8, {}), (8, {"dnn.dtype": "int8"}), (8, {"dnn.dtype": "fp32"})]
@@ -247,7 +247,7 @@ def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, A
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
-@pytest.mark.parametrize("rule", ["asked", "asked-ahead"])
+@pytest.mark.parametrize("rule", ["active", "active-ahead"])
 @pytest.mark.parametrize("block", [1, 6, 16])
 def test_work_counts_say_what_was_computed_and_read(
     small: tuple[Config, Any], rule: str, block: int, dtype: str
@@ -265,7 +265,7 @@ def test_work_counts_say_what_was_computed_and_read(
             scorer.frame(state, t, wanted[at + t])
     spans = np.frombuffer(lane.take(), SPAN)
     spans = spans[spans["stage"] == recorder.stage_id(WANTED_STAGE)]
-    ahead = AHEAD if rule == "asked-ahead" else 1
+    ahead = AHEAD if rule == "active-ahead" else 1
     computed = read = 0
     for at in range(0, 32, block):
         end = min(at + block, 32)
@@ -302,7 +302,7 @@ def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
 
 @pytest.mark.parametrize(
     ("dtype", "turns"),
-    [("fp32", [("asked", 16), ("asked-ahead", 32)]), ("int8", [("asked-ahead", 16)])],
+    [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])],
 )
 def test_the_words_of_a_person_are_the_same(
     shared_audio: Path, dtype: str, turns: list[tuple[str, int]]
@@ -316,7 +316,7 @@ def test_the_words_of_a_person_are_the_same(
 
 def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: Path) -> None:
     counts = {}
-    for rule in ("asked", "asked-ahead"):
+    for rule in ("active", "active-ahead"):
         path = tmp_path / f"{rule}.asrs"
         decoded(shared_audio, path, dnn__senones=rule)
         session = Session.open(path)
@@ -324,8 +324,8 @@ def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: 
         session.close()
         work = found[WANTED_STAGE].work
         counts[rule] = work["senones"], work["rows"], found["search.ask"].work["asked"]
-    computed, read, asked = counts["asked"]
+    computed, read, asked = counts["active"]
     assert computed == read == asked > 0
-    assert counts["asked-ahead"][2] == asked
-    assert asked < counts["asked-ahead"][0] < 1.5 * asked
-    assert counts["asked-ahead"][1] < 0.6 * asked
+    assert counts["active-ahead"][2] == asked
+    assert asked < counts["active-ahead"][0] < 1.5 * asked
+    assert counts["active-ahead"][1] < 0.6 * asked

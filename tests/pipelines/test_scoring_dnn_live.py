@@ -73,7 +73,7 @@ def blocks(scorer: Any, given: Array, block: int) -> Iterator[tuple[int, int, Ar
 
 @pytest.mark.parametrize("skip", [2, 3, 4])
 @pytest.mark.parametrize("block", [1, 5, 16])
-@pytest.mark.parametrize("rule", ["copy", "heads"])
+@pytest.mark.parametrize("rule", ["copy", "multi-frame"])
 def test_skipped_frames_to_the_end_of_every_utterance(
     base: Config, made: Net, rule: str, block: int, skip: int
 ) -> None:
@@ -85,10 +85,10 @@ def test_skipped_frames_to_the_end_of_every_utterance(
         found = [
             scorer.score(part, at, LANE).copy() for at, _, part in blocks(scorer, given, block)
         ]
-        heads = [forward(made, given, head) for head in range(skip if rule == "heads" else 1)]
+        heads = [forward(made, given, head) for head in range(skip if rule == "multi-frame" else 1)]
         for t, row in enumerate(np.concatenate(found)):
             behind = t % skip
-            expected = heads[behind if rule == "heads" else 0][t - behind]
+            expected = heads[behind if rule == "multi-frame" else 0][t - behind]
             assert np.abs(row - expected).max() < NAT
 
 
@@ -112,7 +112,7 @@ def truth(base: Config, made: Net) -> dict[str, list[Array]]:
 def test_a_score_that_is_asked_for_comes_from_the_last_frame_that_has_it(
     base: Config, truth: dict[str, list[Array]], dtype: str, block: int, skip: int
 ) -> None:
-    chosen = {"frames.skip": skip, "dnn.senones": "asked", "block": block, "dnn.dtype": dtype}
+    chosen = {"frames.skip": skip, "dnn.senones": "active", "block": block, "dnn.dtype": dtype}
     scorer = build_scorer(check(assign(base, chosen)), model())
     assert scorer.lazy
     rng = np.random.default_rng(7)
@@ -180,7 +180,7 @@ def test_smaller_nets_are_those_that_the_settings_say(base: Config, made: Net) -
         assert np.abs(expected - forward(made, given)).max() > 100 * NAT
 
 
-@pytest.mark.parametrize("rule", ["copy", "heads"])
+@pytest.mark.parametrize("rule", ["copy", "multi-frame"])
 def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> None:
     """In the middle of skipped frames: no score of another arithmetic is carried over."""
     given = features(12)
@@ -201,7 +201,7 @@ def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> Non
 
 def test_lazy_scores_of_another_arithmetic_are_forgotten(base: Config) -> None:
     given, wanted = features(12), np.array([5, 700, 5125], np.int64)
-    config = assign(base, {"frames.skip": 4, "dnn.senones": "asked"})
+    config = assign(base, {"frames.skip": 4, "dnn.senones": "active"})
     scorer = build_scorer(config, model())
     padded, beyond = with_context(given, scorer.context), sum(scorer.context)
     state = scorer.prepare(padded[: 2 + beyond], 0, LANE)
@@ -241,7 +241,7 @@ def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(
     scorer: Any = build_scorer(base, model())
     scorer.warm_up()
     left = weakref.ref(scorer._net)
-    for change in ({"dnn.dtype": "int8"}, {"dnn.product": "simd"}, {"dnn.senones": "asked"}):
+    for change in ({"dnn.dtype": "int8"}, {"dnn.product": "simd"}, {"dnn.senones": "active"}):
         changed(scorer, assign(base, change))
         gc.collect()
         assert (left() is None) == ("dnn.senones" not in change)
@@ -259,7 +259,7 @@ def test_preparing_can_be_cancelled_and_refused(base: Config, tmp_path: Path) ->
     with pytest.raises(Cancelled):
         scorer.make_ready(assign(base, {"dnn.dtype": "int8"}), lambda *_: None, lambda: True)
     one = {"dnn.net": str(write(tmp_path, small(seed=3, heads=1), np.float32))}
-    heads = assign(base, {"frames.skip": 3, "frames.rule": "heads"})
+    heads = assign(base, {"frames.skip": 3, "frames.rule": "multi-frame"})
     changed(scorer, heads)
     before = scorer.costs()
     with pytest.raises(ModelError, match=r"answers for 1 frame at once; .* needs 3"):
@@ -313,7 +313,7 @@ def test_a_run_changes_nets_and_arithmetics(
     other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}
     person = Person(
         (40, "dnn.product", "simd"),
-        (80, "dnn.senones", "asked"),
+        (80, "dnn.senones", "active"),
         (120, "dnn.dtype", "int8"),
         (160, "dnn.net", other["dnn.net"]),
         (200, "frames.skip", 2),

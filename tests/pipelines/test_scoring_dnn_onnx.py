@@ -206,17 +206,17 @@ def test_without_onnxruntime_it_is_said_what_to_install(
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"dnn.senones": "asked"}, r"dnn\.senones=asked .* needs dnn\.senones=all"),
+        ({"dnn.senones": "active"}, r"dnn\.senones=active .* needs dnn\.senones=all"),
         ({"dnn.dtype": "int8"}, r"dnn\.dtype=int8 .* needs dnn\.dtype=fp32"),
         ({"dnn.product": "csr"}, r"dnn\.product=csr .* needs dnn\.product="),
         ({"dnn.shrink": "sparse"}, r"dnn\.shrink=sparse .* needs dnn\.shrink=none"),
-        ({"frames.rule": "heads", "frames.skip": 2}, r"needs frames\.rule=copy"),
+        ({"frames.rule": "multi-frame", "frames.skip": 2}, r"needs frames\.rule=copy"),
         ({"device": "cuda"}, "needs device=cpu"),
     ],
 )
 def test_settings_that_need_the_weights_are_refused(settings: Any, sentence: str) -> None:
     config = assign(presets.load("dnn").config, {"dnn.net": "mine.onnx"})
     check(config)
-    check(assign(config, {"frames.rule": "heads"}))  # without skipping there are no heads
+    check(assign(config, {"frames.rule": "multi-frame"}))  # without skipping there are no heads
     with pytest.raises(ModelError, match=rf"mine\.onnx .* {sentence}"):
         check(assign(config, settings))

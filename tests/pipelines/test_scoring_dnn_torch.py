@@ -128,7 +128,7 @@ def test_16_bits_change_scores_by_less_than_the_search_notices() -> None:
 def test_asked_senones_in_16_bits_are_those_of_the_whole() -> None:
     expected = of_speech({"dnn.dtype": "bf16"})
     scorer = build_scorer(
-        assign(presets.load("dnn").config, {"dnn.dtype": "bf16", "dnn.senones": "asked"}), model()
+        assign(presets.load("dnn").config, {"dnn.dtype": "bf16", "dnn.senones": "active"}), model()
     )
     padded, beyond = with_context(speech(), scorer.context), sum(scorer.context)
     wanted = np.array([17, 300, 5125], np.int64)
@@ -220,8 +220,8 @@ def test_what_acts_beside_a_compiled_net() -> None:
     base = assign(presets.load("dnn").config, {"dnn.product": "compiled", "dnn.senones": "all"})
     assert check(base) is base
     for refused, sentence in (
-        ({"dnn.senones": "asked"}, "dnn.senones = all"),
-        ({"frames.rule": "heads"}, "frames.rule = copy"),
+        ({"dnn.senones": "active"}, "dnn.senones = all"),
+        ({"frames.rule": "multi-frame"}, "frames.rule = copy"),
     ):
         with pytest.raises(ConfigError, match=f"dnn.product=compiled acts only with {sentence}"):
             check(assign(base, refused))

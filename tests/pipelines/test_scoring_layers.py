@@ -15,7 +15,7 @@ from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
 from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones.asked import AHEAD
+from pipelines.scoring.senones.active import AHEAD
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
@@ -159,7 +159,7 @@ def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, feature
 
 def test_what_is_asked_for_is_exact(scorer, features, whole, model):
     wanted = asking(len(features), model.n_senones)
-    rows = taking_turns(configured(scorer, gmm__senones="asked"), features, wanted, 16)
+    rows = taking_turns(configured(scorer, gmm__senones="active"), features, wanted, 16)
     truth = brute_force(model, features[:5])
     for t, asked in enumerate(wanted):
         np.testing.assert_allclose(rows[t][asked], whole[t][asked], atol=NAT)
@@ -168,7 +168,7 @@ def test_what_is_asked_for_is_exact(scorer, features, whole, model):
     assert np.isfinite(rows).all()
 
 
-@pytest.mark.parametrize("rule", ["asked", "asked-ci"])
+@pytest.mark.parametrize("rule", ["active", "active-ci"])
 @pytest.mark.parametrize("skip", [{}, {"frames__skip": 3}, {"frames__skip": 4, "cond": True}])
 def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
     changes = dict(skip)
@@ -190,7 +190,7 @@ def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
 def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, whole, model):
     skip = 4
     wanted = asking(len(features), model.n_senones, seed=7)
-    made = configured(scorer, gmm__senones="asked", frames__skip=skip)
+    made = configured(scorer, gmm__senones="active", frames__skip=skip)
     recorder = Recorder()
     made.stages(recorder)
     lane = recorder.lane("decode", decode=True)
@@ -213,7 +213,7 @@ def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, featu
 
 
 def test_nothing_asked_for_is_nothing_done(scorer, features):
-    made = configured(scorer, gmm__senones="asked")
+    made = configured(scorer, gmm__senones="active")
     state = made.prepare(features[:2], 0, LANE)
     nothing = np.empty(0, np.int64)
     assert np.isfinite(made.frame(state, 0, nothing)).all()
@@ -224,20 +224,20 @@ def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
     scorer, features, whole, model
 ):
     """The last row of a lazy block holds the senones asked for alone: skipping must not copy it."""
-    made = configured(scorer, gmm__senones="asked", frames__skip=4)
+    made = configured(scorer, gmm__senones="active", frames__skip=4)
     taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
     scorer.configure(assign(EXACT, {"frames.skip": 4}))
     scores = scorer.score(features[6:12], 6, LANE)
     np.testing.assert_array_equal(scores[:2], whole[[6, 6]])
     np.testing.assert_array_equal(scores[2:], whole[[8, 8, 8, 8]])
     # The other way round everything is known, and a lazy block may go on copying.
-    scorer.configure(assign(EXACT, {"frames.skip": 4, "gmm.senones": "asked"}))
+    scorer.configure(assign(EXACT, {"frames.skip": 4, "gmm.senones": "active"}))
     state = scorer.prepare(features[12:14], 12, LANE)
     np.testing.assert_allclose(scorer.frame(state, 0, None), whole[12], atol=NAT)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
-@pytest.mark.parametrize("rule", ["asked", "ci", "asked-ci"])
+@pytest.mark.parametrize("rule", ["active", "ci", "active-ci"])
 def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rule, value):
     bad = features[:4].copy()
     bad[1, 3] = bad[2, :] = value
@@ -315,7 +315,7 @@ def test_senones_of_weak_parents_get_their_parents_score(scorer, features, whole
 def test_the_cap_counts_the_senones_asked_for(scorer, features, whole, model):
     wanted = asking(30, model.n_senones, seed=2, share=0.2)
     for cap in (0, 40, 400):
-        made = configured(scorer, gmm__senones="asked-ci", gmm__ci_beam=15.0, gmm__ci_cap=cap)
+        made = configured(scorer, gmm__senones="active-ci", gmm__ci_beam=15.0, gmm__ci_cap=cap)
         rows = taking_turns(made, features[:30], wanted, 8)
         for t, asked in enumerate(wanted):
             expected, _, _ = backed_off(model, whole[t], 15.0, cap, asked)
@@ -326,18 +326,18 @@ def test_the_cap_counts_the_senones_asked_for(scorer, features, whole, model):
 
 
 LAYERS = {
-    "asked": {"gmm__senones": "asked"},
+    "active": {"gmm__senones": "active"},
     "ci": {"gmm__senones": "ci"},
-    "asked-ci, capped": {"gmm__senones": "asked-ci", "gmm__ci_cap": 500},
+    "active-ci, capped": {"gmm__senones": "active-ci", "gmm__ci_cap": 500},
     "conditional": {"frames__skip": 3, "frames__rule": "conditional", "frames__codewords": 64},
-    "asked, skipping": {"gmm__senones": "asked", "frames__skip": 2},
+    "active, skipping": {"gmm__senones": "active", "frames__skip": 2},
     "conditional, ci": {
         "frames__skip": 2,
         "frames__rule": "conditional",
         "frames__codewords": 64,
         "gmm__senones": "ci",
     },
-    "two threads": {"gmm__senones": "asked", "threads": 2},
+    "two threads": {"gmm__senones": "active", "threads": 2},
 }
 
 
@@ -370,7 +370,7 @@ def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
 
 
 def test_work_counts_say_what_was_done(model, features):
-    made = build_scorer(assign(EXACT, {"gmm.senones": "asked"}), model)
+    made = build_scorer(assign(EXACT, {"gmm.senones": "active"}), model)
     recorder = Recorder()
     made.stages(recorder)
     lane = recorder.lane("decode", decode=True)
@@ -400,5 +400,5 @@ def test_work_counts_say_what_was_done(model, features):
 def test_every_choice_of_the_configuration_exists():
     assert set(settings.option("gmm.senones").choices) == set(senones.rules())
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
-    with pytest.raises(ValueError, match="expected one of all, asked"):
+    with pytest.raises(ValueError, match="expected one of active, active-ci, all"):
         senones.create("nothing", 1, None)

@@ -66,7 +66,7 @@ def test_it_looks_back_for_about_a_second():
 
 def test_the_search_uses_what_the_adaptive_beam_sets():
     graph = random_graph(3, all_final=True)
-    decoder = Viterbi(graph, settings(beam=9.0, governor=True, wished_rtf=0.1))
+    decoder = Viterbi(graph, settings(beam=9.0, adaptive_beam=True, target_rtf=0.1))
     assert decoder.beam == 9.0
     decoder.start(0)
     decoder.advance(smooth_scores(3, 4, graph.n_senones), 0)
@@ -74,9 +74,9 @@ def test_the_search_uses_what_the_adaptive_beam_sets():
     narrow = decoder.beam
     assert LEAST_BEAM <= narrow < 9.0
     # Other live settings leave it alone, a smaller beam does not; without it the settings' holds.
-    decoder.configure(settings(beam=9.0, governor=True, wished_rtf=0.2, max_active=500))
+    decoder.configure(settings(beam=9.0, adaptive_beam=True, target_rtf=0.2, max_active=500))
     assert decoder.beam == narrow
-    decoder.configure(settings(beam=1.5, governor=True, wished_rtf=0.2))
+    decoder.configure(settings(beam=1.5, adaptive_beam=True, target_rtf=0.2))
     assert decoder.beam == 1.5
     decoder.configure(settings(beam=9.0))
     assert decoder.beam == 9.0

@@ -52,7 +52,7 @@ def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
 def test_the_governed_beam_is_recorded(
     bundled_speech: Path, tmp_path: Path, wished: float, lowest: bool
 ) -> None:
-    run(bundled_speech, tmp_path / "run.asrs", {"search.wished_rtf": wished})
+    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": wished})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         times, beams = session.samples("search.beam")
         _, cutoffs = session.samples("search.cutoff")

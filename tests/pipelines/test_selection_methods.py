@@ -76,7 +76,7 @@ def test_vq_scores_what_is_on_the_list(models, families, kind, threshold):
 
 
 @pytest.mark.parametrize("component", ["full", "int8"])
-@pytest.mark.parametrize("rule", ["asked", "ci", "asked-ci"])
+@pytest.mark.parametrize("rule", ["active", "ci", "active-ci"])
 def test_shortlists_below_a_senone_rule(models, rule, component):
     """What the search asks for, or what has good parents, is scored by its shortlist; the rest by parents."""
     model = models["untied"]
@@ -96,13 +96,13 @@ def test_shortlists_below_a_senone_rule(models, rule, component):
             asked = np.flatnonzero(rng.random(model.n_senones) < 0.2)
             row, right = scorer.frame(state, t, asked), whole[at + t]
             expected = right.copy()
-            if rule != "asked":
+            if rule != "active":
                 of = right[parents.ci][parents.of]
                 below = of < right[parents.ci].max() - 40.0
                 expected[below] = of[below]
                 exact += int((~below).sum())
             assert np.abs(row - expected)[asked].max() < NAT
-    assert rule == "asked" or 0 < exact < 12 * model.n_senones
+    assert rule == "active" or 0 < exact < 12 * model.n_senones
 
 
 @pytest.mark.parametrize("kind", KINDS)

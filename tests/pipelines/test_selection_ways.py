@@ -135,7 +135,7 @@ def test_what_cannot_be_combined_is_refused_in_one_sentence():
         settings.check(assign(untied, {"gmm.selection.method": "clusters"}))
     with pytest.raises(ConfigError, match=r"acts only with gmm\.senones = all"):
         settings.check(assign(untied, {"gmm.component": "int8"}))
-    tied = assign(Config(), {"gmm.senones": "asked", "gmm.selection.method": "vq"})
+    tied = assign(Config(), {"gmm.senones": "active", "gmm.selection.method": "vq"})
     with pytest.raises(ConfigError, match="or with model = continuous or single-stream"):
         settings.check(tied)
     for component in ("full", "int8", "max"):

@@ -48,4 +48,4 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
     both = {"mixtures": [0, 3], str(path): [1, 3]}
     assert about == {"date": "today", "word_errors": {"plain": both, "skipping": both}}
     assert command.main([*arguments, "x", "--set", "frames.skip"]) == 2
-    assert "wants key=value" in capsys.readouterr().err
+    assert "must be key=value" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_unknown_names_and_bad_factors_are_one_sentence(prediction) -> None:
         whatif.scaled(prediction, [("gpu", 0.5)])
     assert whatif.parse_factor("search = 0.5") == ("search", 0.5)
     for text in ("search", "search=", "search=x", "=1", "search=-1", "search=nan", "search=inf"):
-        with pytest.raises(BadInput, match="wants STAGE=FACTOR"):
+        with pytest.raises(BadInput, match="must be STAGE=FACTOR"):
             whatif.parse_factor(text)
 
 

@@ -1,4 +1,4 @@
-"""What a person can do in the window: the registry, the list of actions, and those about files.
+"""What a user can do in the window: the registry, the list of actions, and the file actions.
 
-No widgets; a button, a menu or a key triggers an action by its id.
+No widgets: a button, a menu or a key triggers an action by its id.
 """

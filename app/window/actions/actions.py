@@ -1,7 +1,7 @@
-"""Every action of the window, registered once: id, text, keys, when it can be used, what it does.
+"""Every action of the window, registered once: id, text, keys, when it is available, what it does.
 
-Menus, buttons, the command palette and the key sheet are all made from this registry, so none of
-them can know an action that another lacks.
+Menus, buttons, the command palette and the key sheet are built from this registry, so none of
+them can have an action that another lacks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from app.style.plain_text import new_action, set_tip
 
 
 def always() -> bool:
-    """Nothing stands in the way of this action, ever."""
+    """This action is always available."""
     return True
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing a person can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
+    """One thing a user can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
 
-    ``obstacle``: why it cannot be done now, in a sentence, where there is more to say than that.
+    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Action:
 
 
 class Registry(QObject):
-    """Holds the actions and their ``QAction`` twins on the window that owns them."""
+    """Holds the actions and their ``QAction`` counterparts on the window that owns them."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -49,7 +49,7 @@ class Registry(QObject):
         self._qactions: dict[str, QAction] = {}
 
     def add(self, action: Action) -> QAction:
-        """Register ``action``; an id or a key used twice is an error of the program."""
+        """Register ``action``; a duplicate id or key is a programming error."""
         if action.id in self._actions:
             raise ValueError(f"action {action.id!r} is registered twice")
         taken = {key: other.id for other in self._actions.values() for key in other.keys}
@@ -83,16 +83,16 @@ class Registry(QObject):
         return found
 
     def is_enabled(self, action_id: str) -> bool:
-        """Tell whether the action can be used now."""
+        """Whether the action is available."""
         return self._actions[action_id].enabled()
 
     def obstacle(self, action_id: str) -> str | None:
-        """Why the action cannot be used now, where there is a sentence about it."""
+        """Why the action is unavailable, if there is a reason to give."""
         why = self._actions[action_id].obstacle
         return None if why is None else why()
 
     def trigger(self, action_id: str) -> bool:
-        """Do the action if it can be used now; tell whether it was done."""
+        """Run the action if it is available; return whether it ran."""
         action = self._actions[action_id]
         if not action.enabled():
             return False
@@ -100,7 +100,7 @@ class Registry(QObject):
         return True
 
     def refresh(self) -> None:
-        """Bring enabled and checked states up to date."""
+        """Update enabled and checked states."""
         for key, action in self._actions.items():
             made = self._qactions[key]
             enabled = action.enabled()
@@ -113,5 +113,5 @@ class Registry(QObject):
 
 
 def key_text(key: str) -> str:
-    """Return a key as it is written on this platform's keyboards."""
+    """Return a key as written on the keyboards of this platform."""
     return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)

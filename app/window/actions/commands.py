@@ -1,4 +1,4 @@
-"""The list of the window's actions: what a person can do, by which key, and when."""
+"""The list of the actions of the window: what a user can do, with which key, and when."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def register(actions: Registry, window: MainWindow) -> None:
 
 
 def register_views(actions: Registry, window: MainWindow) -> None:
-    """Register the actions about views; this loads them, so it waits until the desk is made."""
+    """Register the actions about views; this loads the views, so it waits until the desk exists."""
     for action in (*_exports(window), *_panels(window)):
         actions.add(action)
 
@@ -82,7 +82,7 @@ def _file(w: MainWindow) -> list[Action]:
             w.files.save_copy,
             "Ctrl+S",
             enabled=done,
-            help=tr("A session is saved while it is recorded; this makes a copy of a finished one"),
+            help=tr("A session is saved during recording; this makes a copy of a finished one"),
         ),
         add("file.close", tr("Close session"), w.playhead.close, "Ctrl+W", enabled=has_session),
         add("file.export", tr("Export…"), w.open_export, "Ctrl+E", enabled=has_session),
@@ -200,7 +200,7 @@ def _view(w: MainWindow) -> list[Action]:
     return [
         add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
         add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
-        add("view.hold", tr("Hold the view, the run goes on"), w.hold, enabled=w.when.is_live),
+        add("view.hold", tr("Freeze the view; the run continues"), w.hold, enabled=w.when.is_live),
         add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
@@ -222,7 +222,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Theme of the system"),
+            tr("System theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),

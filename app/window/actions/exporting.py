@@ -1,4 +1,4 @@
-"""Pictures and data out of the window: asks for a file and hands the work to whoever does it."""
+"""Export of pictures and data from the window: asks for a file and passes the work on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tr(text: str) -> str:
 
 
 def ask_picture(files: Files, playhead: Playhead, widget: QWidget, name: str) -> None:
-    """Ask where to, then write a picture of ``widget`` as PNG, SVG or PDF."""
+    """Ask for a file, then write a picture of ``widget`` as PNG, SVG or PDF."""
     title = tr("Picture of {0}").format(name)
     target = files.ask_target(title, ".png", PICTURE_KINDS)
     if target is not None:
@@ -49,7 +49,7 @@ def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
 
 
 def ask_data(files: Files, playhead: Playhead, writer: Writer) -> None:
-    """Ask where to, then write the session's data."""
+    """Ask for a file, then write the data of the session."""
     form = writer.FORMAT
     kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
     target = files.ask_target(tr("Export"), form.suffix, kinds)
@@ -58,6 +58,6 @@ def ask_data(files: Files, playhead: Playhead, writer: Writer) -> None:
 
 
 def write_data(playhead: Playhead, writer: Writer, target: Path) -> None:
-    """Write the session shown as ``writer`` does."""
+    """Write the current session with ``writer``."""
     if playhead.session is not None:
         writer.write(playhead.session, target)

@@ -26,7 +26,7 @@ Writer = Callable[["Session", Path], None]
 
 
 class Files(QObject):
-    """Dialogs and what follows from them. Every failure is one sentence in a notice."""
+    """Dialogs and their effects. Every failure is one sentence in a notice."""
 
     opened = Signal(object)
     audio_chosen = Signal(object)
@@ -41,7 +41,7 @@ class Files(QObject):
     # -- in --------------------------------------------------------------------------------
 
     def open_session(self, path: str | Path) -> bool:
-        """Show a session; tell whether that worked."""
+        """Show a session; return whether that worked."""
         try:
             self._playhead.open(path)
         except (OSError, ValueError) as error:
@@ -65,7 +65,7 @@ class Files(QObject):
             self.open_session(path)
 
     def ask_audio(self) -> bool:
-        """Ask which audio files to decode; tell whether there was a choice."""
+        """Ask which audio files to decode; return whether any were chosen."""
         patterns = " ".join(f"*{suffix}" for suffix in AUDIO_SUFFIXES)
         kinds = self.tr("Audio and transcripts ({0} *.tsv);;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")
@@ -73,7 +73,7 @@ class Files(QObject):
         return bool(paths) and self.take_audio([Path(p) for p in paths])
 
     def ask_folder(self) -> bool:
-        """Ask for a folder of audio files; tell whether there was a choice."""
+        """Ask for a folder of audio files; return whether one was chosen."""
         title = self.tr("Choose a folder of audio files")
         folder = QFileDialog.getExistingDirectory(self._window, title, self._audio_folder())
         return bool(folder) and self.take_audio([Path(folder)])
@@ -83,7 +83,7 @@ class Files(QObject):
         return str(Path(known[0]).parent) if known else str(Path.home())
 
     def take_audio(self, paths: list[Path]) -> bool:
-        """Choose audio by its paths; tell whether it can be decoded."""
+        """Choose audio by paths; return whether it can be decoded."""
         try:
             choice: AudioChoice = audio_choice.chosen(paths)
         except ValueError as error:
@@ -93,7 +93,7 @@ class Files(QObject):
         return True
 
     def drop(self, paths: list[Path]) -> None:
-        """Take what was dropped on the window: a session is shown, audio becomes the next run's."""
+        """Handle what was dropped on the window: a session is shown, audio is decoded in the next run."""
         if not paths:
             return
         sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
@@ -111,7 +111,7 @@ class Files(QObject):
         return str(path.with_suffix(suffix)) if path is not None else ""
 
     def save_copy(self) -> None:
-        """Ask where to, and copy the session file there."""
+        """Ask for a file and copy the session there."""
         source = self._playhead.path
         if source is None or self._playhead.live:
             return
@@ -134,7 +134,7 @@ class Files(QObject):
         self._notices.info(self.tr("Copied to {0}").format(target))
 
     def ask_target(self, title: str, suffix: str, kinds: str) -> Path | None:
-        """Ask for a file to write; the suffix is added where none was given."""
+        """Ask for a file to write; the suffix is added if none was given."""
         path, _ = QFileDialog.getSaveFileName(self._window, title, self._name(suffix), kinds)
         if not path:
             return None
@@ -142,7 +142,7 @@ class Files(QObject):
         return target if target.suffix else target.with_suffix(suffix)
 
     def write(self, target: Path, job: Callable[[Path], object]) -> bool:
-        """Run an export; say where it went, or why it did not."""
+        """Run an export; say where the file is, or why there is none."""
         try:
             job(target)
         except (OSError, ValueError) as error:

@@ -1,1 +1,1 @@
-"""The bars of the window: run and figures on top, the session's transport, the status line."""
+"""The bars of the window: run and figures at the top, the transport of the session, the status line."""

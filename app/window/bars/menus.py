@@ -1,4 +1,4 @@
-"""The menu bar, with its menus of exports and of recent sessions."""
+"""The menu bar, with its menus for exports and recent sessions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ GAP = 4
 
 
 class Menus(QObject):
-    """Every action of the window, by its group."""
+    """Every action of the window, by group."""
 
     open_session = Signal(object)
-    """The path of a session that was chosen."""
+    """The path of the chosen session."""
     forgotten = Signal()
-    """No session is recent any more."""
+    """The list of recent sessions was cleared."""
 
     def __init__(self, window: QMainWindow, actions: Registry, memory: Memory) -> None:
         super().__init__(window)
@@ -31,7 +31,7 @@ class Menus(QObject):
         self._recent.aboutToShow.connect(self._fill_recent)
 
     def fill(self) -> None:
-        """Make the menus anew, of the actions that there are now."""
+        """Rebuild the menus from the current actions."""
         bar = self._window.menuBar()
         for old in bar.actions():
             old.menu().deleteLater()
@@ -60,7 +60,7 @@ class Menus(QObject):
                     menu.addMenu(self._recent)
 
     def open_export(self, button: QWidget) -> None:
-        """Show what can be exported, above `button`."""
+        """Show the export menu above `button`."""
         size = self._export.sizeHint()
         corner = button.mapToGlobal(button.rect().topRight())
         corner.setX(corner.x() - size.width())

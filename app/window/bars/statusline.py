@@ -1,4 +1,4 @@
-"""The line at the bottom: what the recorder itself cost, the machine's peaks, memory, the keys."""
+"""The line at the bottom: the cost of the recorder itself, the roofs of the machine, memory, keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1e6
 RSS, CPU = "process.rss_bytes", "process.cpu_percent"
-"""Samples of the recognising process that are shown here."""
+"""Samples of the worker process that are shown here."""
 
 
 class StatusLine(QFrame):
@@ -47,7 +47,7 @@ class StatusLine(QFrame):
         self.show_snapshot(None)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
-        """Show the session's own figures, or what there is without one."""
+        """Show the figures of the session, or what is known without one."""
         if snapshot is None:
             self.cost.set_full(self.tr("no session open"))
             self.machine.set_full("")
@@ -72,9 +72,9 @@ class StatusLine(QFrame):
         session = snapshot.session
         parts = []
         if not session.calibration:
-            parts.append(self.tr("peaks not measured: compute and memory cannot be told apart"))
+            parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
         else:
-            parts.append(self.tr("peaks measured on this machine"))
+            parts.append(self.tr("roofs measured on this machine"))
         moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
             parts.append(self.tr("drifted by up to {0} %").format(f"{100 * max(moved):.0f}"))

@@ -27,7 +27,7 @@ from app.window.actions.button import ActionButton
 from app.window.form.preset_button import PresetButton
 
 NARROW = 1240
-"""Below this width the preset's long title and the device give way to the figures."""
+"""Below this width the long title of the preset and the device make room for the figures."""
 
 BUTTON = QSize(34, 34)
 TOGGLE_WIDTH = 232
@@ -35,7 +35,7 @@ PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 150
 
 
 class LiveToggle(QWidget):
-    """A switch with its name and, below, what it does now; toggles that share a place take turns in it."""
+    """A switch with its name and, below it, what it does now; toggles that share a place take turns."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,7 +62,7 @@ class LiveToggle(QWidget):
         grid.setColumnStretch(1, 1)
 
     def sizeHint(self) -> QSize:
-        """As wide as there is room: a switch must not move because a text beside it changed."""
+        """As wide as possible: a switch must not move because a text next to it changed."""
         return QSize(TOGGLE_WIDTH, super().sizeHint().height())
 
     def _switched(self, on: bool) -> None:
@@ -70,10 +70,10 @@ class LiveToggle(QWidget):
             self._toggle.set(on)
 
     def show_toggles(self, sharing: Sequence[Toggle]) -> None:
-        """Show the first of those that share the place; the tool tip says why it is not another."""
+        """Show the first of those that share the place; the tool tip says why it is not another one."""
         shown = self._toggle = sharing[0]
         title, text, obstacle = self.tr(shown.declared.title), shown.text(), shown.obstacle
-        tip = self.tr("{0}; can be switched while it runs ({1})")
+        tip = self.tr("{0}; can be changed during a run ({1})")
         tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
         for other in sharing[1:]:
             tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
@@ -90,7 +90,7 @@ class LiveToggle(QWidget):
 
 
 class Recording(Label):
-    """How long is recorded, behind a red dot; without a text there is no dot."""
+    """The recorded duration, behind a red dot; no text, no dot."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
@@ -109,7 +109,7 @@ class Recording(Label):
 
 
 class Figure(QWidget):
-    """One large figure with its name above and its scope beside it."""
+    """One large figure with its name above it and its scope next to it."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -144,7 +144,7 @@ class Figure(QWidget):
 
 
 class TopBar(QFrame):
-    """Shows the pipeline's toggles and the run's figures; acts through the registry."""
+    """Shows the toggles of the pipeline and the figures of the run; acts through the registry."""
 
     def __init__(
         self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
@@ -216,7 +216,7 @@ class TopBar(QFrame):
             button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
 
     def show_pause(self, live: bool, held: bool) -> None:
-        """The middle button holds the view of a run under way; it stays pressed meanwhile."""
+        """The middle button freezes the view of the current run; it stays pressed meanwhile."""
         self.pause.setEnabled(live)
         self.pause.setChecked(held)
         ink = "on_accent" if held else "text"
@@ -224,7 +224,7 @@ class TopBar(QFrame):
         self.pause.setIcon(icon("pause", tokens.color(ink), tokens.color("muted")))
 
     def refresh(self) -> None:
-        """Show toggles, preset and device as the settings are."""
+        """Show toggles, preset and device according to the settings."""
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
@@ -254,7 +254,7 @@ class TopBar(QFrame):
             self.wer.show_value("–", "", self.tr("Word error rate"))
             return
         whole = rtf_text(shown.rtf_whole)
-        tip = self.tr("Processing time / audio time, {0}; all that is shown: {1}")
+        tip = self.tr("Processing time / audio time, {0}; over the whole range shown: {1}")
         self.rtf.show_value(
             rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole)
         )
@@ -263,7 +263,7 @@ class TopBar(QFrame):
             reason = self.tr("No utterance with a transcript is finished yet")
             self.wer.show_value("–", "", reason)
             return
-        counts = self.tr("{0} errors in {1} words of the utterances finished by then")
+        counts = self.tr("{0} errors in {1} words of the utterances finished so far")
         self.wer.show_value(
             f"{100 * rate:.1f} %",
             self.tr("{0} words").format(shown.errors.words),
@@ -271,7 +271,7 @@ class TopBar(QFrame):
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give up what matters least where there is little room."""
+        """Hide what matters least if there is little room."""
         super().resizeEvent(event)
         wide = self.width() >= NARROW
         self.device.setVisible(wide)

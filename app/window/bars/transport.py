@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
 MARGIN = 9
-"""Pixels at each end of the scrub bar, so that the knob is never cut."""
+"""Pixels at each end of the scrub bar, so that the knob is never cut off."""
 
 NEAR = 6
-"""Pixels within which the mouse is on a marker."""
+"""Distance in pixels within which the mouse is on a marker."""
 
 SECOND = round(1 / FRAME_S)
 
@@ -50,7 +50,7 @@ class Mark:
 
 
 class ScrubBar(QSlider):
-    """Cursor over the session in frames; a click goes there, a drag scrubs, ticks are markers."""
+    """Cursor over the session in frames; a click jumps, a drag scrubs, ticks are markers."""
 
     sought = Signal(int)
 
@@ -67,7 +67,7 @@ class ScrubBar(QSlider):
         self.valueChanged.connect(self.sought)
 
     def show_position(self, frame: int, last: int) -> None:
-        """Move the knob without telling anybody."""
+        """Move the knob without emitting a signal."""
         blocked = self.blockSignals(True)
         self.setMaximum(last)
         self.setValue(frame)
@@ -75,7 +75,7 @@ class ScrubBar(QSlider):
         self.update()
 
     def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:
-        """Show the session's markers and where utterances begin."""
+        """Show the markers of the session and the starts of utterances."""
         if (marks, starts) != (self.marks, self.starts):
             self.marks, self.starts = marks, starts
             self.update()
@@ -91,7 +91,7 @@ class ScrubBar(QSlider):
         return round(min(max((x - MARGIN) / room, 0.0), 1.0) * self.maximum())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go there at once."""
+        """Jump there."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.setSliderDown(True)
             self.setValue(self.frame_at(event.position().x()))
@@ -103,11 +103,11 @@ class ScrubBar(QSlider):
             self.setValue(self.frame_at(event.position().x()))
 
     def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
-        """Let go of the knob."""
+        """Release the knob."""
         self.setSliderDown(False)
 
     def event(self, event: QEvent) -> bool:
-        """Tell which marker is under the mouse."""
+        """Show which marker is under the mouse."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             x = event.pos().x()
             near = [m for m in self.marks if abs(self.x_of(m.frame) - x) <= NEAR]
@@ -119,11 +119,11 @@ class ScrubBar(QSlider):
         return bool(super().event(event))
 
     def sizeHint(self) -> QSize:
-        """As wide as there is room."""
+        """As wide as possible."""
         return QSize(200, 30)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw track, what is behind the cursor, utterances, markers, knob."""
+        """Draw track, elapsed part, utterances, markers, knob."""
         tokens = theme()
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -256,7 +256,7 @@ class Transport(QFrame):
             self.bar.show_marks((), ())
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Move the knob, renew ticks and texts."""
+        """Move the knob, update ticks and texts."""
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session

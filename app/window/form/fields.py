@@ -1,7 +1,7 @@
-"""One setting of the form: its title, the widget of its type, and what stands in its way.
+"""One setting of the form: its title, the widget of its type, and what prevents it from acting.
 
-Nothing here names a setting. A setting of type text holds a path (or the name of a file that came with the
-program, where it says so): one whose key ends in *directory* or *folder* is a folder's, any other a file's.
+Nothing here names a setting. A setting of type text holds a path, or the name of a file that ships with the
+program if it allows that. If its key ends in *directory* or *folder*, it is a folder, otherwise a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value
 
 LONGEST_SUFFIX = 7
-"""Longer units stand in the tool tip, not in the field."""
+"""Longer units are shown in the tool tip, not in the field."""
 
 FIELD_WIDTH = 104
 UNBOUNDED = 2_000_000_000
@@ -27,14 +27,14 @@ FOLDERS = ("directory", "folder")
 
 
 class Dot(QWidget):
-    """The mark of a setting that can change while a run goes on."""
+    """The mark of a setting that can change during a run."""
 
     def __init__(self, live: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._live = live
         self.setFixedSize(QSize(8, 12))
         if live:
-            set_tip(self, self.tr("changes while it runs"))
+            set_tip(self, self.tr("can change during a run"))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the dot, or nothing."""
@@ -48,7 +48,7 @@ class Dot(QWidget):
 
 
 class Field(QWidget):
-    """One setting: dot, title, the widget of its type, and below the title what is to be said of it."""
+    """One setting: dot, title, the widget of its type, and a note below the title."""
 
     edited = Signal(str, object)
 
@@ -102,8 +102,8 @@ class Field(QWidget):
             parts.append(self.tr("Range: {0}").format(bounds))
         elif option.unit:
             parts.append(self.tr("Unit: {0}").format(option.unit))
-        live = self.tr("changes while it runs")
-        parts.append(live if option.live else self.tr("is taken at the next run"))
+        live = self.tr("can change during a run")
+        parts.append(live if option.live else self.tr("takes effect with the next run"))
         set_titled_tip(self, option.title, parts, f"--set {option.key}={option.default}")
         describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
 
@@ -152,7 +152,7 @@ class Field(QWidget):
         self.edited.emit(self.option.key, value)
 
     def show_value(self, value: Value) -> None:
-        """Show a value without telling anybody."""
+        """Show a value without emitting a signal."""
         editor = self.editor
         blocked = editor.blockSignals(True)
         if isinstance(editor, Switch):
@@ -173,13 +173,13 @@ class Field(QWidget):
         self.waiting.setVisible(waits)
 
     def show_acting(self, acts: bool) -> None:
-        """Dim the title when the switch that this setting hangs on is off."""
+        """Dim the title if the switch of this setting is off."""
         self.title.setObjectName("" if acts and self.obstacle is None else "muted")
         self.title.style().unpolish(self.title)
         self.title.style().polish(self.title)
 
     def show_obstacle(self, sentence: str | None, short: str) -> None:
-        """Disable the setting where others keep it from acting; `short` stands below its title."""
+        """Disable the setting if others prevent it from acting; `short` is shown below its title."""
         if sentence != self.obstacle:
             self.obstacle = sentence
             self._show_tip()
@@ -188,12 +188,12 @@ class Field(QWidget):
         self.reason.setVisible(bool(short))
 
     def show_note(self, text: str) -> None:
-        """Say what the value amounts to; an empty text says nothing."""
+        """Show what the value amounts to; an empty text shows nothing."""
         self.note.setText(text)
         self.note.setVisible(bool(text))
 
     def show_choices(self, obstacles: Mapping[Value, str]) -> None:
-        """Grey the choices that cannot be made, each with the sentence that says why."""
+        """Grey out unavailable choices, each with a sentence that says why."""
         model = self.editor.model() if isinstance(self.editor, ChoiceBox) else None
         if not isinstance(model, QStandardItemModel):
             return

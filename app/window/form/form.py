@@ -1,9 +1,9 @@
-"""The pipeline as a form, generated from the configuration tree in the order of the data.
+"""The pipeline as a form, generated from the configuration tree in pipeline order.
 
 Nothing here names a setting: a new one in the tree appears under its layer with the widget of its
-type, its range, unit and help. A dot marks what can change while a run goes on; what was changed
-but waits for the next run says so. Settings that cannot act beside the others are folded away under
-their layer's heading, and say why when unfolded.
+type, its range, unit and help. A dot marks what can change during a run; a change that
+waits for the next run says so. Settings that cannot act with the others are folded away under
+the heading of their layer, and say why when unfolded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipelines.config import Value
 
 
 class Layer(QWidget):
-    """A heading and its settings, those that cannot act folded away behind a small button."""
+    """A heading and its settings; those that cannot act are folded away behind a small button."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,21 +62,21 @@ class Layer(QWidget):
         self.column.addWidget(field)
 
     def fold(self) -> None:
-        """Show what can act, and the rest when asked for."""
+        """Show what can act, and the rest on request."""
         shown = self.more.isChecked()
         idle = [field for field in self.fields if field.obstacle is not None]
         for field in self.fields:
             field.setVisible(field.obstacle is None or shown)
         self.more.setVisible(bool(idle))
         self.more.setText(self.tr("{0} idle {1}").format(len(idle), "▴" if shown else "▾"))
-        tip = self.tr("Cannot act beside the other settings: {0}")
+        tip = self.tr("No effect with the other settings: {0}")
         names = ", ".join(field.title.text() for field in idle)
         set_tip(self.more, tip.format(names))
         describe(self.more, tip.format(names))
 
 
 class PipelineForm(QFrame):
-    """The card at the left: speech, then every setting grouped by layer."""
+    """The card on the left: speech, then every setting by layer."""
 
     choose_audio = Signal()
     looked_at = Signal()
@@ -132,7 +132,7 @@ class PipelineForm(QFrame):
         legend = QHBoxLayout()
         legend.setSpacing(6)
         legend.addWidget(Dot(True))
-        changes = Label(self.tr("changes while it runs"))
+        changes = Label(self.tr("can change during a run"))
         changes.setObjectName("muted")
         legend.addWidget(changes, 1)
         layout = QVBoxLayout(self)
@@ -148,7 +148,7 @@ class PipelineForm(QFrame):
         self.refresh()
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        """Somebody may want to choose a device soon."""
+        """The user may want to choose a device soon."""
         super().enterEvent(event)
         self.looked_at.emit()
 
@@ -177,7 +177,7 @@ class PipelineForm(QFrame):
         set_tip(self.speech, tip)
 
     def refresh(self) -> None:
-        """Show every value anew."""
+        """Update every value."""
         for key, field in self.fields.items():
             field.show_value(self.pipeline.value(key))
         self._refresh_marks()

@@ -1,7 +1,7 @@
 """The field of a setting that names a file or a folder: type it, drop it, or choose it with "…".
 
-While nobody edits it, the path is shown by its name alone; the tool tip has all of it. Where files came with the
-program that may be named by their names alone, "…" offers these first.
+While it is not being edited, only the last part of the path is shown; the tool tip has all of it. If the program ships
+files that can be chosen by name, "…" offers these first.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class PathBox(QLineEdit):
     """A path with a button that opens the dialog for it.
 
     Args:
-        folder: whether a folder is wanted, and not a file.
+        folder: whether the path is that of a folder instead of a file.
         title: title of the dialog.
-        names: what may be named without a path, offered by the button.
-        suffixes: how the files end that the dialog shows; all of them without any.
+        names: files that need no path, offered by the button.
+        suffixes: of the files that the dialog shows; all files if empty.
         parent: Qt parent.
     """
 
@@ -63,16 +63,16 @@ class PathBox(QLineEdit):
 
     @property
     def path(self) -> str:
-        """The whole path, empty where none is set."""
+        """The whole path; empty if none is set."""
         return self._path
 
     def set_path(self, path: str) -> None:
-        """Show a path without telling anybody."""
+        """Show a path without emitting a signal."""
         self._path = path
         self._show()
 
     def _offer(self) -> None:
-        """Show what can be named, and the way to a file."""
+        """Show the names that can be chosen, and the file dialog."""
         menu = self.offered()
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
@@ -89,7 +89,7 @@ class PathBox(QLineEdit):
         return menu
 
     def choose(self) -> None:
-        """Ask for a file or a folder, beginning where the present one lies."""
+        """Ask for a file or a folder, starting at the current one."""
         named = not self._path or self._path in self._names
         start = "" if named else str(Path(self._path).parent)
         if self._folder:
@@ -123,7 +123,7 @@ class PathBox(QLineEdit):
         set_tip(self, self._path)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show all of the path for editing."""
+        """Show the whole path for editing."""
         super().focusInEvent(event)
         self._show()
         self.selectAll()
@@ -134,7 +134,7 @@ class PathBox(QLineEdit):
         self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the button at the right and the path within."""
+        """Keep the button on the right and the path within the field."""
         super().resizeEvent(event)
         y = (self.height() - BUTTON.height()) // 2
         place = QRect(self.width() - BUTTON.width() - 3, y, BUTTON.width(), BUTTON.height())
@@ -142,7 +142,7 @@ class PathBox(QLineEdit):
         self._show()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept one file or folder, whichever is wanted."""
+        """Accept one file or one folder, as `folder` says."""
         if self._dropped(event) is not None:
             event.acceptProposedAction()
         else:

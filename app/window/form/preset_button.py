@@ -1,4 +1,4 @@
-"""The button that shows the chosen preset and offers the others: those that stand alone, and a submenu per group."""
+"""The button that shows the chosen preset and offers the others: those outside any group, and a submenu per group."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.widgets import draw_arrow
 from pipelines.config import presets
 
 ARROW_ROOM = 34
-"""Pixels of the button that its text leaves to border, padding and arrow."""
+"""Pixels of the button for border, padding and arrow."""
 
 
 class PresetButton(Button):
-    """Emits `chosen` with the name of a preset."""
+    """Emits `chosen` with the name of the preset."""
 
     chosen = Signal(str)
 
@@ -63,11 +63,11 @@ class PresetButton(Button):
         self.setText(self.fontMetrics().elidedText(self._title, mode, room))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the title anew."""
+        """Shorten the title again."""
         super().resizeEvent(event)
         self._shorten()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the button and a small arrow, as the drop-down lists have."""
+        """Draw the button and a small arrow like that of the drop-down lists."""
         super().paintEvent(event)
         draw_arrow(self)

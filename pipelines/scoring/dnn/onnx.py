@@ -60,9 +60,9 @@ def check(config: Config) -> None:
                 f"{config.dnn.net} is computed by onnxruntime as it is: dnn.{name}={asked} is for nets from "
                 f".safetensors files, and an .onnx file needs dnn.{name}={needed}."
             )
-    if config.frames.rule == "heads" and config.frames.skip > 1:
+    if config.frames.rule == "multi-frame" and config.frames.skip > 1:
         raise ModelError(
-            f"{config.dnn.net} has one output; frames.rule=heads is for nets from .safetensors files, and an "
+            f"{config.dnn.net} has one output; frames.rule=multi-frame is for nets from .safetensors files, and an "
             ".onnx file needs frames.rule=copy."
         )
     if config.device != "cpu":

@@ -25,7 +25,7 @@ from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 
 AHEAD = 4
-"""Frames for which a senone that the search asks for is computed at once (`dnn.senones=asked-ahead`).
+"""Frames for which a senone that the search asks for is computed at once (`dnn.senones=active-ahead`).
 
 Of all senones a frame of speech asks for 37 % (5 000 words, beam 13); computed and read from memory are then, by frames
 ahead in blocks of 32: 1: 37 %, 37 % · 2: 39, 20 · 4: 41, 11 · 8: 46, 6 · 16: 54, 4 · to the end of the block: 62, 3.

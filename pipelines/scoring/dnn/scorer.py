@@ -26,7 +26,7 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import SenoneRule, Source, asked
+from pipelines.scoring.senones import SenoneRule, Source, active
 from pipelines.scoring.strategy import Progress, never, quietly
 from profiler.arrays import Array
 from profiler.errors import Cancelled
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FEATURES = 39
 """Of a frame, as the front end makes them."""
-HEADS = "heads"
+HEADS = "multi-frame"
 FRAME_RULES = ("copy", HEADS)
 UNSEEN = 1 << 30
 """Frames since the last one that went through the hidden layers for the heads, where none did."""
@@ -79,8 +79,8 @@ class DnnScorer(LayeredScorer):
             FEATURES,
             {
                 "all": senones.create("all", n, parents),
-                "asked": asked.Rule(n, parents, ahead=1),
-                "asked-ahead": asked.Rule(n, parents, ahead=AHEAD),
+                "active": active.Rule(n, parents, ahead=1),
+                "active-ahead": active.Rule(n, parents, ahead=AHEAD),
             },
             {name: frames.create(name, model) for name in FRAME_RULES},
         )
@@ -160,7 +160,7 @@ class DnnScorer(LayeredScorer):
             return ""
         return (
             f"The net {config.dnn.net} answers for {heads} frame{'s' * (heads != 1)} at once; "
-            f"frames.rule=heads with frames.skip={config.frames.skip} needs {config.frames.skip}."
+            f"frames.rule=multi-frame with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
 
     def _make(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:

@@ -1,4 +1,4 @@
-"""Choosing senones by the score of their context-independent parents: what `ci` and `asked-ci` share.
+"""Choosing senones by the score of their context-independent parents: what `ci` and `active-ci` share.
 
 Layer 2 of Chan, Ravishankar and Rudnicky (2004) as Sphinx-3 does it (`approx_cont_mgau.c`): all
 context-independent senones are scored first; a context-dependent one is computed only if its parent's score

@@ -34,7 +34,7 @@ class DeviceViterbi:
         self._search = DeviceSearch(graph, config, work)
         self._ids: dict[str, int] = {}
         self._config = config
-        self._adaptive = AdaptiveBeam() if config.governor else None
+        self._adaptive = AdaptiveBeam() if config.adaptive_beam else None
         self.nbest: list[Hypothesis] = []
         self.confidences: list[float] = []
         self._first_frame = 0
@@ -49,7 +49,7 @@ class DeviceViterbi:
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
         self._config = config
-        if not config.governor:
+        if not config.adaptive_beam:
             self._adaptive = None
         elif self._adaptive is None:
             self._adaptive = AdaptiveBeam()
@@ -62,7 +62,7 @@ class DeviceViterbi:
         if self._adaptive is not None:
             config = self._config
             self._search.use_beam(
-                self._adaptive.after(frames, ns, config.wished_rtf, float(config.beam))
+                self._adaptive.after(frames, ns, config.target_rtf, float(config.beam))
             )
 
     @property

@@ -1,0 +1,84 @@
+"""Old names of settings mean what they meant, wherever a setting or a session comes in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from pipelines import config as settings
+from pipelines.config import Config, presets, renamed
+from pipelines.run.control import Control
+from profiler.session.reader import Session
+
+OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
+"""Recorded before the names changed, with each old key and several old values."""
+
+MEANT = [
+    *((old, 0.5 if old.endswith("rtf") else True, now, None) for old, now in renamed.KEYS.items()),
+    *(
+        (key, old, key, now)
+        for key, values in renamed.VALUES.items()
+        for old, now in values.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "key_now", "value_now"), MEANT)
+def test_an_old_name_means_the_new_one(
+    key: str, value: settings.Value, key_now: str, value_now: settings.Value | None, tmp_path: Path
+) -> None:
+    expected = value if value_now is None else value_now
+    assert settings.get(Config(), key_now) != expected, "a default would hide a name not read"
+    text = f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+    assert settings.parse_assignment(text) == (key_now, expected)
+    assert settings.get(settings.assign(Config(), {key: value}), key_now) == expected
+    branch, _, leaf = key.rpartition(".")
+    file = tmp_path / "mine.toml"
+    file.write_text(f"[config.{branch}]\n{leaf} = {json.dumps(value)}\n")
+    assert settings.get(presets.from_file(file).config, key_now) == expected
+    control = Control()
+    control.config = settings.replace(Config(), "model", "dnn" if branch == "dnn" else "ptm")
+    if value != "heads":
+        control.ask(key, value)
+        (change,) = control.take()
+        assert (change.key, change.value) == (key_now, expected)
+
+
+@pytest.mark.parametrize(("key", "value", "key_now", "value_now"), MEANT)
+def test_no_old_name_is_offered(
+    key: str, value: settings.Value, key_now: str, value_now: settings.Value | None
+) -> None:
+    option = settings.option(key)
+    assert option.key == key_now
+    assert value_now is None or (value not in option.choices and value_now in option.choices)
+
+
+def test_an_old_switch_stays_off_beside_what_it_switches() -> None:
+    both = {"search.governor": False, "search.wished_rtf": 0.2}
+    config = settings.assign(Config(), both)
+    assert (config.search.adaptive_beam, config.search.target_rtf) == (False, 0.2)
+
+
+def test_the_settings_of_an_old_session_are_read() -> None:
+    with Session.open(OLD) as session:
+        tree = session.configs[-1].tree
+    assert tree["search"]["wished_rtf"] == 0.2
+    assert tree["gmm"]["senones"] == "asked-ci"
+    config = settings.from_dict(tree)
+    assert config.search.adaptive_beam
+    assert config.search.target_rtf == 0.2
+    assert (config.gmm.senones, config.dnn.senones) == ("active-ci", "active-ahead")
+
+
+def test_an_old_session_and_one_by_new_names_differ_in_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Session.open(OLD) as session:
+        old = session.configs[-1].tree
+    leaves = settings.named_now(settings.flatten(old))
+    assert leaves == dict(settings.flatten(settings.to_dict(settings.from_dict(old))))
+    assert main.main(["show", str(OLD), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == 1
