@@ -92,11 +92,12 @@ def alignment(walls: Walls) -> None:
         begins, ends = np.arange(units) == 0, np.arange(units) == units - 1
         for frames in SIZES:
             path = walls.empty(frames, np.int32)
-            align._viterbi(
-                walls(loud(frames, frames, states)), walls(np.arange(states), np.int32),
+            states_of = align.States(
+                walls(np.arange(states), np.int32),
                 *(walls(np.full(states, -0.7), np.float32) for _ in range(2)),
-                walls(before, np.int32), walls(first, np.int32), walls(begins), walls(ends), path,
+                walls(before, np.int32), walls(first, np.int32), walls(begins), walls(ends),
             )  # fmt: skip
+            align._viterbi(walls(loud(frames, frames, states)), states_of, path)
             assert frames < states or (np.diff(path) >= 0).all()
 
 

@@ -12,7 +12,8 @@ from pipelines.config import Search
 from pipelines.search import alternatives, workspace
 from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
-from pipelines.search.graph import _arcs, _context
+from pipelines.search.graph import _arcs
+from pipelines.search.graph.context import _kernels as _context
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
@@ -197,7 +198,7 @@ def histories(walls: Walls) -> None:
             _history.trace(rows, n - 1, -1, walls.empty(room, np.int32))
 
 
-@runs(_backpointers, "_append", "absorb")
+@runs(_backpointers, "absorb")
 def back_pointers(walls: Walls) -> None:
     """Back-pointers of a device into a history that has just the room, and into one that lacks an entry."""
     for tokens in (1, 2, 7):
@@ -205,14 +206,15 @@ def back_pointers(walls: Walls) -> None:
             rng = np.random.default_rng(tokens)
             previous = walls(rng.integers(0, tokens, (frames, tokens)), np.int32)
             arc = walls(rng.integers(-2, 3, (frames, tokens)), np.int32)
-            arcs = [walls(column, np.int32) for column in ((0, 1, -1), (1, 0, -1), (5, 6), (-1, 0))]
+            columns = (0, 1, -1), (1, 0, -1), (5, 6), (-1, 0)
+            arcs = _backpointers.Arcs(*(walls(column, np.int32) for column in columns), 2)
             for room in (frames * tokens * 3, 0):
                 entry = walls(np.full(tokens, -1), np.int32)
                 history = walls.empty((room, 3), np.int32)
-                _backpointers.absorb(previous, arc, *arcs, 2, 0, entry, history, 0)
+                _backpointers.absorb(previous, arc, arcs, 0, entry, history, 0)
             previous[:], arc[:] = tokens, 1
             entry = walls(np.full(tokens, -1), np.int32)
-            found = _backpointers.absorb(previous, arc, *arcs, 2, 0, entry, history, 0)
+            found = _backpointers.absorb(previous, arc, arcs, 0, entry, history, 0)
             assert found == _backpointers.BROKEN
             assert NOBODY == -1
 
@@ -252,19 +254,18 @@ def contexts(walls: Walls) -> None:
         base = walls([-1, *range(phones), -1, -1], np.int32)
         onward = walls(rng.integers(0, span, (labels, span)), np.int32)
         said, symbol = (walls(np.zeros(shape), np.int32) for shape in ((span, phones), labels))
-        keys, table = _context.find_places(first, ilabel, target, 0, base, onward, span)
-        is_final = walls(np.ones(n), np.bool_)
+        given = _context.Given(first, ilabel, target, walls(np.ones(n), np.bool_))
+        held = _context.Contexts(base, onward, said, symbol)
+        keys, table = _context.find_places(given, 0, held)
         places, room = len(keys), 4 * len(keys)
-        made = (
+        made = _context.Made(
             walls.empty(places + 2, np.int64),
             walls.empty(room, np.int32),
             walls.empty(room, np.int32),
+            walls.empty(room, np.int64),
         )
-        _context.fill_arcs(
-            walls(keys), walls(table), first, ilabel, target, is_final, base, onward, said,
-            phones - 1, symbol, *made, walls.empty(room, np.int64),
-        )  # fmt: skip
-        assert made[0][-1] == room
+        _context.fill_arcs(walls(keys), walls(table), given, held, phones - 1, made)
+        assert made.first[-1] == room
 
 
 # -- faults that are planted -----------------------------------------------------------------------

@@ -24,7 +24,7 @@ ENTRIES = {
     "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
     "pipelines.search.device._backpointers": "pipelines.search.device.history",
     "pipelines.search.kernels.graph_check": "pipelines.search.graph.wfst",
-    "pipelines.search.graph._context": "pipelines.search.graph.context",
+    "pipelines.search.graph.context._kernels": "pipelines.search.graph.context.expansion",
     "pipelines.search.kernels.calls": "pipelines.search.workspace",
     "pipelines.search.kernels.history": "pipelines.search.history",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",

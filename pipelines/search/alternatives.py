@@ -10,13 +10,13 @@ best one: a best-first search meets complete sequences in order, and none twice 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
@@ -29,13 +29,15 @@ MOST_RANKS = 256
 """A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
 
 
-Empty = Callable[[int | tuple[int, ...], np.dtype[np.generic]], Array]
-"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
+class Empty(Protocol):
+    """Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
+
+    def __call__(self, shape: int | tuple[int, ...], dtype: DTypeLike, /) -> Array:
+        """The array."""
+
 
 Ending = tuple[int, "Ending"] | None
 """The last words of a hypothesis, the first of them outermost."""
-
-_I4, _F4 = np.dtype(np.int32), np.dtype(np.float32)
 
 
 class Hypothesis(NamedTuple):
@@ -99,15 +101,15 @@ def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
     # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
     ways = places + len(graph.arcs)
     found = epsilon_ranks(graph)
-    rank = empty(len(found), _I4)
+    rank = empty(len(found), np.int32)
     rank[:] = found
     return LatticeArrays(
-        empty((FIRST_ALTERNATIVES, 2), _I4),
-        empty(FIRST_ALTERNATIVES, _F4),
-        empty(places, _I4),
-        empty(ways, _F4),
-        empty(ways, _I4),
-        empty(ways, _I4),
+        empty((FIRST_ALTERNATIVES, 2), np.int32),
+        empty(FIRST_ALTERNATIVES, np.float32),
+        empty(places, np.int32),
+        empty(ways, np.float32),
+        empty(ways, np.int32),
+        empty(ways, np.int32),
         rank,
     )
 
@@ -115,7 +117,7 @@ def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
 def grown(lattice: LatticeArrays, empty: Empty) -> LatticeArrays:
     """The same with twice the room for alternatives."""
     room = len(lattice.delta)
-    pairs, costs = empty((2 * room, 2), _I4), empty(2 * room, _F4)
+    pairs, costs = empty((2 * room, 2), np.int32), empty(2 * room, np.float32)
     pairs[:room], costs[:room] = lattice.alternative, lattice.delta
     return lattice._replace(alternative=pairs, delta=costs)
 

@@ -44,7 +44,7 @@ class Workspace:
         self.graph = graph
         self._empty = empty
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
-        bins = empty(layout.BINS + 1, np.dtype(np.int32))
+        bins = empty(layout.BINS + 1, np.int32)
         scratch: layout.Columns = (*self._columns(places, _SCRATCH), bins)
         made = Arrays(
             layout.Records(graph.states, graph.arcs),
@@ -56,7 +56,7 @@ class Workspace:
             layout.Places(*self._columns(places, _PLACES)),
             layout.Labels(*self._columns(labels, _LABELS)),
             layout.Books(
-                empty((FIRST_HISTORY, 3), np.dtype(np.int32)),
+                empty((FIRST_HISTORY, 3), np.int32),
                 self._zeros(layout.N_REGISTERS, np.int64),
                 self._zeros(layout.N_FLOATS, np.float64),
                 self._zeros(layout.N_WORK, np.int64),
@@ -232,7 +232,7 @@ class Workspace:
                 f"The search would keep more than {MOST_HISTORY:,} entries of history; lower search.beam, "
                 "search.max_active or search.lattice_beam."
             )
-        larger = self._empty((entries, 3), np.dtype(np.int32))
+        larger = self._empty((entries, 3), np.int32)
         larger[: len(before)] = before
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
@@ -256,10 +256,10 @@ class Workspace:
             self.hold(self.arrays._replace(lattice=lattice))
 
     def _columns(self, length: int, kinds: str) -> tuple[Array, ...]:
-        return tuple(self._empty(length, np.dtype(kind)) for kind in kinds.split())
+        return tuple(self._empty(length, kind) for kind in kinds.split())
 
     def _zeros(self, length: int, kind: DTypeLike) -> Array:
-        made = self._empty(length, np.dtype(kind))
+        made = self._empty(length, kind)
         made.fill(0)
         return made
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE, STATES, ModelDefinition
-from profiler.arrays import Array, check, check_indices, check_offsets
+from profiler.arrays import F32, I32, Array, Bool, check, check_indices, check_offsets
 from profiler.errors import BadInput
 
 SILENT = -1  # number of the word to which a frame of silence belongs
@@ -25,6 +26,18 @@ NEVER = np.float32(-1e30)
 
 class AlignmentError(BadInput):
     """An utterance that cannot be aligned with its words, in one sentence."""
+
+
+class States(NamedTuple):
+    """What of a `Line` its kernel reads."""
+
+    senone: I32
+    stay: F32
+    leave: F32
+    before: I32
+    first: I32
+    begins: Bool
+    ends: Bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +83,10 @@ class Line:
         path = np.empty(len(scores), np.int32)
         if not len(self.senone):
             return path, float(NEVER)
-        score = _viterbi(
-            scores,
-            self.senone,
-            self.stay,
-            self.leave,
-            self.before,
-            self.first,
-            self.begins,
-            self.ends,
-            path,
+        states = States(
+            self.senone, self.stay, self.leave, self.before, self.first, self.begins, self.ends
         )
-        return path, float(score)
+        return path, float(_viterbi(scores, states, path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,18 +237,9 @@ class _Builder:
 
 
 @njit(nogil=True, cache=True)
-def _viterbi(
-    scores: Array,
-    senone: Array,
-    stay: Array,
-    leave: Array,
-    before: Array,
-    first: Array,
-    begins: Array,
-    ends: Array,
-    path: Array,
-) -> float:
+def _viterbi(scores: F32, line: States, path: I32) -> float:
     """Fill `path` int32 [frames] with the best state of each frame; returns its log-likelihood."""
+    senone, stay, leave, before, first, begins, ends = line
     frames, states = len(scores), len(senone)
     value = np.full(states, NEVER, np.float32)
     former = np.empty(states, np.float32)

@@ -25,15 +25,16 @@ from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
 from pipelines.experiments.interleave import turns
-from pipelines.models import sphinx
+from pipelines.models import dictionary, sphinx
+from pipelines.models.language import arpa
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
-from pipelines.search.graph import build as language
-from pipelines.search.graph.recipe import recipe_of
+from pipelines.search.graph.recipe import Recipe, recipe_of
+from pipelines.search.graph.sources import language
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane, Recorder
 
@@ -168,6 +169,15 @@ def no_worse(ours: wer.Count, theirs: wer.Count) -> bool | None:
     return ours.errors <= theirs.errors if ours.reference_words else None
 
 
+def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
+    """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
+    model, words = language(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef"))
+    paths = folder / "language.arpa", folder / "words.dict"
+    arpa.write(model, paths[0])
+    dictionary.write(words, paths[1])
+    return paths
+
+
 def _decoded(
     config: Config, items: Sequence[Item], repeat: int, progress: Progress, all_passes: bool
 ) -> dict[str, Side]:
@@ -176,7 +186,7 @@ def _decoded(
     recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
     model = sphinx.load(sphinx.default_directory())
     folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
-    files = language.write_language(recipe_of(config.graph, model), folder)
+    files = _language_files(recipe_of(config.graph, model), folder)
     sides = {OURS: ours(recogniser), ONE_PASS: theirs(files, fwdflat=False, bestpath=False)}
     pair = list(sides.values())
     for turn, place, number in turns(len(pair), len(items), range(repeat)):

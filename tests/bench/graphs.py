@@ -40,7 +40,8 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import Unrecorded
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
-from pipelines.search.graph import context, lexicon
+from pipelines.search.graph import lexicon
+from pipelines.search.graph.context import expansion
 from pipelines.search.graph.ngrams import backoff_label
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, recipe_of
@@ -54,6 +55,7 @@ from profiler.files.paths import cache_path
 from profiler.process import children
 from profiler.spans import NullLane, Recorder
 from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
+from tests.graph_fst import fst_of
 
 Progress = Callable[[str, float | None], None]
 
@@ -160,7 +162,7 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
 
 def disagreement(ours: SearchGraph, theirs: Fst) -> float:
     """Largest difference between the costs of the same sentences, random words of the vocabulary."""
-    loops = ours.to_fst()
+    loops = fst_of(ours)
     inner = loops.target != loops.source
     plain = from_arcs(
         loops.n_states,
@@ -211,7 +213,7 @@ def kaldi(recipe: Recipe) -> tuple[float, Fst]:
     fst = to_kaldifst(tied)
     _determinised(fst)
     kaldifst.minimize_encoded(fst)
-    fst = to_kaldifst(context.spell(from_kaldifst(fst), sequences, definition.n_senones + 1))
+    fst = to_kaldifst(expansion.spell(from_kaldifst(fst), sequences, definition.n_senones + 1))
     _determinised(fst)
     kaldifst.minimize_encoded(fst)
     result = from_kaldifst(fst)

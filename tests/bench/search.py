@@ -36,6 +36,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
+from tests.graph_fst import fst_of
 
 Progress = Callable[[str, float | None], None]
 Outcome = tuple[float, list[str], float]
@@ -73,7 +74,7 @@ def run(
     for vocabulary in (config.graph.vocabulary, EXTRA_VOCABULARY):
         wanted = msgspec.structs.replace(config.graph, vocabulary=vocabulary)
         graph = graphs.load_or_build(wanted, model, progress=progress)
-        peer = kaldifst.StdConstFst(to_kaldifst(graph.to_fst()))
+        peer = kaldifst.StdConstFst(to_kaldifst(fst_of(graph)))
         for beam, max_active in PAIRS:
             settings = msgspec.structs.replace(
                 config.search, beam=beam, max_active=max_active, insertion_penalty=0.0

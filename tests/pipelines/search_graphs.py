@@ -21,6 +21,7 @@ from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
+from tests.graph_fst import fst_of
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
 QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
@@ -132,7 +133,7 @@ def least_cost(graph: Graph, scores, words=None, scale=0.1, complete=True) -> fl
 
     With `words`, of those that say just these: all states at once, each with how many words have been said.
     """
-    fst = graph.to_fst()
+    fst = fst_of(graph)
     emitting, source = fst.ilabel > 0, fst.source
     order = [graph.words.index(word) + 1 for word in words] if words is not None else []
     said = len(order)
@@ -173,7 +174,7 @@ def smooth_scores(seed: int, n_frames: int, n_senones: int, spread: float = 12.0
 
 
 def kaldi_graph(graph: Graph):
-    return kaldifst.StdConstFst(to_kaldifst(graph.to_fst()))
+    return kaldifst.StdConstFst(to_kaldifst(fst_of(graph)))
 
 
 def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20):
@@ -196,7 +197,7 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
 
 def best_path(graph, words, labels=None):
     """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
-    loopless = graph.to_fst()
+    loopless = fst_of(graph)
     keep = loopless.target != loopless.source
     plain = from_arcs(
         loopless.n_states,

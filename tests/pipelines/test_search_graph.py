@@ -18,6 +18,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError, check_offsets
 from profiler.errors import BadInput
 from profiler.files import cache
+from tests.graph_fst import fst_of
 
 ARRAYS = (
     "states",
@@ -214,7 +215,7 @@ def test_starts_so_far_apart_that_their_difference_overflows_are_refused():
 
 
 def test_transducers_that_lead_nowhere_cannot_be_made():
-    sound = random_graph(3, all_final=False).to_fst()
+    sound = fst_of(random_graph(3, all_final=False))
     for field, at, value in (("first", 1, 99), ("target", 0, -1), ("ilabel", 0, -5)):
         array = getattr(sound, field).copy()
         array[at] = value
@@ -236,7 +237,7 @@ def test_foreign_and_missing_files(tmp_path):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 100_000))
 def test_openfst_round_trip(seed):
-    fst = random_graph(seed, all_final=False).to_fst()
+    fst = fst_of(random_graph(seed, all_final=False))
     again = from_kaldifst(to_kaldifst(fst))
     assert again.start == fst.start
     for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
@@ -275,7 +276,7 @@ def test_folding_epsilons_keeps_every_path(seed, n_words):
     """Costs of random label sequences are the same before and after."""
     graph = random_graph(seed, all_final=False)
     states = graph.states
-    fst = graph.to_fst()
+    fst = fst_of(graph)
     # Without self-loops: folding runs before they are added.
     keep = fst.target != fst.source
     plain = from_arcs(

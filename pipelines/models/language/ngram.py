@@ -20,7 +20,6 @@ from profiler.errors import BadInput
 
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
-UNKNOWN_WORDS = frozenset({"<unk>", "<UNK>", "[unk]"})
 MAX_GRAMS = 50_000_000
 """Of one length: what published models of a few GB hold."""
 LOG_ZERO = -99.0 * float(np.log(10.0))

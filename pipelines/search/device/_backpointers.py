@@ -7,45 +7,38 @@ that it grows as slowly as on the processor.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from pipelines.search.device.frontier import NOBODY
-from profiler.arrays import Array
+from pipelines.search.kernels.history import append
+from profiler.arrays import I32, Array
 
 BROKEN = -(1 << 62)
 
 
-@numba.njit(cache=True, nogil=True)
-def _append(
-    history: Array, used: int, latest: int, arc: int, frame: int
-) -> np.int32:  # pragma: no cover - compiled
-    history[used, 0] = latest
-    history[used, 1] = arc
-    history[used, 2] = frame
-    return np.int32(used)
+class Arcs(NamedTuple):
+    """Of `device_graph.DirectArcs`, all int32."""
+
+    base: Array
+    path: Array
+    path_arc: Array
+    path_before: Array
+    longest: int
 
 
 @numba.njit(cache=True, nogil=True)
 def absorb(
-    previous: Array,
-    arc: Array,
-    base: Array,
-    path: Array,
-    path_arc: Array,
-    path_before: Array,
-    longest: int,
-    first_frame: int,
-    entry: Array,
-    history: Array,
-    used: int,
+    previous: I32, arc: I32, arcs: Arcs, first_frame: int, entry: I32, history: I32, used: int
 ) -> int:  # pragma: no cover - compiled
     """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN
     where what came from the device leads nowhere.
 
-    `entry` int32 [tokens] holds each token's latest entry before the block, and after it. `base`, `path`,
-    `path_arc`, `path_before`, `longest`: of `device_graph.DirectArcs`.
+    `entry` int32 [tokens] holds each token's latest entry before the block, and after it.
     """
+    base, path, path_arc, path_before, longest = arcs
     frames, tokens = previous.shape
     live = np.zeros((frames, tokens), dtype=np.uint8)
     n_live = 0
@@ -73,7 +66,7 @@ def absorb(
             taken = arc[t, k]
             if taken >= 0:
                 if base[taken] >= 0:
-                    latest = _append(history, used, latest, base[taken], first_frame + t)
+                    latest = append(history, used, latest, base[taken], first_frame + t)
                     used += 1
                 length = 0
                 behind = path[taken]
@@ -82,7 +75,7 @@ def absorb(
                     length += 1
                     behind = path_before[behind]
                 for i in range(length - 1, -1, -1):
-                    latest = _append(history, used, latest, chain[i], first_frame + t)
+                    latest = append(history, used, latest, chain[i], first_frame + t)
                     used += 1
             after[k] = latest
         before, after = after, before

@@ -85,15 +85,14 @@ class UtteranceHistory:
         self._entry, self.states, self.costs = entry, states.copy(), costs.copy()
         if not len(previous):
             return
+        direct = _backpointers.Arcs(
+            arcs.base, arcs.path, arcs.path_arc, arcs.path_before, arcs.longest
+        )
         while True:
             used = _backpointers.absorb(
                 previous,
                 arc,
-                arcs.base,
-                arcs.path,
-                arcs.path_arc,
-                arcs.path_before,
-                arcs.longest,
+                direct,
                 self._frames,
                 self._entry,
                 self._history,

@@ -3,7 +3,7 @@
 The recipe is Kaldi's (Mohri, Pereira & Riley 2002; Povey et al. 2011) less what brings nothing
 here: L and G are composed, determinised and minimised, phones put into context and tied, and the
 senones spelled out and determinised. Since contexts that the tying does not tell apart are one
-from the beginning (`context.expand`) and endings are shared (`context.spell`), determinising and
+from the beginning (`expansion.expand`) and endings are shared (`expansion.spell`), determinising and
 minimising between the two made the same graph (2 206 109 arcs with, 2 203 349 without, 5 000
 words) in a quarter more time, and a minimisation at the end removes 0.2 % of the states and takes
 two thirds as long as all the rest.
@@ -13,22 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.language import arpa
 from pipelines.models.sphinx import ModelDefinition, mdef, parameters
-from pipelines.search.graph import context, lexicon, topology
+from pipelines.search.graph import lexicon, topology
+from pipelines.search.graph.context import expansion
 from pipelines.search.graph.ngrams import backoff_label
 from pipelines.search.graph.openfst import from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
-from pipelines.search.graph.sources import Source, language, source
+from pipelines.search.graph.sources import Source, source
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
 from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    import kaldifst
 
 COMPILER_VERSION = 2
 """Raised whenever the same inputs would give another graph; part of the cache key."""
@@ -38,15 +41,6 @@ MAX_GRAMMAR_STATES = 500_000
 """Of a grammar's words spelled in phones and minimised. Spelled in senones it takes some 2.3 kB for each of them:
 20 000 random phrases of five words are 504 070 states and took 1.4 GB. The default language model has 174 607."""
 Progress = Callable[[str, float], None]
-
-
-def write_language(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
-    """The pruned language model (ARPA) and dictionary of `recipe`, as files for another decoder."""
-    model, words = language(recipe, mdef.read(Path(recipe.model) / "mdef"))
-    paths = folder / "language.arpa", folder / "words.dict"
-    arpa.write(model, paths[0])
-    dictionaries.write(words, paths[1])
-    return paths
 
 
 def filler_phones(directory: Path, definition: ModelDefinition, recipe: Recipe) -> dict[str, float]:
@@ -97,10 +91,10 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
             f"what comes before or after, where {MAX_GRAMMAR_STATES:,} can be compiled."
         )
     progress("adding phone contexts", 0.4)
-    tied, sequences = context.expand(from_kaldifst(fst), definition, phone_labels)
+    tied, sequences = expansion.expand(from_kaldifst(fst), definition, phone_labels)
     del fst
     progress("spelling out senones", 0.45)
-    spelled = context.spell(tied, sequences, definition.n_senones + 1)
+    spelled = expansion.spell(tied, sequences, definition.n_senones + 1)
     del tied
     progress("determinising senones", 0.55)
     fst = to_kaldifst(spelled)
@@ -153,7 +147,7 @@ def _phones(words: Dictionary, word: str, definition: ModelDefinition) -> list[t
     return [tuple(definition.phone(p) for p in pron) for pron in words[word]]
 
 
-def _determinise(fst: Any) -> None:
+def _determinise(fst: kaldifst.StdVectorFst) -> None:
     import kaldifst
 
     # True means that it stopped at the limit of states; there is none.

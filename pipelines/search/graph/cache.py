@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pipelines.models import dictionary
 from pipelines.models.grammar import expression
@@ -53,14 +52,14 @@ def path_of(recipe: Recipe) -> Path:
 
 def key(recipe: Recipe) -> str:
     """Hash of the content of all files, the options and the versions that decide the graph."""
-    facts: dict[str, Any] = recipe.as_dict()
+    facts: dict[str, object] = dict(recipe.as_dict())
     model = Path(recipe.model)
     for name in ("mdef", "transition_matrices", "noisedict"):
         file = model / name
         facts[f"model/{name}"] = _digest(file, name) if os.path.lexists(file) else None
     facts["model"] = ""
     for name in ("dictionary", "language_model", "grammar"):
-        facts[name] = _digest(Path(facts[name]), name) if facts[name] else ""
+        facts[name] = _digest(Path(str(facts[name])), name) if facts[name] else ""
     facts["versions"] = [COMPILER_VERSION, VERSION, importlib.metadata.version("kaldifst")]
     text = json.dumps(facts, sort_keys=True).encode()
     kind = "grammar" if recipe.grammar else f"{recipe.vocabulary}-{recipe.order}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import Dictionary, DictionaryError, listed
@@ -32,7 +31,7 @@ class Source:
     acceptor: Fst
     words: tuple[str, ...]
     dictionary: Dictionary
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
 
 
 def source(recipe: Recipe, definition: ModelDefinition) -> Source:

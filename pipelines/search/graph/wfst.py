@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import LARGEST
@@ -64,7 +63,7 @@ class Graph:
     senone_phone: U8
     senone_state: U8
     filler: Bool
-    made: Mapping[str, Any] = field(default_factory=dict)
+    made: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, dtype in _ARRAYS:
@@ -92,24 +91,6 @@ class Graph:
         """Bytes of states and arcs."""
         return int(self.states.nbytes + self.arcs.nbytes + self.final.nbytes)
 
-    def to_fst(self) -> Fst:
-        """The same graph with its self-loops as arcs (for OpenFst and other decoders)."""
-        n = self.n_states
-        first = self.states["first"].astype(np.int64)
-        degree = first[1:] - first[:-1]
-        source = np.repeat(np.arange(n), degree)
-        loops = np.nonzero(self.states["loop_label"][:-1] > 0)[0]
-        return from_arcs(
-            n,
-            self.start,
-            self.final,
-            np.concatenate([source, loops]),
-            np.concatenate([self.arcs["ilabel"], self.states["loop_label"][loops]]),
-            np.concatenate([self.arcs["olabel"], np.zeros(len(loops), dtype=np.int32)]),
-            np.concatenate([self.arcs["weight"], self.states["loop_weight"][loops]]),
-            np.concatenate([self.arcs["target"], loops]),
-        )
-
 
 class Senones(NamedTuple):
     """What a graph knows of the senones: `phone` and `state` of each, and for each phone whether it is a `filler`."""
@@ -124,7 +105,7 @@ def from_topology(
     senones: Senones,
     words: tuple[str, ...],
     pronunciations: list[list[tuple[int, ...]]],
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, object] | None = None,
 ) -> Graph:
     """Packs a transducer without self-loops whose states with epsilon arcs come first.
 
@@ -210,7 +191,7 @@ def load(path: Path) -> Graph:
         raise GraphError(f"{path} has graph version {about.get('version')}, wanted is {VERSION}.")
     try:
         # Records are kept as bytes; what has another type than it was written with does not view.
-        columns: dict[str, Any] = {
+        columns: dict[str, Array] = {
             name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in _ARRAYS
         }
         return Graph(

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.models.sphinx.definition import POSITIONS, ModelDefinition
-from pipelines.search.graph import _context
+from pipelines.search.graph.context import _kernels
+from pipelines.search.graph.context._kernels import Contexts, Given, Made
 from pipelines.search.graph.lexicon import PhoneLabels
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.wfst import GraphError
@@ -37,51 +38,30 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
     base[labels.backoff :] = -1
     symbol = np.zeros(n_labels, dtype=np.int32)
     symbol[labels.backoff :] = n + 2 + np.arange(labels.n_disambiguation)
-    base = base.astype(np.int32)
-    _check(fst, base, onward, said, symbol, definition.silence)
-
-    keys, table = _context.find_places(
-        fst.first, fst.ilabel, fst.target, fst.start, base, onward, span
-    )
+    contexts = Contexts(base.astype(np.int32), onward, said, symbol)
+    _check(fst, contexts, definition.silence)
     is_final = np.isfinite(fst.final)
+    given = Given(fst.first, fst.ilabel, fst.target, is_final)
+    keys, table = _kernels.find_places(given, fst.start, contexts)
     n_arcs = int((np.diff(fst.first) + is_final)[keys // span].sum())
-    first = np.empty(len(keys) + 2, dtype=np.int64)
-    ilabel, target = np.empty(n_arcs, dtype=np.int32), np.empty(n_arcs, dtype=np.int32)
-    origin = np.empty(n_arcs, dtype=np.int64)
-    _context.fill_arcs(
-        keys,
-        table,
-        fst.first,
-        fst.ilabel,
-        fst.target,
-        is_final,
-        base,
-        onward,
-        said,
-        definition.silence,
-        symbol,
-        first,
-        ilabel,
-        target,
-        origin,
+    made = Made(
+        np.empty(len(keys) + 2, dtype=np.int64),
+        np.empty(n_arcs, dtype=np.int32),
+        np.empty(n_arcs, dtype=np.int32),
+        np.empty(n_arcs, dtype=np.int64),
     )
+    _kernels.fill_arcs(keys, table, given, contexts, definition.silence, made)
     final = np.full(len(keys) + 1, np.inf, dtype=np.float32)
     final[-1] = 0.0
     # An arc to the end comes from a final state and has its weight and no word.
-    weight = np.append(fst.weight, fst.final[::-1])[origin]
-    olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[origin]
-    return Fst(0, final, first, ilabel, olabel, weight, target), sequences
+    weight = np.append(fst.weight, fst.final[::-1])[made.origin]
+    olabel = np.append(fst.olabel, np.zeros(fst.n_states, dtype=np.int32))[made.origin]
+    return Fst(0, final, made.first, made.ilabel, olabel, weight, made.target), sequences
 
 
-def _check(
-    fst: Fst,
-    base: I32,
-    onward: I32,
-    said: I32,
-    symbol: I32,
-    silence: int,
-) -> None:
+def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
     """What the kernels follow without looking: ArrayError where it leads nowhere."""
+    base, onward, said, symbol = contexts
     span, phones = said.shape
     if not fst.n_states:
         raise GraphError(

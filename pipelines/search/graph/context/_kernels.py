@@ -1,4 +1,4 @@
-"""Compiled loops that give every phone of a transducer its neighbours; see `context.expand`.
+"""Compiled loops that give every phone of a transducer its neighbours; see `expansion.expand`.
 
 A place is a pair of a state of the given transducer and a number `held` that says which phone is
 pending there and in which left context; `key` = state * span + held. Places are numbered in the
@@ -7,6 +7,8 @@ order in which they are found, so that the arcs of one follow those of the one b
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
@@ -14,6 +16,39 @@ from profiler.arrays import I32, I64, Bool
 
 _EMPTY = -1
 _FIRST_TABLE = 1 << 12
+
+
+class Given(NamedTuple):
+    """The given transducer: `first` [states + 1] offsets into the arcs' columns, and which states are final."""
+
+    first: I64
+    ilabel: I32
+    target: I32
+    is_final: Bool
+
+
+class Contexts(NamedTuple):
+    """What labels and held phones make of each other.
+
+    `base` [labels]: base phone of an input label, -1 for a disambiguation symbol; `onward` [labels, span]: what is
+    held after a phone's label where something else was held before; `said` [span, phones]: label of what is held
+    when that phone follows; `symbol` [labels]: label of a disambiguation symbol.
+    """
+
+    base: I32
+    onward: I32
+    said: I32
+    symbol: I32
+
+
+class Made(NamedTuple):
+    """Room for the arcs of all places, `first` [places + 2], the last of them the common end; `origin`: the given arc
+    of each, -1 - state for the arc from a final state to the end."""
+
+    first: I64
+    ilabel: I32
+    target: I32
+    origin: I64
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -29,19 +64,12 @@ def _slot(table: I64, keys: I64, key: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def find_places(
-    first: I64,
-    ilabel: I32,
-    target: I32,
-    start: int,
-    base: I32,
-    onward: I32,
-    span: int,
+    given: Given, start: int, contexts: Contexts
 ) -> tuple[I64, I64]:  # pragma: no cover - compiled
-    """Keys of all places that are reached from the start, and the table that finds them.
-
-    `base` [labels]: base phone of an input label, -1 for a disambiguation symbol; `onward`
-    [labels, span]: what is held after a phone's label where something else was held before.
-    """
+    """Keys of all places that are reached from the start, and the table that finds them."""
+    first, ilabel, target, _ = given
+    base, onward, said, _ = contexts
+    span = len(said)
     keys = np.empty(_FIRST_TABLE, dtype=np.int64)
     table = np.full(_FIRST_TABLE * 4, _EMPTY, dtype=np.int64)
     keys[0] = start * span + span - 1
@@ -72,28 +100,12 @@ def find_places(
 
 @numba.njit(cache=True, nogil=True)
 def fill_arcs(
-    keys: I64,
-    table: I64,
-    first: I64,
-    ilabel: I32,
-    target: I32,
-    is_final: Bool,
-    base: I32,
-    onward: I32,
-    said: I32,
-    silence: int,
-    symbol: I32,
-    new_first: I64,
-    new_label: I32,
-    new_target: I32,
-    came_from: I64,
+    keys: I64, table: I64, given: Given, contexts: Contexts, silence: int, made: Made
 ) -> None:  # pragma: no cover - compiled
-    """The arcs of all places, in their order; the last place of `new_first` is the common end.
-
-    `said` [span, phones]: label of what is held when that phone follows; `symbol` [labels]: label
-    of a disambiguation symbol. `came_from`: the given arc of each new one, -1 - state for the arc
-    from a final state to the end.
-    """
+    """The arcs of all places, in their order."""
+    first, ilabel, target, is_final = given
+    base, onward, said, symbol = contexts
+    new_first, new_label, new_target, origin = made
     span = len(said)
     at = 0
     for place in range(len(keys)):
@@ -106,11 +118,11 @@ def fill_arcs(
             else:
                 new_label[at], after = said[held, base[label]], onward[label, held]
             new_target[at] = table[_slot(table, keys, target[arc] * span + after)]
-            came_from[at] = arc
+            origin[at] = arc
             at += 1
         if is_final[state]:
             new_label[at] = said[held, silence]
             new_target[at] = len(keys)
-            came_from[at] = -1 - state
+            origin[at] = -1 - state
             at += 1
     new_first[len(keys)] = new_first[len(keys) + 1] = at
