@@ -9,7 +9,7 @@ from pipelines.search.graph.wfst import ARC, STATE, Graph
 from profiler.spans import Cost, Linear
 
 TOKEN_BYTES = 32.0
-"""Of a token: eight fields of 4 bytes, see `token_passing`."""
+"""Of a token: eight fields of 4 bytes, see `layout.Tokens`."""
 LISTED_BYTES = 28.0
 """Of a listed emitting arc: seven fields of 4 bytes."""
 LISTED_EPSILON_BYTES = 24.0

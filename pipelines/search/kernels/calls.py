@@ -1,7 +1,7 @@
 """What Python calls of the search's kernels, compiled.
 
-Arrays and numbers cross in plain tuples and are called by name only inside: numba tells the types of the arrays of
-one call in plain tuples in 3.6 µs, as of so many arguments, and in NamedTuples in 8.1 µs.
+Arrays and numbers cross in plain tuples and are called by name only inside: a call costs 2.3 µs with them, as with
+so many arguments, and 6.8 µs with NamedTuples, whose types numba works out in Python.
 """
 
 from __future__ import annotations
