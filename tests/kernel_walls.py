@@ -40,7 +40,7 @@ def features(walls: Walls) -> None:
             transform = walls(rng.normal(size=(n, filters)))
             weights, state = walls(np.ones(offsets[-1])), walls(np.zeros((4, filters)))
             for denoise in (False, True):
-                filters = frontend.Filters(starts, offsets, weights)
+                filters = starts, offsets, weights
                 frontend.cepstra(spectrum, filters, transform, denoise, state, False, out, sums)
             frontend.normalise(
                 out,

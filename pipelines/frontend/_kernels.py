@@ -7,12 +7,9 @@ result does not depend on how an utterance is cut into calls.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
-
-from profiler.arrays import Array
 
 LOG_FLOOR = 1e-4  # added to each mel energy before the log (pocketsphinx fe_sigproc.c)
 
@@ -70,19 +67,12 @@ def remove_noise(mel, state, gain, started):  # type: ignore[no-untyped-def]
         mel[i] *= total / (last - first + 1)
 
 
-class Filters(NamedTuple):
-    """Filter k covers the bins from starts[k] with weights[offsets[k]:offsets[k+1]]."""
-
-    starts: Array
-    offsets: Array
-    weights: Array
-
-
 @numba.njit(cache=True, nogil=True)
 def cepstra(spectrum, filters, transform, denoise, state, started, out, sums):  # type: ignore[no-untyped-def]
     """Turn the spectra of consecutive frames into liftered cepstra.
 
-    spectrum c128[frames, nfft/2+1]; transform f64[ncep, nfilt] is the scaled and liftered DCT;
+    spectrum c128[frames, nfft/2+1]; filters (starts, offsets, weights): filter k covers the bins from
+    starts[k] with weights[offsets[k]:offsets[k+1]]; transform f64[ncep, nfilt] is the scaled and liftered DCT;
     state f64[4, nfilt] of the noise removal, valid if `started`; out f32[frames, ncep].
     sums f64[ncep+1] gathers the cepstra of the frames that count for the mean, and their number.
     """

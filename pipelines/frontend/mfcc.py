@@ -27,7 +27,7 @@ from pipelines.frontend.parameters import (
     FeatureParameterError,
     FeatureParameters,
 )
-from profiler.arrays import F32, F64, check, check_indices, check_offsets
+from profiler.arrays import F32, F64, I64, check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -67,21 +67,20 @@ class Mfcc:
         self._stage_ids: dict[str, int] = {}
         self.dimension = STREAMS * p.ncep
         self.window = np.hamming(p.window_samples)
-        self.filters = mel_filters(p, warp)
+        self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
         self._check()
 
     def _check(self) -> None:
         """What the kernels take the tables for: every filter lies within the spectrum."""
         p = self.parameters
-        starts, offsets, weights = self.filters
-        check("starts", starts, np.int64, (p.nfilt,))
-        check("offsets", offsets, np.int64, (p.nfilt + 1,))
-        check("weights", weights, np.float64, (None,))
+        check("starts", self.starts, np.int64, (p.nfilt,))
+        check("offsets", self.offsets, np.int64, (p.nfilt + 1,))
+        check("weights", self.weights, np.float64, (None,))
         check("transform", self.transform, np.float64, (p.ncep, p.nfilt))
-        check_offsets("offsets", offsets, len(weights))
-        check_indices("starts", starts, self.bins)
-        check_indices("ends", starts + np.diff(offsets), self.bins + 1)
+        check_offsets("offsets", self.offsets, len(self.weights))
+        check_indices("starts", self.starts, self.bins)
+        check_indices("ends", self.starts + np.diff(self.offsets), self.bins + 1)
 
     @property
     def bins(self) -> int:
@@ -143,14 +142,14 @@ class Mfcc:
         n = p.nfilt
         fft = 2.5 * p.nfft * math.log2(p.nfft)
         window = 2 * p.hop_samples + p.window_samples  # pre-emphasis per sample, window per frame
-        filters = 3 * bins + 2 * len(self.filters.weights)  # power, then weighted sums
+        filters = 3 * bins + 2 * len(self.weights)  # power, then weighted sums
         noise = (25 + 2 * _kernels.SMOOTHED_CHANNELS) * n if p.remove_noise else 0
         dct = 2 * p.ncep * n
         spectrum_bytes = 16 * bins
         frame_bytes = 8 * p.nfft
         least = 4 * p.hop_samples + 4 * p.ncep
         most = least + 4 * 8 * p.hop_samples + 2 * frame_bytes + 2 * spectrum_bytes
-        tables = 8 * (len(self.filters.weights) + len(self.window) + p.ncep * n)
+        tables = 8 * (len(self.weights) + len(self.window) + p.ncep * n)
         return {
             MFCC: Cost(
                 operations={
@@ -228,7 +227,7 @@ class Utterance:
         check("cepstra", out, np.float32, (last - first, p.ncep), writable=True)
         _kernels.cepstra(
             spectrum,
-            tables.filters,
+            (tables.starts, tables.offsets, tables.weights),
             tables.transform,
             p.remove_noise,
             self._noise,
@@ -248,7 +247,7 @@ class Utterance:
         return single
 
 
-def mel_filters(p: FeatureParameters, warp: float = 1.0) -> _kernels.Filters:
+def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]:
     """Triangular filters on the mel scale 2595 log10(1 + f/700), in flattened form.
 
     Returns first bin i64[nfilt], offsets i64[nfilt+1] into the weights, and weights f64[…].
@@ -281,7 +280,7 @@ def mel_filters(p: FeatureParameters, warp: float = 1.0) -> _kernels.Filters:
         starts.append(int(bins[0]))
         weights.append(triangle)
         offsets.append(offsets[-1] + len(triangle))
-    return _kernels.Filters(np.array(starts), np.array(offsets), np.concatenate(weights))
+    return np.array(starts), np.array(offsets), np.concatenate(weights)
 
 
 def cosine_transform(p: FeatureParameters) -> F64:
