@@ -61,15 +61,6 @@ def check(
         raise ArrayError(f"{name} is read-only, and the kernel writes it")
 
 
-def check_at_least(name: str, array: Array, dtype: DTypeLike, shape: Sequence[int]) -> None:
-    """As `check`, for a buffer that may be longer than this call needs: each axis has at least `shape`."""
-    if array.ndim != len(shape) or any(h < w for h, w in zip(array.shape, shape, strict=False)):
-        raise ArrayError(
-            f"{name} has shape {array.shape}, the kernel wants at least {tuple(shape)}"
-        )
-    check(name, array, dtype, (None,) * len(shape), writable=True)
-
-
 def check_indices(name: str, array: Array, limit: int) -> None:
     """ArrayError unless every element of an integer array lies in 0 … limit − 1."""
     if array.size and (int(array.min()) < 0 or int(array.max()) >= limit):

@@ -2,7 +2,7 @@
 
 All times in a session are nanoseconds of one monotonic clock (`time.perf_counter_ns`; CLOCK_MONOTONIC
 on Linux, so processes of one machine share it). Wall-clock time is only ever stored as pairs of the
-two, because wall clocks step. `FakeClock` replaces the clock in tests, which makes them exact.
+two, because wall clocks step.
 """
 
 import time
@@ -26,21 +26,3 @@ def wall_pair(clock: Callable[[], int] = now_ns) -> tuple[int, int]:
             best = (after - before, (before + after) // 2, wall)
     assert best is not None
     return best[1], best[2]
-
-
-class FakeClock:
-    """A clock that stands still until told otherwise: `clock()` reads it, `advance(ns)` moves it."""
-
-    def __init__(self, start_ns: int = 0) -> None:
-        self.now = start_ns
-
-    def __call__(self) -> int:
-        """Return the time it was set to."""
-        return self.now
-
-    def advance(self, duration_ns: int) -> int:
-        """Move the clock on and return the new time; a negative duration is refused."""
-        if duration_ns < 0:
-            raise ValueError(f"a monotonic clock cannot go back by {-duration_ns} ns")
-        self.now += duration_ns
-        return self.now

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.clock import FakeClock
 from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
+from tests.fake_clock import FakeClock
 
 BLOCK = 16
 SAID = "and mister john dashwood had then leisure to consider how much there might be"

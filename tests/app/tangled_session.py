@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.audio import word_errors as wer
-from profiler.clock import FakeClock
 from profiler.device.time import DEVICE, TRANSFER_WORK
 from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
+from tests.fake_clock import FakeClock
 
 BLOCK, FRAMES = 16, 48
 BEYOND_S = 0.018

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from profiler.clock import FakeClock
 from profiler.machine.roofs.peaks import Peaks, Roof
 from profiler.session.checkpoint import EVERY_SECONDS, checkpoint
 from profiler.session.files import side_files
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder
+from tests.fake_clock import FakeClock
 
 FRAME_NS: Final = 10_000_000
 SECOND: Final = 1_000_000_000

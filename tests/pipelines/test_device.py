@@ -17,11 +17,11 @@ import pytest
 from pipelines import availability, device
 from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice, TorchDevice
 from profiler.analysis.device import hidden_ns, transfers
-from profiler.clock import FakeClock
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
+from tests.fake_clock import FakeClock
 
 MS = 1_000_000
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from profiler.clock import FakeClock
 from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Cost, Linear, Recorder, Stage
+from tests.fake_clock import FakeClock
 
 KEPT = Path(__file__).parents[1] / "data" / "sessions"
 BLOCKS = 12

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profiler.clock import FakeClock
 from profiler.device.time import TRANSFER_WORK, DeviceTimer
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
 
 MS = 1_000_000
 COMPUTE, COPY = 0, 1

@@ -24,12 +24,12 @@ from profiler.analysis.comparison.compare import (
     verdict,
 )
 from profiler.analysis.comparison.statistics import Ratio, holm
-from profiler.clock import FakeClock
 from profiler.errors import BadInput
 from profiler.machine.roofs.peaks import RATE, Peaks, Roof
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
 
 FRAMES = 40
 BLOCK = 16

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler import counting
-from profiler.clock import FakeClock
 from profiler.counting import COUNTED, CountingLane, by_stage, is_exact
 from profiler.machine.counters import EVENTS, Availability
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import AT, SPAN
 from profiler.spans import Lane, NullLane, Recorder
+from tests.fake_clock import FakeClock
 
 CYCLES, FAULTS = EVENTS[0], EVENTS[4]
 

@@ -14,7 +14,6 @@ from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
-from profiler.clock import FakeClock
 from profiler.device.clock import ClockMap, ClockPair, measure_pair
 from profiler.device.time import (
     LATENCY,
@@ -30,6 +29,7 @@ from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
+from tests.fake_clock import FakeClock
 
 # -- the two clocks -----------------------------------------------------------------------------
 

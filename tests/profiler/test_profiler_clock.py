@@ -7,6 +7,7 @@ import pytest
 
 from profiler import clock
 from profiler.files import paths
+from tests.fake_clock import FakeClock
 
 
 def test_wall_pair_ties_the_two_clocks() -> None:
@@ -24,7 +25,7 @@ def test_wall_pair_keeps_the_tightest_reading() -> None:
 
 
 def test_fake_clock_stands_still_until_told() -> None:
-    fake = clock.FakeClock(5)
+    fake = FakeClock(5)
     assert (fake(), fake(), fake.advance(7), fake()) == (5, 5, 12, 12)
     with pytest.raises(ValueError, match="cannot go back"):
         fake.advance(-1)

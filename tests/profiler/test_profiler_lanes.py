@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiler.analysis.own_cost import recorder_cost
-from profiler.clock import FakeClock, now_ns
+from profiler.clock import now_ns
 from profiler.kernel_spans import HAS_CLOCK
 from profiler.kernel_spans import now_ns as kernel_now_ns
 from profiler.kernel_spans import put as kernel_put
@@ -25,6 +25,7 @@ from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
 
 JOIN_S = 60
 
