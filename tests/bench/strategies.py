@@ -279,8 +279,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
 HEAD = """# Strategies of GMM scoring
 
 Made by `python -m tests.bench.strategies > docs/strategies.md`. Shares and times are relative to exact scoring by the
-same model (time: scoring alone, one thread, median of interleaved rounds; a time above 1 is a loss). Gaussians: share of
-Gaussians evaluated; components: share that enters the mixtures. Score error: mean difference in nat over the senones
+same model (time: scoring alone, one thread, median of interleaved rounds; a time above 1 is a loss). Gaussians: share
+of Gaussians evaluated; components: share that enters the mixtures. Score error: mean difference in nat over the senones
 within 20 nat of the best. Words: the first sentences of the synthetic test corpus, never used for tuning; the
 interval is a paired bootstrap over sentences.
 """
