@@ -1,4 +1,4 @@
-"""Device time on the host's clock: what a device did while the host did something else, or waited.
+"""Device time on the host clock: what a device did while the host worked or waited.
 
 A device works through its streams on a clock of its own. Work is enclosed in pairs of events, which are
 read after the block, when they have happened; their times are mapped to the host's clock by pairs of

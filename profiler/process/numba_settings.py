@@ -1,4 +1,4 @@
-"""Where numba's settings may come from: the environment, looked at before, and not the current folder.
+"""Where numba's settings may come from: the environment, which is checked first, and not the current folder.
 
 Where it keeps compiled kernels is set here too (`kernel_cache`): as it is imported, and not before.
 

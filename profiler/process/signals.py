@@ -1,7 +1,7 @@
 """The signals that end a program, answered alike: Ctrl+C, SIGTERM (kill, shutdown) and SIGHUP (the terminal is gone).
 
 What works in the meantime is asked to stop (`stopping`), or is left by an exception (`raising`), so that files are
-closed and drafts removed. A second signal is not patient. Handlers can only be set in the main thread;
+closed and drafts removed. A second signal ends the program at once. Handlers can only be set in the main thread;
 in others both do nothing.
 """
 

@@ -1,4 +1,4 @@
-"""The machine's roofs: what it can compute and move at best, as measured with the workload's libraries.
+"""The roofs of the machine: its best rates of computation and transfer, measured with the libraries of the workload.
 
 `Peaks` is the table of measured roofs that attribution divides by; it is stored in every session, so
 that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
@@ -262,7 +262,7 @@ def drift_warning(changes: Mapping[str, float]) -> str | None:
     if not moved:
         return None
     return (
-        f"The machine's peaks moved by more than {DRIFT_TOLD:.0%} since they were measured "
+        f"The roofs of the machine have changed by more than {DRIFT_TOLD:.0%} since they were measured "
         f"({drift_text(moved)}), so compute and memory may be off by as much; "
         "`asrscope calibrate --fresh` measures them again."
     )
