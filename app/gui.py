@@ -104,7 +104,7 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
 
 @contextmanager
 def closed_by_signals(window: MainWindow) -> Iterator[None]:
-    """While the window is open, a terminating signal closes it like its button: the worker ends, its session is complete.
+    """While the window is open, a terminating signal closes it: the worker ends, its session is complete.
 
     Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
     the signal writes into a socket wakes Qt.

@@ -109,7 +109,7 @@ class Elided(Label):
         return QSize(20, self.fontMetrics().height() + 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten anew."""
+        """Shorten again."""
         super().resizeEvent(event)
         self._shorten()
 

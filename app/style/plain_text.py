@@ -2,7 +2,7 @@
 
 Qt guesses: a label or a tool tip whose text looks like HTML is taken for HTML, and an image named in it is opened,
 be it a device, a pipe or a file on another machine. Names come from strangers (a session's preset, a file dropped
-on the window), so everything that could guess is made here and told not to. Characters that do not show (controls,
+on the window), so everything that could guess is created here with guessing off. Non-printing characters (controls,
 marks that turn the direction of the rest) are written out, lines and their number are bounded.
 """
 

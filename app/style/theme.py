@@ -147,7 +147,7 @@ DARK = _tokens("dark", 0)
 LIGHT = _tokens("light", 1)
 THEMES: Mapping[str, Tokens] = MappingProxyType({"dark": DARK, "light": LIGHT})
 
-#: Family of the bundled font, and what stands in for it where it cannot be loaded.
+#: Family of the bundled font, and its substitute if it cannot be loaded.
 FONT_FAMILY = "Inter"
 _FONT_FILES = ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
 BASE_POINT_SIZE = 9.0

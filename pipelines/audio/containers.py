@@ -23,7 +23,7 @@ UNKNOWN_SIZE = 0x7FFF_F000
 MOST_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
 MOST_PAGES = 4_000_000
-"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on a page of its own, are 2.9 million."""
+"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
 MOST_MPEG_FRAMES = 1_000_000
 """Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
 

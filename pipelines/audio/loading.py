@@ -50,7 +50,7 @@ LONGEST_S = 2 * 3600
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
 """Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
-GROWTH = 1.25  # of the samples' array where the header told too small a length
+GROWTH = 1.25  # of the sample array if the length in the header was too small
 TABLE_HEADER = ["file", "transcript"]
 MAX_TABLE_BYTES = 64 << 20
 """The transcripts of the thousand hours of LibriSpeech have 60 MB."""

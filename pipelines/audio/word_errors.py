@@ -139,7 +139,7 @@ def counted(steps: Iterable[Aligned]) -> Count:
 
 
 def scored(reference: str | None, hypothesis: str) -> Count | None:
-    """Word errors of one utterance, or None where nobody knows a word that was said: such a one is not scored."""
+    """Word errors of one utterance, or None without a reference word: such an utterance is not scored."""
     found = count(reference, hypothesis) if reference else None
     return found if found is not None and found.reference_words else None
 

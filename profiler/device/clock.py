@@ -77,7 +77,7 @@ class ClockMap:
         self._device: list[int] = []
 
     def add(self, pair: ClockPair) -> None:
-        """Add a later pair; one that does not lie after the last on both clocks is ignored."""
+        """Add a later pair; one that is not after the last on both clocks is ignored."""
         if self.pairs:
             last = self.pairs[-1]
             if pair.device_ns <= last.device_ns or pair.host_ns <= last.host_ns:

@@ -2,7 +2,7 @@
 
 Load, memory, power, temperature, clock and PCIe traffic of each device. These describe the device over
 some tens of milliseconds, whoever uses it: they are context, never the time of a stage. Reading the PCIe
-counters takes NVML 20 ms per direction, so a device has a sampler thread of its own. What a device does
+counters takes NVML 20 ms per direction, so each device has its own sampler thread. What a device does
 not tell is left out from then on.
 """
 

@@ -4,7 +4,7 @@ numba caches a kernel by the time and size of its own file, regardless of the fi
 constants from. So the folder is named by a digest of all of them: if one changes, everything is recompiled.
 
 numba loads what it finds there as code. A folder that others can write to is not used; numba then keeps kernels
-beside their sources, as it does by itself.
+next to their sources, its default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from profiler.files.paths import KERNELS, cache_path
 from profiler.process.children import ROOT
 
 PACKAGES: Final = ("pipelines", "profiler")
-"""Where kernels stand."""
+"""The folders with kernels."""
 
 KEPT: Final = 3
 """Number of folders of other states that are kept, for switching between branches."""

@@ -67,7 +67,7 @@ def raising() -> Iterator[None]:
 
 @contextmanager
 def usual() -> Iterator[None]:
-    """What the system does by itself: for an event loop in compiled code, where no handler would get its turn."""
+    """The default action of the system, for an event loop in compiled code, where no handler would run."""
     with _handled(signal.SIG_DFL):
         yield
 

@@ -165,7 +165,7 @@ def calibrate(
 
 
 def thread_counts(most: int) -> list[int]:
-    """Return the thread counts that are measured on so many cores: 1 2 3 4 8 16 … and all of them."""
+    """Return the thread counts that are measured on this number of cores: 1 2 3 4 8 16 … and all of them."""
     counts = {n for n in range(1, most + 1) if n <= EACH_UP_TO or n & (n - 1) == 0}
     return sorted(counts | {most})
 

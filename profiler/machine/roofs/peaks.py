@@ -89,7 +89,7 @@ class Peaks:
 
         `operation` may spell a library, a dtype (which then counts instead of `dtype`) and a device.
         Of the measured thread counts the largest not above `threads` is taken; of several libraries
-        the fastest, unless one is spelled and was measured. No other dtype ever stands in.
+        the fastest, unless one is spelled and was measured. No other dtype is ever substituted.
         """
         key = (operation, threads, dtype)
         if key not in self._rates:
@@ -122,7 +122,7 @@ class Peaks:
         """Return the bandwidth for a working set of that size, or None when none was measured.
 
         Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
-        set still lies in the faster level. Beyond the ladder's ends the end counts.
+        set is still in the faster level. Beyond the ends of the ladder, the end rung counts.
         """
         key = (name, threads, device)
         if key not in self._ladders:
