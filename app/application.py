@@ -1,4 +1,4 @@
-"""The Qt application: made once, under the name by which its settings are kept."""
+"""The Qt application: created once, under the name used for its settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORGANISATION, APPLICATION = "asrscope", "asrscope"
 
 
 def application() -> QApplication:
-    """Return the application, made on first use with name, font and theme."""
+    """Return the application, created on first use with name, font and theme."""
     existing = QApplication.instance()
     if isinstance(existing, QApplication):
         return existing

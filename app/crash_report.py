@@ -1,6 +1,6 @@
-"""What is known of a crash, as text that can be copied: what happened, to which session, on what, and where.
+"""A crash report as text that can be copied: what happened, to which session, on which machine, and where.
 
-Nothing in it is endless: a process that dies may have said megabytes before.
+Its length is bounded: a crashing process may have printed megabytes before.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from profiler.machine.describe import own_version
 from profiler.plain import one_line
 
 MOST_LINES: Final = 300
-"""The interpreter's dump of a crash has some twenty lines for each of a dozen threads."""
+"""The crash dump of the interpreter has about twenty lines for each of a dozen threads."""
 
 LONGEST_LINE: Final = 400
 """The dump's last line lists every extension module."""
 
 LONGEST_PIECE: Final = 1 << 16
-"""Bytes of a line that has not ended yet which are kept."""
+"""Maximum bytes kept of an unfinished line."""
 
 FATAL: Final = "Fatal Python error"
 """How the interpreter's dump begins."""
 
 LINES_BEFORE: Final = 20
-"""Lines kept of what was said before it."""
+"""Lines kept of the output before it."""
 
 
 class LastWords:
@@ -45,14 +45,14 @@ class LastWords:
         self._rest, self._fatal = b"", False
 
     def add(self, data: bytes) -> None:
-        """Take what came now; a last line without an end waits for it."""
+        """Add new output; an unfinished last line waits for its end."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._rest = self._rest[-LONGEST_PIECE:]
         for line in lines:
             self._take(line)
 
     def add_line(self, line: bytes) -> None:
-        """Take a whole line that came by another way."""
+        """Add a whole line from another source."""
         self._take(line)
 
     def _take(self, line: bytes) -> None:
@@ -64,7 +64,7 @@ class LastWords:
             self._lines.clear()
             self._lines.extend(before)
             self._fatal = True
-        # Of a dump longer than all that is kept, the beginning counts: it names what happened, and where.
+        # If a dump is longer than what is kept, its beginning counts: it says what happened, and where.
         if not (self._fatal and len(self._lines) == MOST_LINES):
             self._lines.append(text)
 
@@ -87,7 +87,7 @@ def compose(message: str, session: str | None = None, details: str = "") -> str:
 
 
 def versions() -> str:
-    """Return what runs here, on what."""
+    """Return the versions of program and platform."""
     python = ".".join(str(part) for part in sys.version_info[:3])
     return (
         f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, "

@@ -46,7 +46,7 @@ def desk_picture(
 
     Raises:
         PictureError: unknown view, theme or suffix, impossible size.
-        OutputError: a place that cannot be written.
+        OutputError: the file cannot be written.
         SessionError: the session cannot be read.
     """
 

@@ -1,4 +1,4 @@
-"""The way into the window: makes the application, catches what goes wrong, shows the first page.
+"""Entry point of the window: creates the application, catches errors, shows the first page.
 
 Imports Qt, pyqtgraph and numpy, and of the floors below only what is light; the recogniser lives in
 the worker process.
@@ -34,10 +34,10 @@ from profiler.plain import one_line, printable
 CRASH_LOG = "crash.log"
 
 MOST_LOG_BYTES = 1 << 20
-"""A log longer than this begins anew."""
+"""A log longer than this is restarted."""
 
 MOST_FAULTS = 50
-"""Places in the program whose faults are told; beyond that nobody reads on."""
+"""Maximum number of distinct faults that are reported."""
 
 
 def log_folder() -> Path:
@@ -47,7 +47,7 @@ def log_folder() -> Path:
 
 
 class _Faults(QObject):
-    """Carries what no code caught, from any thread, to the window; each place in the program once."""
+    """Passes uncaught exceptions of any thread to the window, once per place in the program."""
 
     happened = Signal(str, str)
 
@@ -59,12 +59,12 @@ class _Faults(QObject):
     def tell(
         self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
     ) -> None:
-        """Write the trace to standard error and the log, and hand a sentence to the window."""
+        """Write the trace to standard error and the log, and pass a sentence to the window."""
         last = traceback.extract_tb(trace)[-1:]
         place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
         if place in self._told or len(self._told) >= MOST_FAULTS:
             return
-        # Noted first: should telling fail in its turn, that is told once too.
+        # Noted first: if reporting itself fails, that is also reported only once.
         self._told.add(place)
         details = "".join(traceback.format_exception(kind, value, trace))
         for stream in (sys.stderr, self._log):
@@ -82,7 +82,7 @@ class _Faults(QObject):
 
 @contextmanager
 def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
-    """While the window is open, show what no code caught as a notice with a report to copy; the window goes on.
+    """While the window is open, show uncaught exceptions as a notice with a report to copy; the window stays open.
 
     `log`: an open file that gets the traces.
     """
@@ -104,7 +104,7 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
 
 @contextmanager
 def closed_by_signals(window: MainWindow) -> Iterator[None]:
-    """While the window is open, a signal to end closes it as its cross does: the worker ends, its session is whole.
+    """While the window is open, a terminating signal closes it: the worker ends, its session is complete.
 
     Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
     the signal writes into a socket wakes Qt.
@@ -124,7 +124,7 @@ def closed_by_signals(window: MainWindow) -> Iterator[None]:
     try:
         for name in ("SIGTERM", "SIGHUP", "SIGINT"):
             number = getattr(signal, name, None)
-            # Ignored from the start (nohup), it goes on being ignored.
+            # If ignored from the start (nohup), it stays ignored.
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 handled[number] = signal.signal(number, lambda *_: None)
         yield
@@ -140,7 +140,7 @@ def closed_by_signals(window: MainWindow) -> Iterator[None]:
 
 @contextmanager
 def crash_log() -> Iterator[IO[str] | None]:
-    """Let the interpreter write a native crash's stacks into the log folder."""
+    """Let the interpreter write the stacks of a native crash to the log folder."""
     try:
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def crash_log() -> Iterator[IO[str] | None]:
 def open_window(
     session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] = WORKER
 ) -> int:
-    """Show the window until it is closed: on a session, on the demo, or where one left off."""
+    """Show the window until it is closed: on a session, on the demo, or in its last state."""
     app = application()
     window = MainWindow(worker)
     set_theme(window.memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))

@@ -1,4 +1,4 @@
-"""Small widgets that Qt lacks: a switch, an elided label, number boxes that read well."""
+"""Small widgets that Qt lacks: a switch, an elided label, readable number boxes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THIN_SPACE = "\u2009"
 
 
 class Switch(QAbstractButton):
-    """On or off, said by colour, by the knob's place and by a bar or ring on the track."""
+    """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
 
     def __init__(self, parent: QWidget | None = None, *, small: bool = False) -> None:
         super().__init__(parent)
@@ -33,7 +33,7 @@ class Switch(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def sizeHint(self) -> QSize:
-        """Fixed: the track and room for the focus ring."""
+        """Fixed size: the track and room for the focus ring."""
         return self._extent + QSize(4, 4)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -44,7 +44,7 @@ class Switch(QAbstractButton):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw track, knob and the sign on the track."""
+        """Draw track, knob and the symbol on the track."""
         tokens = theme()
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -75,7 +75,7 @@ class Switch(QAbstractButton):
 
 
 class Elided(Label):
-    """A label that shortens its text to the room there is; the tool tip has all of it."""
+    """A label that shortens its text to the available width; the tool tip has the whole text."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
@@ -109,7 +109,7 @@ class Elided(Label):
         return QSize(20, self.fontMetrics().height() + 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten anew."""
+        """Shorten again."""
         super().resizeEvent(event)
         self._shorten()
 
@@ -121,10 +121,10 @@ class Elided(Label):
 
 
 class WheelGuard(QObject):
-    """Keeps the wheel from changing a field that a person only scrolls past."""
+    """Prevents the wheel from changing a field that the user only scrolls past."""
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Hand the wheel to the scroll area unless the field has the keyboard."""
+        """Pass the wheel to the scroll area unless the field has the focus."""
         passing = isinstance(watched, QWidget) and not watched.hasFocus()
         if passing and event.type() == QEvent.Type.Wheel:
             event.ignore()
@@ -138,7 +138,7 @@ def _prepare(box: QAbstractSpinBox | QComboBox) -> None:
 
 
 class WholeBox(QSpinBox):
-    """Whole numbers, thousands apart by a thin space, told only when entered."""
+    """Whole numbers with thin spaces between thousands; a change is emitted only when entered."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -175,7 +175,7 @@ class WholeBox(QSpinBox):
             return self.value()
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        """Let spaces stand between digits."""
+        """Allow spaces between digits."""
         plain = "".join(c for c in text if not c.isspace())
         suffix = "".join(c for c in self.suffix() if not c.isspace())
         state, _, _ = super().validate(plain.removesuffix(suffix), position)
@@ -183,7 +183,7 @@ class WholeBox(QSpinBox):
 
 
 class RealBox(QDoubleSpinBox):
-    """Real numbers with a point and no needless zeros, told only when entered."""
+    """Real numbers with a decimal point and no trailing zeros; a change is emitted only when entered."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -194,7 +194,7 @@ class RealBox(QDoubleSpinBox):
         _prepare(self)
 
     def textFromValue(self, value: float) -> str:
-        """Return the shortest text that is the number."""
+        """Return the shortest text for the number."""
         return f"{value:.6g}"
 
 
@@ -210,7 +210,7 @@ def draw_arrow(widget: QWidget) -> None:
 
 
 class ChoiceBox(QComboBox):
-    """A drop-down list that scrolling past does not change."""
+    """A drop-down list that does not change when scrolled past."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -219,7 +219,7 @@ class ChoiceBox(QComboBox):
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the box and, where there is a choice, a small arrow."""
+        """Draw the box and, if there is a choice, a small arrow."""
         super().paintEvent(event)
         if self.count() < 2:
             return

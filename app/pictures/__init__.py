@@ -1,4 +1,4 @@
-"""Pictures of a session or a calibration, with their origin in them.
+"""Pictures of a session or a calibration, with their provenance.
 
-Views paint themselves (`app.views`); here stand the layout around them, the provenance and the file formats.
+Views paint themselves (`app.views`); here are the layout around them, the provenance and the file formats.
 """

@@ -1,8 +1,8 @@
-"""A picture of what the machine can do at best: the bandwidth ladder, and rates per kind of operation.
+"""A picture of the roofs of the machine: the bandwidth ladder, and rates per kind of operation.
 
-Left the ladder, logarithmic both ways: bytes per second over the working set, one line per kind of access and
-number of threads, plateaus written beside it and cache sizes marked where the system tells them. Right the
-rates as bars, the best repeat as a tick. What other programs disturbed is drawn hollow.
+Left: the ladder, logarithmic on both axes: bytes per second over the working set, one line per kind of access and
+number of threads, with labelled plateaus, and cache sizes if the system reports them. Right: the rates as bars,
+the best repeat as a tick. Figures disturbed by other programs are drawn hollow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
 """Kind of access → the category whose colour its line takes."""
 
 DASHES: Final = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)
-"""By number of threads: the fewest first."""
+"""By number of threads, ascending."""
 
 MOST_BARS: Final = 40
 ROW: Final = 19
@@ -168,7 +168,7 @@ class CalibrationPicture(QWidget):
             painter.drawEllipse(point, 3.0, 3.0)
 
     def _paint_plateaus(self, painter: QPainter, at: Any, right: float) -> None:
-        """Write the plateaus of reading on one thread under its line."""
+        """Label the plateaus of reading on one thread below its line."""
         for ladder in self._ladders:
             if ladder.name != "read" or ladder.place:
                 continue
@@ -241,7 +241,7 @@ def _key(roof: Roof | Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _few(counts: Sequence[int]) -> list[int]:
-    """One thread, the most, and one in between: more lines would hide each other."""
+    """One thread, the maximum, and one in between: more lines would hide each other."""
     if len(counts) <= len(DASHES):
         return list(counts)
     return [counts[0], counts[len(counts) // 2], counts[-1]]

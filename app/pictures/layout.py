@@ -28,10 +28,10 @@ class PictureError(BadInput):
 
 @contextmanager
 def themed(name: str | None) -> Iterator[None]:
-    """Have the theme called `name`, or the one in use, while it lasts."""
+    """Use the theme `name`, or the current one, within the context."""
     before = theme().name
     if name is None or name == before:
-        # Also makes style sheet and fonts exist when no window ever set a theme.
+        # Also creates style sheet and fonts if no window has set a theme.
         if not QApplication.instance().styleSheet():  # type: ignore[union-attr]
             set_theme(before)
         yield
@@ -45,7 +45,7 @@ def themed(name: str | None) -> Iterator[None]:
 
 @contextmanager
 def laid_out(widget: QWidget, size: QSize) -> Iterator[None]:
-    """Lay `widget` out at `size` with nothing in it that makes sense on a screen only."""
+    """Lay `widget` out at `size`, without anything that makes sense only on a screen."""
     was_size, was_visible = widget.size(), widget.isVisible()
     views = [widget] if isinstance(widget, View) else widget.findChildren(View)
     hidden = [part for view in views for part in view.header_controls if not part.isHidden()]
@@ -79,7 +79,7 @@ def laid_out(widget: QWidget, size: QSize) -> Iterator[None]:
 
 
 def settle() -> None:
-    """Let layouts and the redraws that they ask for happen."""
+    """Process pending layouts and redraws."""
     for _ in range(3):
         QApplication.sendPostedEvents()
         QApplication.processEvents()
@@ -103,5 +103,5 @@ def paint(painter: QPainter, widget: QWidget, origin: Mapping[str, str]) -> None
 
 
 def whole_size(widget: QWidget, origin: Mapping[str, str]) -> QSize:
-    """Size of the picture in points: the widget and, where an origin is given, the caption."""
+    """Size of the picture in points: the widget and, with a provenance, the caption."""
     return widget.size() + QSize(0, CAPTION if origin else 0)

@@ -1,4 +1,4 @@
-"""Where a picture's numbers come from: session, configuration, machine, versions, command."""
+"""Where the numbers of a picture come from: session, configuration, machine, versions, command."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 MOST_CHARACTERS = 2000
-"""Of each part: a command line has some hundred."""
+"""Maximum characters of each part: a command line has a few hundred."""
 
 
 def provenance_of(session: Session) -> dict[str, str]:
-    """Return where a session's numbers come from, the most telling first."""
+    """Return where the numbers of a session come from, most important first."""
     meta: dict[str, Any] = session.meta
     machine = meta.get("machine")
     machine = machine if isinstance(machine, dict) else {}
@@ -45,7 +45,7 @@ def provenance_of(session: Session) -> dict[str, str]:
 
 
 def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[str, str]:
-    """Return where figures come from that belong to no session: machine, time, libraries."""
+    """Return where figures outside a session come from: machine, time, libraries."""
     cores = machine.get("cores", {}).get("usable")
     versions = machine.get("versions", {})
     found = {
@@ -57,7 +57,7 @@ def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[s
 
 
 def caption(provenance: Mapping[str, str]) -> str:
-    """Return the line under a picture: origin in the order given, without what is long and inner."""
+    """Return the caption of a picture: the provenance in the given order, without long internal parts."""
     inner = ("versions", "command", "drawn by")
     parts = []
     for key, value in provenance.items():

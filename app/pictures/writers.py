@@ -1,6 +1,6 @@
-"""Pictures of a widget: PNG, SVG or PDF, with their origin in them.
+"""Pictures of a widget: PNG, SVG or PDF, with their provenance.
 
-The origin (session, configuration, machine, versions, command) is printed in a caption line under the picture
+The provenance (session, configuration, machine, versions, command) is printed in a caption below the picture
 and embedded in the file: PNG text chunks, SVG title and description, a JSON file inside the PDF.
 """
 
@@ -51,18 +51,20 @@ def export(
         path: .png, .svg or .pdf.
         size: width and height in points without the caption line; the widget's own if None.
         scale: pixels per point of a PNG.
-        provenance: origin of the picture, in order of importance; none leaves out the caption.
+        provenance: of the picture, in order of importance; empty for no caption.
         theme: "dark" or "light"; the one in use if None.
-        sources: files that the picture is made from, and that it must not take the place of.
+        sources: files that the picture is made from, which it must not overwrite.
 
     Raises:
         PictureError: unknown suffix, impossible size.
-        OutputError: a place that cannot be written.
+        OutputError: the file cannot be written.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise PictureError(f"{target}: a picture ends in {known}, not in {target.suffix!r}.")
+        raise PictureError(
+            f"{target}: the name of a picture ends in {known}, not in {target.suffix!r}."
+        )
     if theme is not None and theme not in THEMES:
         raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
     width, height = size if size is not None else (widget.width(), widget.height())
@@ -74,7 +76,7 @@ def export(
         themed(theme),
         laid_out(widget, QSize(width, height)),
     ):
-        # In memory: Qt opens no file whose name is no UTF-8.
+        # In memory: Qt cannot open a file whose name is not UTF-8.
         drawn = QBuffer()
         drawn.open(QIODevice.OpenModeFlag.WriteOnly)
         draw(widget, drawn, scale, origin)
@@ -89,9 +91,9 @@ def drawing(
     provenance: Mapping[str, str],
     theme: str,
 ) -> None:
-    """Write a picture of a widget that `make` makes for it, without a display; see `export`."""
+    """Write a picture of the widget that `make` returns, without a display; see `export`."""
     need_no_display()
-    # Kept in a name of its own: without one, Qt's application would be collected at once.
+    # Held by a name: otherwise Qt's application would be garbage-collected at once.
     qt = application()
     widget = make()
     try:

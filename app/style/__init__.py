@@ -1,4 +1,4 @@
-"""How things look: colours and sizes of both themes, the style sheet, icons, and the one way text gets into widgets.
+"""Appearance: colours and sizes of both themes, the style sheet, icons, and the only way to put text into widgets.
 
 Nothing here knows what is shown.
 """

@@ -1,4 +1,4 @@
-"""Text in a picture that is painted by hand: placed by a word, in a colour of the theme."""
+"""Text in a hand-painted picture: placed by an alignment word, in a colour of the theme."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw_text(
 ) -> None:
     """Write `text` into `area`: `align` is left or centre (at the top), middle or right (in the middle of the height).
 
-    `token`: its colour. `behind`: the colour of a ground that keeps lines under it from running through it.
+    `token`: its colour. `behind`: a background colour that hides lines behind the text.
     """
     flags = _FLAGS[align]
     painter.setFont(font(scale * (1.1 if strong else 1.0), strong=strong))

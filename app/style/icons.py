@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPixmap
 
 _SIZE = 64
-"""Pixels of the drawing; Qt scales it down to what a button needs."""
+"""Pixels of the drawing; Qt scales it down to the size of a button."""
 
 
 def _triangle(x0: float, x1: float) -> QPainterPath:

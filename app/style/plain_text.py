@@ -1,8 +1,8 @@
-"""Text as it is written: the only place where text becomes part of a widget, a menu, a tip or a painting.
+"""Plain text: the only place where text becomes part of a widget, a menu, a tool tip or a painting.
 
 Qt guesses: a label or a tool tip whose text looks like HTML is taken for HTML, and an image named in it is opened,
 be it a device, a pipe or a file on another machine. Names come from strangers (a session's preset, a file dropped
-on the window), so everything that could guess is made here and told not to. Characters that do not show (controls,
+on the window), so everything that could guess is created here with guessing off. Non-printing characters (controls,
 marks that turn the direction of the rest) are written out, lines and their number are bounded.
 """
 
@@ -19,10 +19,10 @@ from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolTip, QWidget
 from profiler.plain import one_line
 
 LONGEST_LINE: Final = 1000
-"""Characters of a line: a path may have some hundred, a sentence of ours less."""
+"""Maximum characters of a line: a path can have a few hundred, our sentences have fewer."""
 
 MOST_LINES: Final = 40
-"""Lines of a label or tip; more fit no screen."""
+"""Maximum lines of a label or tool tip; more do not fit on a screen."""
 
 
 class HasTip(Protocol):
@@ -33,7 +33,7 @@ class HasTip(Protocol):
 
 
 def shown(text: str) -> str:
-    """Return `text` fit to be shown: printable, line by line, neither endless nor countless ones."""
+    """Return `text` ready to be shown: printable, with a bounded number of bounded lines."""
     if "\n" not in text:
         return one_line(text, LONGEST_LINE)
     lines = text.split("\n", MOST_LINES)
@@ -43,12 +43,12 @@ def shown(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return `text` fit for a button or a menu, where an ampersand would underline the next letter."""
+    """Return `text` for a button or a menu, where an ampersand would underline the next letter."""
     return shown(text).replace("&", "&&")
 
 
 class Label(QLabel):
-    """A label whose text is never taken for HTML."""
+    """A label whose text is never interpreted as HTML."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +56,7 @@ class Label(QLabel):
         self.setText(text)
 
     def setText(self, text: str) -> None:
-        """Show `text` as it is written."""
+        """Show `text` as plain text."""
         super().setText(shown(text))
 
 
@@ -68,19 +68,19 @@ class Button(QPushButton):
         self.setText(text)
 
     def setText(self, text: str) -> None:
-        """Show `text` as it is written."""
+        """Show `text` as plain text."""
         super().setText(literal(text))
 
 
 def new_action(text: str, parent: QWidget) -> QAction:
-    """Make an action; its own tip, which Qt would make of the text, is plain too."""
+    """Create an action; its tool tip, which Qt derives from the text, is plain too."""
     action = QAction(literal(text), parent)
     set_tip(action, text)
     return action
 
 
 def add_entry(menu: QMenu, text: str, do: Callable[[], object] | None = None) -> QAction:
-    """Append an entry to `menu`; without anything to do it cannot be chosen."""
+    """Append an entry to `menu`; without a function to call it cannot be chosen."""
     action = new_action(text, menu)
     if do is None:
         action.setEnabled(False)
@@ -96,9 +96,9 @@ def new_menu(title: str, parent: QWidget) -> QMenu:
 
 
 def as_tip(text: str) -> str:
-    """Return what makes Qt show `text` in a tip as it is written.
+    """Return a string that Qt shows in a tool tip as the plain `text`.
 
-    Tips have no format of their own: what Qt would take for HTML is given to it as HTML that shows as `text`.
+    Tool tips have no text format setting: what Qt would interpret as HTML is passed as HTML that displays `text`.
     """
     text = shown(text)
     if not Qt.mightBeRichText(text):
@@ -112,7 +112,7 @@ def set_tip(target: HasTip, text: str) -> None:
 
 
 def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: str) -> None:
-    """Give `target` a tip of a bold title, lines below it and a last one in the type of commands."""
+    """Give `target` a tool tip with a bold title, lines below it and a last line in the style of commands."""
     middle = [_escaped(shown(line)) for line in lines]
     parts = [
         f"<b>{_escaped(shown(title))}</b>",
@@ -123,12 +123,12 @@ def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: st
 
 
 def show_tip(at: QPoint, text: str, widget: QWidget) -> None:
-    """Show a tip at a point of the screen; an empty text hides it."""
+    """Show a tool tip at a point of the screen; an empty text hides it."""
     QToolTip.showText(at, as_tip(text), widget)
 
 
 def describe(widget: QWidget, name: str | None = None, description: str | None = None) -> None:
-    """Set what a screen reader says of `widget`."""
+    """Set the accessible description of `widget`."""
     if name is not None:
         widget.setAccessibleName(shown(name))
     if description is not None:
@@ -143,7 +143,7 @@ def set_title(window: QWidget, title: str) -> None:
 def write(
     painter: QPainter, area: QRectF | QRect, flags: int | Qt.AlignmentFlag, text: str
 ) -> None:
-    """Write `text` into `area` with pen and font of `painter`."""
+    """Draw `text` into `area` with pen and font of `painter`."""
     painter.drawText(area, flags, shown(text))
 
 

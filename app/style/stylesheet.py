@@ -1,4 +1,4 @@
-"""The Qt style sheet of the window, written from the design tokens and from nothing else."""
+"""The Qt style sheet of the window, generated from the design tokens alone."""
 
 from __future__ import annotations
 

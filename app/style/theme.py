@@ -147,7 +147,7 @@ DARK = _tokens("dark", 0)
 LIGHT = _tokens("light", 1)
 THEMES: Mapping[str, Tokens] = MappingProxyType({"dark": DARK, "light": LIGHT})
 
-#: Family of the bundled font, and what stands in for it where it cannot be loaded.
+#: Family of the bundled font, and its substitute if it cannot be loaded.
 FONT_FAMILY = "Inter"
 _FONT_FILES = ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
 BASE_POINT_SIZE = 9.0
@@ -165,7 +165,7 @@ _fonts_loaded = False
 
 
 SYSTEM = "system"
-"""In place of a theme's name: the one of the desktop."""
+"""Instead of a theme name: the theme of the desktop."""
 
 
 def theme() -> Tokens:
@@ -174,7 +174,7 @@ def theme() -> Tokens:
 
 
 def set_theme(name: str) -> Tokens:
-    """Switch the application to ``"dark"``, ``"light"`` or ``"system"`` and tell every view."""
+    """Switch the application to ``"dark"``, ``"light"`` or ``"system"`` and notify every view."""
     global _current
     if name == SYSTEM:
         scheme = QGuiApplication.styleHints().colorScheme()
@@ -199,7 +199,7 @@ def _apply(application: QApplication, tokens: Tokens) -> None:
 
 
 def load_fonts() -> None:
-    """Register the bundled font once, so that pictures are the same on every machine."""
+    """Register the bundled font once, so that pictures look the same on every machine."""
     global _fonts_loaded
     if _fonts_loaded:
         return
@@ -214,7 +214,7 @@ def font(scale: float = 1.0, *, strong: bool = False) -> QFont:
     load_fonts()
     result = QFont(FONT_FAMILY)
     result.setPointSizeF(BASE_POINT_SIZE * scale)
-    result.setFeature(QFont.Tag("tnum"), 1)  # figures of one width do not dance while live
+    result.setFeature(QFont.Tag("tnum"), 1)  # digits of equal width do not jitter while live
     if strong:
         result.setWeight(QFont.Weight.DemiBold)
     return result

@@ -64,7 +64,7 @@ class BreakdownModel:
         first_frame: first frame of the range.
         last_frame: exclusive end.
         ms: [categories] mean per frame; NaN without frames.
-        wall_ms: mean wall per frame, measured by itself.
+        wall_ms: mean wall per frame, measured separately.
         rtf: real-time factor of the range; NaN without audio.
         before_ms: [categories] mean per frame before the last change, or None.
         before_wall_ms: mean wall per frame before the last change, or None.

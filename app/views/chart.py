@@ -59,7 +59,7 @@ class ChartView(View, Generic[Model]):
         self.plot.box.sigResized.connect(self._resized)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> Model:
-        """Return the model of a snapshot for so many pixel columns (override)."""
+        """Return the model of a snapshot for this number of pixel columns (override)."""
         raise NotImplementedError
 
     def show_model(self, model: Model | None) -> None:

@@ -6,7 +6,7 @@ by reference and add a sixteenth of their size:
 - `RunningSums`: the sum before each block of 16 frames, from which the *exact* mean over any stretch of
   time is two look-ups and at most 30 additions.
 - `Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still
-  shows when an hour lies in a thousand pixels.
+  shows when an hour fits into a thousand pixels.
 
 Both give the same numbers bit for bit whether they were fed at once or in pieces: only full blocks are
 summed up, strictly in order, and minima and maxima are exact.
@@ -143,7 +143,7 @@ class Extremes:
         del self._low[level + 1 :], self._high[level + 1 :], self._count[level + 1 :]
 
     def _summarise(self, level: int, kept: int) -> None:
-        """Make a level's blocks from `kept` on anew, each of FACTOR blocks of the level below."""
+        """Rebuild the blocks of a level from `kept` on, each of FACTOR blocks of the level below."""
         kept = min(kept, self._count[level])
         full = self._count[level - 1] // FACTOR
         part = slice(kept * FACTOR, full * FACTOR)

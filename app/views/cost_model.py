@@ -28,7 +28,7 @@ REALTIME_IN_SCALE = 0.4
 """From this share of real time on, the scale is opened up to show the line."""
 
 MAX_SPIKES = 5
-"""Spikes that get a mark of their own: the highest ones."""
+"""Maximum number of marked spikes: the highest ones."""
 
 SPIKE_APART = 18
 """Columns between two marked spikes, at least."""
@@ -70,12 +70,12 @@ class CostModel:
 
     @property
     def realtime_shown(self) -> bool:
-        """Whether the RTF = 1 line lies within the scale."""
+        """Whether the RTF = 1 line is within the scale."""
         return self.top_ms >= REALTIME_MS
 
     @property
     def frames_per_column(self) -> float:
-        """Frames that one column stands for."""
+        """Frames per column."""
         return (self.last_s - self.first_s) / FRAME_S / max(1, len(self.mean_ms))
 
     def column_at(self, second: float) -> int | None:

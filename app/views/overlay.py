@@ -107,7 +107,7 @@ class Overlay(PixelItem):
             self._placed.append(_Flag(mark, x, left, long, row, text))
 
     def set_floor(self, pixels: float) -> None:
-        """Keep so many pixels at the bottom free of lines."""
+        """Keep this many pixels at the bottom free of lines."""
         if pixels != self._floor:
             self._floor = pixels
             self.update()

@@ -1,6 +1,6 @@
 """The common plot widget: one time axis, one set of mouse conventions, one layout for every chart.
 
-Plots that stand above each other line up to the pixel, because the left gutter and the right
+Plots above each other line up to the pixel, because the left gutter and the right
 margin are fixed and the range comes from the shared `TimeAxis`. Mouse: Ctrl+wheel zooms at the
 cursor, wheel pans, Shift-drag and middle-drag pan, plain drag selects time, click clears the
 selection, double-click fits. pyqtgraph's own zooming, panning, menus and buttons are off.
@@ -45,7 +45,7 @@ PAN_PER_NOTCH = 0.08
 
 
 class TimeViewBox(pg.ViewBox):
-    """Turns mouse gestures into requests to the `TimeAxis`; has no range of its own."""
+    """Turns mouse gestures into requests to the `TimeAxis`; it has no range itself."""
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(enableMenu=False, enableMouse=False, border=None)
@@ -111,7 +111,7 @@ class TimeLabels(pg.AxisItem):
         return [(3600.0 * math.ceil(wanted / 3600.0), 0.0)]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """Format as m:ss, with fractions as far as the spacing needs them."""
+        """Format as m:ss, with the fractions that the spacing needs."""
         digits = max(0, -math.floor(math.log10(spacing) + 1e-9))
         return [clock(value, digits) for value in values]
 

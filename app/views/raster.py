@@ -25,7 +25,7 @@ MAX_LAYERS = 8
 
 
 def hatch_cell(hatch: str) -> Bool:
-    """Pattern [CELL, CELL] of a hatch by name, True where ink lies; unknown names are solid."""
+    """Pattern [CELL, CELL] of a hatch by name, True where there is ink; unknown names are solid."""
     x: I64
     y: I64
     y, x = np.mgrid[0:CELL, 0:CELL]
@@ -110,7 +110,7 @@ class StackRaster:
 
         Args:
             values: heights [width, layers] in units of `top`; NaN (no data) draws nothing.
-            top: value that lies at the upper edge; what is above it is cut off.
+            top: value at the upper edge; what is above it is cut off.
             height: pixels.
 
         Returns:

@@ -41,7 +41,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class TableModel(QAbstractTableModel):
-    """Read-only rows for a table twin; numbers stand right, text left."""
+    """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

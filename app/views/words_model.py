@@ -51,7 +51,7 @@ Columns = tuple[tuple[Token | None, Token | None], ...]
 
 @dataclass(frozen=True)
 class Spoken:
-    """One utterance as far as it was shown: words said, words heard, aligned.
+    """The shown part of an utterance: words said, words heard, aligned.
 
     Attributes:
         name: its name.

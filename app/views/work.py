@@ -126,7 +126,7 @@ class LanesItem(PixelItem):
             y = rect.bottom() - 1 - float(lane.place(np.ones(1))[0]) * (rect.height() - 2)
             painter.setPen(QPen(tokens.color("border"), 1, Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        # The last one, time, flickers most: what it is compared with lies on top.
+        # The last one, time, flickers most: what it is compared with is drawn on top.
         for curve in reversed(lane.curves):
             self._paint_curve(painter, lane, curve, rect)
 
@@ -202,7 +202,7 @@ class HeadingsItem(PixelItem):
     def _word(
         self, painter: QPainter, metrics: QFontMetricsF, at: QPointF, text: str, token: str
     ) -> float:
-        """Write a word over whatever lies there; return where it ends."""
+        """Draw a word on top; return where it ends."""
         width = metrics.horizontalAdvance(text)
         tokens = theme()
         painter.fillRect(

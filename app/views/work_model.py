@@ -87,7 +87,7 @@ class Lane:
     relative: bool = False
 
     def place(self, values: F64) -> F64:
-        """Height 0…1 within the lane for values of its scale; what is off it lies on its edge."""
+        """Height 0…1 within the lane for values of its scale; values outside it are clipped."""
         if not self.log:
             return np.clip(values / self.top, 0.0, 1.0)
         span = math.log(self.top / self.bottom)

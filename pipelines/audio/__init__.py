@@ -1,4 +1,4 @@
-"""Speech in, words compared: sound files, what a file's container promises, word errors.
+"""Speech input and word comparison: sound files, integrity of their containers, word errors.
 
 No features (`frontend`) and no recogniser.
 """

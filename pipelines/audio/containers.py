@@ -1,4 +1,4 @@
-"""Does a sound file hold all that its container promises?
+"""Does a sound file contain everything that its container declares?
 
 libsndfile reads a WAV, AIFF, OGG or MP3 file that was cut in the middle without complaint and
 returns what is left. Half a recording decodes to half the words, and nothing would say why; so the
@@ -19,11 +19,11 @@ import struct
 from typing import BinaryIO
 
 UNKNOWN_SIZE = 0x7FFF_F000
-"""Chunk sizes from here on are what programs that write into a pipe put for "not known yet"."""
+"""Chunk sizes from here on are placeholders of programs that write into a pipe."""
 MOST_CHUNKS = 10_000
-"""Chunks before the sound; editors that keep a chunk for every mark write some hundreds."""
+"""Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
 MOST_PAGES = 4_000_000
-"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on a page of its own, are 2.9 million."""
+"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
 MOST_MPEG_FRAMES = 1_000_000
 """Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
 
@@ -39,14 +39,14 @@ _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_0
 
 
 class _Content:
-    """The bytes of a file by their places, a few at a time."""
+    """The bytes of a file by offset, a few at a time."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size = os.fstat(file.fileno()).st_size
 
     def at(self, place: int, n: int) -> bytes:
-        """`n` bytes from `place` on, fewer at the end of the file."""
+        """`n` bytes from offset `place`, fewer at the end of the file."""
         self._file.seek(place)
         return self._file.read(n)
 
@@ -89,7 +89,7 @@ def _chunks(data: _Content, wanted: bytes, name: str, order: str) -> str | None:
                 return None
             there = data.size - at - 8
             if there < size:
-                return f"is cut short: its {name} header promises {size} bytes of sound and only {there} are there"
+                return f"is cut short: its {name} header promises {size} bytes of sound, but only {there} are there"
             return None
         at += 8 + size + (size & 1)
     return f"has more than {MOST_CHUNKS:,} chunks before its sound, as no {name} recording has"
@@ -126,8 +126,8 @@ def _mp3(data: _Content) -> str | None:
     if end > data.size:
         return f"is cut short: its last MPEG frame is incomplete (frame {len(starts)})"
     promised = _xing_frames(data.at(starts[0], 64)) if starts else None
-    if promised is not None and len(starts) < promised:  # some encoders count the note itself
-        return f"is cut short: its header promises {promised} MPEG frames and only {len(starts)} are there"
+    if promised is not None and len(starts) < promised:  # some encoders count the info frame itself
+        return f"is cut short: its header promises {promised} MPEG frames, but only {len(starts)} are there"
     return None
 
 

@@ -1,7 +1,7 @@
-"""Sound files in, 16 kHz mono out; which files a user means; the words that go with them.
+"""Reads sound files as 16 kHz mono, finds the files that a user means, and reads their transcripts.
 
-Everything that libsndfile reads is taken (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
-what was changed on the way is said in `Audio.notes`. A file that cannot be trusted (cut short,
+Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
+`Audio.notes` says what was changed. A file that cannot be trusted (cut short,
 without sound, with samples that are no numbers) is refused with one sentence rather than decoded.
 """
 
@@ -36,7 +36,7 @@ COST = Cost(
 
 HOP_SAMPLES = round(SAMPLE_RATE * FRAME_S)
 SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"})
-"""Files that folders and patterns pick up; a file named outright may have any suffix."""
+"""Suffixes that folders and patterns match; a file given by name may have any suffix."""
 
 MODEL_BAND = 6_800  # Hz, upper edge of the default model's mel filters
 SHORTEST_WINDOW = 410  # one analysis window of the front end, 25.6 ms
@@ -50,7 +50,7 @@ LONGEST_S = 2 * 3600
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
 """Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
-GROWTH = 1.25  # of the samples' array where the header told too small a length
+GROWTH = 1.25  # of the sample array if the length in the header was too small
 TABLE_HEADER = ["file", "transcript"]
 MAX_TABLE_BYTES = 64 << 20
 """The transcripts of the thousand hours of LibriSpeech have 60 MB."""
@@ -88,7 +88,7 @@ def load(path: str | Path) -> Audio:
 
 
 def look(path: str | Path) -> None:
-    """Look at a sound file's container, rate and length without decoding it; AudioError as from `load`."""
+    """Check the container, rate and length of a sound file without decoding it; AudioError as from `load`."""
     with _opened(Path(path)):
         pass
 

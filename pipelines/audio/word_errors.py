@@ -1,4 +1,4 @@
-"""Word errors: what was recognised against what was said, by the one form and the one alignment for all who count.
+"""Word errors: recognised words compared with spoken words, with one normal form and one alignment for all users.
 
 The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought
 to the same form; a total sums the counts of its utterances, not their rates. The alignment is the minimum edit
@@ -79,7 +79,7 @@ class Count:
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` as they are compared.
+    """The words of `text` in the form used for comparison.
 
     Without case; fillers in brackets and marks of pronunciation variants removed; punctuation parts
     words, except an apostrophe inside one (an outer one is as likely a quotation mark).
@@ -139,7 +139,7 @@ def counted(steps: Iterable[Aligned]) -> Count:
 
 
 def scored(reference: str | None, hypothesis: str) -> Count | None:
-    """Word errors of one utterance, or None where nobody knows a word that was said: such a one is not scored."""
+    """Word errors of one utterance, or None without a reference word: such an utterance is not scored."""
     found = count(reference, hypothesis) if reference else None
     return found if found is not None and found.reference_words else None
 

@@ -159,7 +159,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             yield from _walk(hint, key + ".")
             continue
         if get_origin(hint) is not Annotated:
-            raise TypeError(f"{tree.__name__}.{member.name} has no setting(...) beside its type")
+            raise TypeError(f"{tree.__name__}.{member.name} has no setting(...) next to its type")
         kind, meta = get_args(hint)
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         extra = meta.extra or {}

@@ -3,7 +3,7 @@
 Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT,
 lifter; then the mean of the utterance is subtracted (batch CMN) and first and second differences
 are appended (`1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about
-2e-5, the rounding of its single-precision sums. Two things differ on purpose: noise is learnt anew
+2e-5, the rounding of its single-precision sums. Two things differ on purpose: noise is estimated again
 in every utterance (pocketsphinx carries its estimate into the next one, so its features depend on
 what was decoded before), and the mean of an utterance without any energy is its plain mean
 (pocketsphinx divides by zero).

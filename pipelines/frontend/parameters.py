@@ -1,10 +1,10 @@
-"""What a CMUSphinx acoustic model demands of its features: the `feat.params` file beside it.
+"""The feature parameters of a CMUSphinx acoustic model: its `feat.params` file.
 
 The file is a list of `-name value` pairs, the command-line options of the trainer. Names that are
 absent take the default of pocketsphinx 5 (its `fe.h` and `feat.h`), so the same file yields the
-same features in both programs. A value that would change the features and that this front end does
-not implement is refused by name: a model fed with other features than it was trained on still
-yields words, only wrong ones.
+same features in both programs. A value that would change the features and is not implemented here
+is refused by name: a model that gets other features than it was trained on still yields words,
+but wrong ones.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ NEUTRAL = frozenset(
 (without `warp_params`, which is refused, every `warp_type` is the identity)."""
 
 FEATURE_TYPE = "1s_c_d_dd"
-"""What this front end makes: cepstra, deltas and delta-deltas."""
+"""What this front end computes: cepstra, deltas and delta-deltas."""
 STREAMS = 3
 STREAM_DIM = 13
 STREAM_SPEC = "0-12/13-25/26-38"
 
 
 class FeatureParameterError(BadInput):
-    """A `feat.params` that cannot be read or asks for features that are not implemented."""
+    """A `feat.params` that cannot be read or requires features that are not implemented."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,13 @@ class FeatureParameters:
             elif name in _FIXED:
                 if str(value).lower() not in _FIXED[name]:
                     raise FeatureParameterError(
-                        f"{source}: -{name} {one_line(str(value))} asks for features that are not implemented "
+                        f"{source}: -{name} {one_line(str(value))} requires features that are not implemented "
                         f"(only {' or '.join(_FIXED[name])})."
                     )
             elif name not in NEUTRAL:
                 raise FeatureParameterError(
                     f"{source}: -{one_line(name)} is not an option of this front end, "
-                    "so the features it asks for cannot be computed."
+                    "so the features cannot be computed."
                 )
         if values.get("nfft") == 0:  # pocketsphinx: "set automatically from the window"
             window = int(values.get("wlen", cls.wlen) * SAMPLE_RATE)

@@ -1,4 +1,4 @@
-"""Time on a device: its clock beside the host's, and its work put on the host's time.
+"""Time on a device: its clock relative to that of the host, and its work in host time.
 
-No torch: a backend hands in events (`pipelines.device`).
+No torch: a backend passes in events (`pipelines.device`).
 """

@@ -1,8 +1,7 @@
 """A device's clock and the host's: pairs of readings, and the map between the two.
 
-A device tells time by events on its streams, from an origin and at a rate of its own. While it is idle an
-event can be bracketed by two readings of the host's clock; such pairs, taken again and again, give offset
-and drift.
+A device measures time by events on its streams, with its own origin and rate. While it is idle, an event can
+be bracketed by two readings of the host clock; repeated pairs give offset and drift.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ PAIR_ROUNDS: Final = 5
 """Readings per clock pair, of which the one with the narrowest bracket counts."""
 
 LEAST_BASE_NS: Final = 100_000_000
-"""Over a shorter time than that, the rate of two clocks is told worse than by calling it 1."""
+"""Over a shorter time, assuming equal rates is more accurate than estimating the ratio."""
 
 
 Event = Any
-"""What a device's own `record` gives; only that device looks into it."""
+"""What `record` of a device returns; opaque to everything else."""
 
 
 class DeviceClock(Protocol):
@@ -56,7 +55,7 @@ class ClockPair:
 def measure_pair(
     device: DeviceClock, host: Callable[[], int], stream: int = 0, rounds: int = PAIR_ROUNDS
 ) -> ClockPair:
-    """Read both clocks at once, as nearly as it goes; the stream must be idle."""
+    """Read both clocks as simultaneously as possible; the stream must be idle."""
     best: ClockPair | None = None
     for _ in range(rounds):
         before = host()
@@ -78,7 +77,7 @@ class ClockMap:
         self._device: list[int] = []
 
     def add(self, pair: ClockPair) -> None:
-        """Add a later pair; one that does not lie after the last on both clocks is ignored."""
+        """Add a later pair; one that is not after the last on both clocks is ignored."""
         if self.pairs:
             last = self.pairs[-1]
             if pair.device_ns <= last.device_ns or pair.host_ns <= last.host_ns:
@@ -88,7 +87,7 @@ class ClockMap:
 
     @property
     def rate(self) -> float:
-        """Host nanoseconds per device nanosecond, 1.0 until it can be told."""
+        """Host nanoseconds per device nanosecond, 1.0 until it can be estimated."""
         if len(self.pairs) < 2:
             return 1.0
         first, last = self.pairs[0], self.pairs[-1]

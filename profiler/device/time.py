@@ -1,11 +1,11 @@
-"""Device time on the host's clock: what a device did while the host did something else, or waited.
+"""Device time on the host clock: what a device did while the host worked or waited.
 
-A device works through its streams on a clock of its own. Work is enclosed in pairs of events, which are
+A device works through its streams on its own clock. Work is enclosed in pairs of events, which are
 read after the block, when they have happened; their times are mapped to the host's clock by pairs of
 readings taken while the device was idle. The host's waiting is then divided by what the device really ran
 meanwhile: a copy that waits for asynchronous arithmetic is charged for the time of the copy and the
 arithmetic for the rest (the classic mistake is to bill the copy for all of it). Device work that no wait
-was charged for ran beside the host's own work and is hidden.
+was charged for ran in parallel with the host's own work and is hidden.
 
 Nothing here knows a device: `profiler.device.clock.DeviceClock` is what an adapter provides.
 """
@@ -25,7 +25,7 @@ DEVICE: Final = "device"
 """Kind of the lanes that show a stream's own time; their spans are not part of any wall time."""
 
 TRANSFER_WORK: Final = ("bytes", "pinned bytes", "unwaited ns")
-"""Work counts of a transfer stage: size, size if page-locked, and how much of its time nobody waited for."""
+"""Work counts of a transfer stage: size, size if page-locked, and how much of its time was not waited for."""
 
 TRANSFER_COST: Final = Cost(transferred=Linear(per_work=(1.0, 0.0, 0.0)))
 

@@ -1,5 +1,5 @@
-"""The machine underneath: what it is, what it can do at best, and how busy it is.
+"""The machine: what it is, its limits, and how busy it is.
 
-`describe` names it, `roofs` measures what it can do, `sampler` watches load and memory while a run goes on.
-No workload and no session logic here; what cannot be read is absent, never zero.
+`describe` names it, `roofs` measures its limits, `sampler` watches load and memory during a run.
+No workload and no session logic here; unreadable values are absent, never zero.
 """

@@ -1,8 +1,8 @@
-"""What NVIDIA's management library (NVML) tells about its devices, through the package nvidia-ml-py.
+"""Readings of NVIDIA's management library (NVML), through the package nvidia-ml-py.
 
 Load, memory, power, temperature, clock and PCIe traffic of each device. These describe the device over
 some tens of milliseconds, whoever uses it: they are context, never the time of a stage. Reading the PCIe
-counters takes NVML 20 ms per direction, so a device has a sampler thread of its own. What a device does
+counters takes NVML 20 ms per direction, so each device has its own sampler thread. What a device does
 not tell is left out from then on.
 """
 
@@ -21,11 +21,11 @@ Reading = Callable[[], Mapping[str, float]]
 
 
 class Unavailable(Exception):
-    """There is nothing to ask, and the sentence says why."""
+    """NVML is unavailable; the message says why."""
 
 
 def probe() -> tuple[bool, str]:
-    """Return whether a device can be asked here, and which or why not in one sentence."""
+    """Return whether a device can be read here, and in one sentence which, or why not."""
     try:
         with devices() as found:
             return True, ", ".join(found.names)
@@ -131,7 +131,7 @@ def _library() -> Any:
         return importlib.import_module(PACKAGE)
     except ImportError:
         raise Unavailable(
-            "nvidia-ml-py is not installed; `pip install 'asrscope[gpu]'` where there is an NVIDIA device"
+            "nvidia-ml-py is not installed; `pip install 'asrscope[gpu]'` if there is an NVIDIA device"
         ) from None
 
 
@@ -142,5 +142,5 @@ def _sentence(nvml: Any, error: Exception) -> str:
     if code == getattr(nvml, "NVML_ERROR_DRIVER_NOT_LOADED", object()):
         return "the NVIDIA driver is installed but not loaded"
     if code == getattr(nvml, "NVML_ERROR_NO_PERMISSION", object()):
-        return "this user may not ask the NVIDIA driver (/dev/nvidiactl)"
+        return "this user may not access the NVIDIA driver (/dev/nvidiactl)"
     return f"NVML does not start: {error}"

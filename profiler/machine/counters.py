@@ -191,7 +191,7 @@ class Group:
             if given_up is None:
                 break
             refused[given_up.name] = Availability(
-                given_up, False, "the processor has no counter left for it beside the others"
+                given_up, False, "the processor has no counter left for it"
             )
             self.close()
             wanted = [event for event in wanted if event.name not in refused]

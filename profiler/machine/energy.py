@@ -1,4 +1,4 @@
-"""Energy of the processor package, as the kernel's powercap files tell it (RAPL).
+"""Energy of the processor package from the powercap files of the kernel (RAPL).
 
 Joules since the first reading, one series per zone. The files count microjoules and begin again at their
 own maximum; readings ten times a second see every such turn. Since 2020 the files are for root alone
@@ -46,7 +46,7 @@ def zones(root: Path = POWERCAP) -> list[Zone]:
             _number(folder / RANGE)
         except PermissionError:
             reason = (
-                f"{folder / COUNTER} is readable by root alone; `sudo chmod a+r {root}/*/{COUNTER}` "
+                f"{folder / COUNTER} is readable only by root; `sudo chmod a+r {root}/*/{COUNTER}` "
                 "allows it until the next start"
             )
             found.append(Zone(name, folder, False, reason))

@@ -1,8 +1,8 @@
-"""Load and memory while a run goes on, ten times a second.
+"""Load and memory during a run, ten times per second.
 
-A thread of its own reads the system (some 0.1 ms a time) and hands the figures to the session, and another one
-asks the accelerators, which take their time. A quantity that this system cannot tell is left out from then
-on; it is never recorded as zero.
+A separate thread reads the system (about 0.1 ms per reading) and passes the figures to the session; another one
+reads the accelerators, which are slow. A quantity that this system does not report is left out from then on;
+it is never recorded as zero.
 """
 
 import itertools
@@ -172,7 +172,7 @@ def _seldom(reading: Reading) -> Reading:
 
 @contextmanager
 def watching(sink: Sink, also: Callable[[], None] | None = None) -> Iterator[None]:
-    """Sample all that this machine tells for as long as the context lasts: load, energy, accelerators.
+    """Sample everything that this machine reports within the context: load, energy, accelerators.
 
     `also` is called at each sample of the process.
     """

@@ -1,1 +1,1 @@
-"""How processes of the program are started, ended and told what numba may read."""
+"""How processes of the program are started and ended, and what numba may read in them."""

@@ -1,8 +1,8 @@
-"""The one way to start another Python of this program: nothing in the current folder is ever imported.
+"""The only way to start another Python process of this program: nothing in the current folder is ever imported.
 
-`python -m` puts the folder that one stands in first on the module path, so a file `json.py` lying there would
-run. `-P` (Python 3.11) leaves it out, and the environment says so to the grandchildren too. The child finds
-this very copy of the program, installed or a checkout, wherever it is started.
+`python -m` puts the current folder first on the module path, so a file `json.py` there would run. `-P`
+(Python 3.11) leaves it out, and the environment does the same for grandchildren. The child finds this
+very copy of the program, installed or a checkout, wherever it is started.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Final
 from profiler.plain import one_line
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The folder that holds `app`, `pipelines` and `profiler`."""
+"""The folder of `app`, `pipelines` and `profiler`."""
 
 OURS: Final = {
     "PYTHONSAFEPATH": "1",
-    # What children say is read by us, whatever the person's terminal can show.
+    # We read the output of children, whatever the encoding of the user's terminal.
     "PYTHONIOENCODING": "utf-8:backslashreplace",
     # The same as PYTHONSAFEPATH for programs, where the system looks in the current folder first (Windows).
     "NoDefaultCurrentDirectoryInExePath": "1",
@@ -84,6 +84,6 @@ def last_words(complaints: str, status: int) -> str:
 
 
 def _installed() -> bool:
-    """Whether this copy lies where Python looks by itself; first on the path it could hide modules."""
+    """Whether this copy is on Python's default path; placed first on the path it could hide modules."""
     places = [*site.getsitepackages(), site.getusersitepackages()]
     return str(ROOT) in {str(Path(place).resolve()) for place in places}

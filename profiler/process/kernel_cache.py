@@ -1,10 +1,10 @@
-"""Where numba keeps compiled kernels: one folder for one state of all their sources.
+"""Where numba caches compiled kernels: one folder per state of all their sources.
 
-numba keeps a kernel under its own file's time and size, whatever becomes of the files that it calls into or takes
-constants from. So the folder is called by a digest of all of them: when one changes, everything is compiled anew.
+numba caches a kernel by the time and size of its own file, regardless of the files that it calls into or takes
+constants from. So the folder is named by a digest of all of them: if one changes, everything is recompiled.
 
 numba loads what it finds there as code. A folder that others can write to is not used; numba then keeps kernels
-beside their sources, as it does by itself.
+next to their sources, its default.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from profiler.files.paths import KERNELS, cache_path
 from profiler.process.children import ROOT
 
 PACKAGES: Final = ("pipelines", "profiler")
-"""Where kernels stand."""
+"""The folders with kernels."""
 
 KEPT: Final = 3
-"""Folders of other states that are kept: branches that one goes to and fro between."""
+"""Number of folders of other states that are kept, for switching between branches."""
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{24}")
 _IMPORT: Final = re.compile(rb"^from ((?:pipelines|profiler)[\w.]*) import ([^\n#]*)", re.MULTILINE)

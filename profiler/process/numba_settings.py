@@ -1,8 +1,8 @@
-"""Where numba's settings may come from: the environment, looked at before, and not the current folder.
+"""Where numba's settings may come from: the environment, which is checked first, and not the current folder.
 
 Where it keeps compiled kernels is set here too (`kernel_cache`): as it is imported, and not before.
 
-numba takes settings from a file `.numba_config.yaml` of the folder that one stands in, one of them the folder
+numba takes settings from a file `.numba_config.yaml` in the current folder, one of them the folder
 from which it loads compiled code. That folder may be a stranger's. numba has no switch for it, but reads the file
 only where YAML can be imported, so that it cannot be while numba's settings are.
 """

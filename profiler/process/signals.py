@@ -1,7 +1,7 @@
 """The signals that end a program, answered alike: Ctrl+C, SIGTERM (kill, shutdown) and SIGHUP (the terminal is gone).
 
 What works in the meantime is asked to stop (`stopping`), or is left by an exception (`raising`), so that files are
-closed and drafts removed. A second signal is not patient. Handlers can only be set in the main thread;
+closed and drafts removed. A second signal ends the program at once. Handlers can only be set in the main thread;
 in others both do nothing.
 """
 
@@ -67,7 +67,7 @@ def raising() -> Iterator[None]:
 
 @contextmanager
 def usual() -> Iterator[None]:
-    """What the system does by itself: for an event loop in compiled code, where no handler would get its turn."""
+    """The default action of the system, for an event loop in compiled code, where no handler would run."""
     with _handled(signal.SIG_DFL):
         yield
 

@@ -213,7 +213,7 @@ def test_what_a_device_does_not_tell_is_asked_once() -> None:
     [
         (FakeNvml(start=12), "no NVIDIA driver"),
         (FakeNvml(start=9), "not loaded"),
-        (FakeNvml(start=4), "may not ask"),
+        (FakeNvml(start=4), "may not access"),
         (FakeNvml(start=99), "does not start"),
         (FakeNvml(count=0), "no device"),
     ],

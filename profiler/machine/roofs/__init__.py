@@ -1,4 +1,4 @@
-"""What the machine can do at best: measured by a calibration, kept per machine, read by attribution.
+"""The roofs of the machine: measured by a calibration, stored per machine, read by attribution.
 
-What the machine is and does meanwhile stands beside this room.
+What the machine is and does is in the folder above.
 """

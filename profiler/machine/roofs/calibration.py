@@ -1,9 +1,9 @@
-"""The roofs of this machine, kept from one session to the next.
+"""The roofs of this machine, stored between sessions.
 
 One file per machine and library build holds every roof with the time of its measurement. A run measures
 what of its quick plan is not there; `calibrate` measures everything, torch's and the device's in a process
 of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
-better of the two stays. The file is replaced as a whole when all is done: nothing half is ever kept.
+better of the two stays. The file is replaced as a whole at the end: no partial result is ever stored.
 """
 
 import hashlib
@@ -165,7 +165,7 @@ def calibrate(
 
 
 def thread_counts(most: int) -> list[int]:
-    """Return the thread counts that are measured on so many cores: 1 2 3 4 8 16 … and all of them."""
+    """Return the thread counts that are measured on this number of cores: 1 2 3 4 8 16 … and all of them."""
     counts = {n for n in range(1, most + 1) if n <= EACH_UP_TO or n & (n - 1) == 0}
     return sorted(counts | {most})
 

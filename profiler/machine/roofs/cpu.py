@@ -44,7 +44,7 @@ GEMV_SIZE: Final = 384
 """A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""
 
 VECTOR: Final = 2048
-"""Float32 elements of the arithmetic kernels: two arrays of 8 KiB lie in any L1."""
+"""Float32 elements of the arithmetic kernels: two arrays of 8 KiB fit into any L1."""
 
 NUMPY_VECTOR: Final = 8192
 """The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
@@ -96,7 +96,7 @@ def measure(
 ) -> Peaks:
     """Measure what a run on `threads` threads needs; about 3 s, plus compilation the first time.
 
-    `progress(what, fraction)` is told of each step; profiler.errors.Cancelled as soon as `cancelled()`.
+    `progress(what, fraction)` is called for each step; profiler.errors.Cancelled as soon as `cancelled()`.
     """
     steps = plan(threads, kernels, whole=False)
     return Peaks.from_rows(Peaks(tuple(take(steps, progress, cancelled))).rows())
@@ -190,7 +190,7 @@ def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[S
             if name == "read" or whole or (name == "triad" and size in some):
                 key = Key(BANDWIDTH, name, threads=threads, bytes=size)
                 yield Step(key, _bandwidth(name, size, threads))
-    # BLAS after what has threads of its own: its threads go on turning for a while and take a core.
+    # BLAS after what has threads of its own: its threads keep spinning for a while and occupy a core.
     yield Step(Key(RATE, "gemm", threads=threads), _gemm(threads))
     yield Step(Key(RATE, "gemv", threads=threads), _gemv(threads))
     for name in ("numpy", "numba", "python"):
@@ -199,7 +199,7 @@ def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[S
 
 
 def _limited(key: Key, amount: float, task: Task, effort: Effort, *, busy: int | None) -> Roof:
-    """Time work that numpy's BLAS spreads over threads by itself; `busy` of them, if that is known."""
+    """Time work that numpy's BLAS itself spreads over threads; `busy` of them, if known."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(key.threads):
@@ -336,7 +336,7 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
 
 
 def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof:
-    """Time several threads at once, each on arrays of its own."""
+    """Time several threads at once, each on its own arrays."""
     if len(tasks) == 1:
         return roof_of(key, amount, tasks[0], effort, 1, timing.thread_clock)
     spent = [0.0]
@@ -351,7 +351,7 @@ def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roo
         def together(repeats: int) -> None:
             spent[0] += sum(pool.map(lambda task: one(task, repeats), tasks))
 
-        # Of these threads alone: BLAS's own go on turning for a while after their last product.
+        # Of these threads alone: those of BLAS keep spinning for a while after their last product.
         return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])
 
 
@@ -362,7 +362,7 @@ def _check_alike(*arrays: Array) -> None:
 
 
 def aligned(n: int, offset: int = 0) -> Array:
-    """Return float32 ones [n] that begin `offset` bytes after a page: how they lie decides what L1 gives."""
+    """Return float32 ones [n] that begin `offset` bytes after a page: alignment determines L1 bandwidth."""
     room = np.ones(n + (PAGE_BYTES + offset) // 4 + 1, np.float32)
     first = (-room.ctypes.data % PAGE_BYTES + offset) // 4
     return room[first : first + n]

@@ -1,7 +1,7 @@
 """The bandwidth ladder as people read it: plateaus, labelled by the sizes over which they hold.
 
 A plateau is named by its sizes and not by a cache, as in the Empirical Roofline Tool's own warning: the
-first level that a sweep sees need not be L1. Where the system tells cache sizes, they stand beside it.
+first level that a sweep sees need not be L1. Cache sizes are shown next to it if the system reports them.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from profiler.machine.roofs.peaks import Roof, size_text
 
 FLAT: Final = 0.12
-"""Rungs of one plateau lie within this part of its mean; levels of a memory differ by more."""
+"""Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more."""
 
 LEAST_RUNGS: Final = 2
 

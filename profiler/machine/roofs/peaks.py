@@ -1,4 +1,4 @@
-"""The machine's roofs: what it can compute and move at best, as measured with the workload's libraries.
+"""The roofs of the machine: its best rates of computation and transfer, measured with the libraries of the workload.
 
 `Peaks` is the table of measured roofs that attribution divides by; it is stored in every session, so
 that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
@@ -89,7 +89,7 @@ class Peaks:
 
         `operation` may spell a library, a dtype (which then counts instead of `dtype`) and a device.
         Of the measured thread counts the largest not above `threads` is taken; of several libraries
-        the fastest, unless one is spelled and was measured. No other dtype ever stands in.
+        the fastest, unless one is spelled and was measured. No other dtype is ever substituted.
         """
         key = (operation, threads, dtype)
         if key not in self._rates:
@@ -122,7 +122,7 @@ class Peaks:
         """Return the bandwidth for a working set of that size, or None when none was measured.
 
         Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
-        set still lies in the faster level. Beyond the ladder's ends the end counts.
+        set is still in the faster level. Beyond the ends of the ladder, the end rung counts.
         """
         key = (name, threads, device)
         if key not in self._ladders:
@@ -262,7 +262,7 @@ def drift_warning(changes: Mapping[str, float]) -> str | None:
     if not moved:
         return None
     return (
-        f"The machine's peaks moved by more than {DRIFT_TOLD:.0%} since they were measured "
+        f"The roofs of the machine have changed by more than {DRIFT_TOLD:.0%} since they were measured "
         f"({drift_text(moved)}), so compute and memory may be off by as much; "
         "`asrscope calibrate --fresh` measures them again."
     )

@@ -24,7 +24,7 @@ class Tier(NamedTuple):
 
 
 def peak_tiers(known: Calibration | None = None) -> list[Tier]:
-    """Return the tiers of the machine's peaks as kept for this machine (or as in `known`)."""
+    """Return the tiers of roofs stored for this machine (or those in `known`)."""
     known = calibration.load(calibration.file()) if known is None else known
     roofs = list(known.roofs.values())
     tiers = [

@@ -48,7 +48,7 @@ class Effort(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one thread does: operations per repeat, and what makes the task with arrays of its own."""
+    """What one thread does: operations per repeat, and a function that creates the task with its own arrays."""
 
     operations: float
     make: Callable[[], Task]

@@ -1,4 +1,4 @@
-"""The roofs that need torch, measured in a process of their own: GEMM per dtype, calls, the device.
+"""The roofs that need torch, measured in a separate process: GEMM per dtype, calls, the device.
 
 The one module here that imports torch, and no other imports this one: it is started as
 `python -m profiler.machine.roofs.torch PART…` by `torch_child`, and prints one JSON object per line:
@@ -95,7 +95,7 @@ def _one_line(problem: Exception) -> str:
 
 
 def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[Key, Take]]:
-    """Give the processor's roofs on so many threads."""
+    """Yield the roofs of the processor for this number of threads."""
     slow: float | None = None
     for dtype in DTYPES:
         key = Key(RATE, "gemm.torch", dtype, threads)

@@ -1,4 +1,4 @@
-"""Asks a process of its own for the roofs that need torch, so that torch never enters this one.
+"""Measures the roofs that need torch in a separate process, so that this one never loads torch.
 
 The child is `python -m profiler.machine.roofs.torch`; it answers in JSON lines. It starts in a session of
 its own, because Ctrl+C must reach this process alone, and ends with it. Whatever goes wrong there becomes
@@ -45,7 +45,7 @@ class Answer:
 
 
 def part(threads: int) -> str:
-    """Return the name of torch's part on so many threads of the processor."""
+    """Return the name of torch's part for this number of processor threads."""
     return f"torch on {threads}"
 
 
