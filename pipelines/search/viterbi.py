@@ -73,7 +73,7 @@ class Viterbi:
     @property
     def cutoff(self) -> float:
         """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
-        return float(self._space.arrays.books.floats[layout.CUTOFF])
+        return float(self._space.books.floats[layout.CUTOFF])
 
     @property
     def lost(self) -> bool:
@@ -180,8 +180,8 @@ class Viterbi:
         """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
-        if self._space.arrays.books.registers[layout.PENDING] and not self._lost:
-            work = self._space.arrays.books.work
+        if self._space.books.registers[layout.PENDING] and not self._lost:
+            work = self._space.books.work
             work[layout.EXAMINED] = 0
             self._lost = not self._space.prune()
             examined, begin, start = int(work[layout.EXAMINED]), now_ns(), begin
@@ -207,7 +207,7 @@ class Viterbi:
         return costs.laws(
             self.graph,
             self._space.numbers.max_active,
-            float(self._space.arrays.books.history.nbytes),
+            float(self._space.books.history.nbytes),
         )
 
     def _use_beam(self, beam: float) -> None:
@@ -217,7 +217,7 @@ class Viterbi:
     def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
         """Where kernels have no clock: all time to the largest step, to each its counts."""
         emit, epsilon, prune, lattice = self._steps
-        counts = self._space.arrays.books.work.tolist()
+        counts = self._space.books.work.tolist()
         at = now_ns()
         asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
         lane.put(emit, begin, at, first, frames, *asked)
@@ -240,12 +240,12 @@ class Viterbi:
 
     def _words(self, final: bool) -> list[Word]:
         space = self._space
-        tokens, registers = space.arrays.tokens, space.arrays.books.registers
+        tokens, registers = space.arrays.tokens, space.books.registers
         pending = bool(registers[layout.PENDING])
         n = int(registers[layout.M if pending else layout.N])
         cost = (tokens.new_cost if pending else tokens.cost)[:n]
         if pending:
-            limit = space.arrays.books.floats[layout.LIMIT]
+            limit = space.books.floats[layout.LIMIT]
             cost = np.where(cost <= limit, cost, np.float32(np.inf))
         total = cost + self.graph.final[tokens.state[:n]] if final else cost
         if final:
@@ -256,12 +256,12 @@ class Viterbi:
             return []
         best = int(np.argmin(total))
         if final:
-            self.best_cost = float(space.arrays.books.floats[layout.OFFSET]) + float(total[best])
+            self.best_cost = float(space.books.floats[layout.OFFSET]) + float(total[best])
         entry = space.entry_of(best) if pending else int(tokens.hist[best])
         if space.collected != self._collected:
             self._tracer.reset()
             self._collected = space.collected
-        history = space.arrays.books.history[: registers[layout.HISTORY]]
+        history = space.books.history[: registers[layout.HISTORY]]
         words = self._tracer.words(history, entry, int(registers[layout.FRAME]))
         if final and space.numbers.n_ranks and np.isfinite(total[best]):
             ends = (tokens.new_hist if pending else tokens.hist)[:n]
@@ -279,7 +279,7 @@ class Viterbi:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
         beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam
-        used = int(self._space.arrays.books.registers[layout.ALTERNATIVES])
+        used = int(self._space.books.registers[layout.ALTERNATIVES])
         lattice = alternatives.Lattice(
             history,
             kept.alternative[:used],

@@ -103,6 +103,11 @@ class Workspace:
         check("history", books.history, np.int32, (None, 3), writable=True)
         alternatives.check_lattice(graph, arrays.lattice, self.numbers.n_ranks)
 
+    @property
+    def books(self) -> layout.Books:
+        """History, registers and counts."""
+        return self.arrays.books
+
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
         """Set the limits of the frames to come: Kaldi's beam, beam_delta, max_active and min_active."""
         if not (beam > 0.0 and beam_delta >= 0.0 and most >= 0):
@@ -124,7 +129,7 @@ class Workspace:
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""
         self._keep_alternatives(lattice, beam)
-        tokens, books = self.arrays.tokens, self.arrays.books
+        tokens, books = self.arrays.tokens, self.books
         registers = books.registers
         while True:
             books.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
@@ -191,16 +196,16 @@ class Workspace:
 
     def entry_of(self, place: int) -> int:
         """History entry of the token at `place` after the last frame."""
-        r = self.arrays.books.registers
+        r = self.books.registers
         if not 0 <= place < r[layout.M]:
             raise ArrayError(f"there is no token {place} among {r[layout.M]}")
-        if r[layout.HISTORY] == len(self.arrays.books.history):
+        if r[layout.HISTORY] == len(self.books.history):
             self.make_room()
         return int(calls.entry_of(place, self._plain))
 
     def make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
-        tokens, books, lattice = self.arrays.tokens, self.arrays.books, self.arrays.lattice
+        tokens, books, lattice = self.arrays.tokens, self.books, self.arrays.lattice
         r = books.registers
         n, m = int(r[layout.N]), int(r[layout.M])
         others = 0
@@ -225,7 +230,7 @@ class Workspace:
 
     def grow(self, least: int = 0) -> None:
         """Double the history, and what hangs on it."""
-        before = self.arrays.books.history
+        before = self.books.history
         entries = max(2 * len(before), least)
         if entries > MOST_HISTORY:
             raise GraphError(
@@ -237,7 +242,7 @@ class Workspace:
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
             lattice = alternatives.grown(lattice, self._empty)
-        books = self.arrays.books._replace(history=larger)
+        books = self.books._replace(history=larger)
         self.hold(self.arrays._replace(lattice=lattice, books=books))
 
     def _keep_alternatives(self, on: bool, beam: float) -> None:

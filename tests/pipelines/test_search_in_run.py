@@ -49,7 +49,7 @@ def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
 
 
 @pytest.mark.parametrize(("wished", "lowest"), [(0.001, True), (10.0, False)])
-def test_the_governed_beam_is_recorded(
+def test_the_adaptive_beam_is_recorded(
     bundled_speech: Path, tmp_path: Path, wished: float, lowest: bool
 ) -> None:
     run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": wished})
