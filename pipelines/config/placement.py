@@ -17,7 +17,7 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["resident", "each-block"],
         setting(
             "Parameters",
-            "resident: uploaded once. each-block: uploaded for every block, as in a program that does not keep them there.",
+            "resident: uploaded once. each-block: uploaded again for every block, as naive programs do.",
             layer="Device",
             live=True,
             when={"device": DEVICES},
