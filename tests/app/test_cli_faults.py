@@ -92,7 +92,7 @@ def test_an_error_of_the_system_names_its_file(
 ) -> None:
     for problem, said in (
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
-        (OSError(28, "No space left on device"), "The system refuses: no space left on device."),
+        (OSError(28, "No space left on device"), "System error: no space left on device."),
         (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),
     ):
 

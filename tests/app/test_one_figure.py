@@ -71,7 +71,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"RTF (\S+)"),
         "top bar": lambda o: printed(o.window.top.rtf.value),
         "top bar, tool tip": lambda o: Shown(
-            o.found(r"all that is shown: ([\d.]+)", o.window.top.rtf.toolTip())[1]
+            o.found(r"over the whole range shown: ([\d.]+)", o.window.top.rtf.toolTip())[1]
         ),
         "breakdown": lambda o: o.view["breakdown"].model().rtf,
         "breakdown, sum": lambda o: Shown(
