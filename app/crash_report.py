@@ -15,7 +15,7 @@ import PySide6
 from profiler.machine.describe import own_version
 from profiler.plain import one_line
 
-MOST_LINES: Final = 300
+MAX_LINES: Final = 300
 """The crash dump of the interpreter has about twenty lines for each of a dozen threads."""
 
 LONGEST_LINE: Final = 400
@@ -35,7 +35,7 @@ class LastWords:
     """The last lines of what a process writes to its standard error, which comes in pieces."""
 
     def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=MOST_LINES)
+        self._lines: deque[str] = deque(maxlen=MAX_LINES)
         self._rest = b""
         self._fatal = False
 
@@ -65,7 +65,7 @@ class LastWords:
             self._lines.extend(before)
             self._fatal = True
         # If a dump is longer than what is kept, its beginning counts: it says what happened, and where.
-        if not (self._fatal and len(self._lines) == MOST_LINES):
+        if not (self._fatal and len(self._lines) == MAX_LINES):
             self._lines.append(text)
 
     @property

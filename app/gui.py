@@ -33,10 +33,10 @@ from profiler.plain import one_line, printable
 
 CRASH_LOG = "crash.log"
 
-MOST_LOG_BYTES = 1 << 20
+MAX_LOG_BYTES = 1 << 20
 """A log longer than this is restarted."""
 
-MOST_FAULTS = 50
+MAX_FAULTS = 50
 """Maximum number of distinct faults that are reported."""
 
 
@@ -62,7 +62,7 @@ class _Faults(QObject):
         """Write the trace to standard error and the log, and pass a sentence to the window."""
         last = traceback.extract_tb(trace)[-1:]
         place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
-        if place in self._told or len(self._told) >= MOST_FAULTS:
+        if place in self._told or len(self._told) >= MAX_FAULTS:
             return
         # Noted first: if reporting itself fails, that is also reported only once.
         self._told.add(place)
@@ -145,7 +145,7 @@ def crash_log() -> Iterator[IO[str] | None]:
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         place = folder / CRASH_LOG
-        grown = regular(place) and place.stat().st_size > MOST_LOG_BYTES
+        grown = regular(place) and place.stat().st_size > MAX_LOG_BYTES
         log = place.open("w" if grown else "a", encoding="utf-8")
     except OSError:
         yield None

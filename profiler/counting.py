@@ -32,13 +32,13 @@ COUNTED: Final = "counted_ns"
 SOURCE: Final = "perf_event"
 """Counted exactly around the stage; anything less is said after a comma."""
 
-MOST_WAITING: Final = RING_RECORDS
+MAX_WAITING: Final = RING_RECORDS
 """Readings kept until somebody adds them up; over a second's worth even at one frame per block."""
 
 MISSED: Final = "counters_missed"
 """Key of a session's meta: spans whose counters were not read, for want of room."""
 
-LEAST_RUNNING: Final = 0.999
+MIN_RUNNING: Final = 0.999
 """Part of the time that counters ran; less means that they were shared and the values are scaled."""
 
 _HEAD: Final = 3  # uint64 before the values: how many, enabled ns, running ns
@@ -175,7 +175,7 @@ class CountingLane(Lane):
         """Read the counters for a span, or let it share the last reading if that came after it."""
         if end_ns <= self._until:
             self._readings.append((stage, self._epoch, spent_ns, 0, None))
-        elif len(self._readings) < MOST_WAITING and self._read is not None:
+        elif len(self._readings) < MAX_WAITING and self._read is not None:
             data = self._read()
             self._until = now = self._clock()
             self._readings.append((stage, self._epoch, spent_ns, now, data))
@@ -246,7 +246,7 @@ class CountingLane(Lane):
         total = self._results[stage, epoch]
         source = SOURCE
         scale = 1.0
-        if total.running < LEAST_RUNNING * total.enabled:
+        if total.running < MIN_RUNNING * total.enabled:
             if total.running <= 0:
                 return []
             scale = total.enabled / total.running

@@ -44,7 +44,7 @@ from profiler.span_layout import (
 RING_RECORDS: Final = 1 << 16
 """Spans a lane holds before it drops: over a second at 50 000 spans/s, emptied every 50 ms."""
 
-LEAST_OUTGOING: Final = 256
+MIN_OUTGOING: Final = 256
 """Spans that the consumer has room for at first: what a decode records in 50 ms."""
 
 _LIMIT_16: Final = 1 << 16
@@ -277,7 +277,7 @@ class _Outgoing:
     __slots__ = ("_counts", "_duration", "_from", "_stage", "_start", "count", "epoch", "spans")
 
     def __init__(self, ring: Array, count: int, lane: int, epoch: int = 0) -> None:
-        self.count = max(count, LEAST_OUTGOING)
+        self.count = max(count, MIN_OUTGOING)
         self.spans = np.zeros(self.count, SPAN)
         self.spans["lane"] = lane
         self.epoch = self.spans["epoch"]

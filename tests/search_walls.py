@@ -95,7 +95,7 @@ def decode(made: Viterbi, scores: Array, walls: Walls, block: int) -> None:
     for at in range(0, len(scores), block):
         made.advance(walls(scores[at : at + block]), at)
         made.partial()
-        made.wanted()
+        made.active_senones()
     made.finish()
 
 
@@ -107,7 +107,7 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 SEARCH = {
     "calls": ("_named", "begin", "advance", "prune", "wanted", "entry_of", "reprice"),
-    "token_passing": ("_loop", "_price", "mark", "emit", "senones_asked"),
+    "token_passing": ("_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
     "pruning": (
@@ -169,7 +169,7 @@ def search_with_alternatives(walls: Walls) -> None:
     made = decoder(walled(graph(3, 7, True), walls), walls, settings(lattice=True))
     decode(made, loud(2, 7), walls, 3)
     space = made._space
-    history, registers = space.arrays.books.history, space.arrays.books.registers
+    history, registers = space.arrays.books.history, space.arrays.books.decoder_state
     used, kept = int(registers[layout.HISTORY]), int(registers[layout.ALTERNATIVES])
     alternative, delta = space.arrays.lattice.alternative, space.arrays.lattice.delta
     ends, above = np.arange(-1, used), np.zeros(used + 1)

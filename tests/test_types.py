@@ -29,7 +29,7 @@ HOLDERS: dict[str, tuple[type[msgspec.Struct], ...]] = {
 }
 """What settings are called where they are read, and what they are."""
 TYPO = "_tpyo"
-LEAST = 120
+MIN_PLANTED = 120
 """Places that read a setting; fewer found would say that this test looks in the wrong way."""
 
 pytestmark = pytest.mark.skipif(
@@ -76,7 +76,7 @@ def test_a_misspelled_setting_fails_the_types_check_wherever_it_is(tmp_path: Pat
                 shadow.write_text(text, encoding="utf-8")
                 shadows += ["--shadow-file", str(path), str(shadow)]
                 wanted |= {(path.relative_to(ROOT).as_posix(), line) for line in lines}
-    assert len(wanted) >= LEAST
+    assert len(wanted) >= MIN_PLANTED
     # The cache of `make lint`: what was not touched is not looked at again.
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--no-pretty", "--show-error-codes", *shadows],

@@ -14,7 +14,7 @@ from app.cli import _output
 
 if TYPE_CHECKING:
     from pipelines.config import Config
-    from profiler.machine.roofs.peaks import Peaks
+    from profiler.machine.roofs.table import RoofTable
     from profiler.session.reader import Session
 
 
@@ -60,15 +60,15 @@ def prepare(session: Session) -> Again:
     return Again(config, None, None, notes)
 
 
-def peaks(
+def roof_table(
     threads: Iterable[int], progress: Callable[..., None], cancelled: Callable[[], bool]
-) -> Peaks:
+) -> RoofTable:
     """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
-    from profiler.machine.roofs.peaks import Peaks
+    from profiler.machine.roofs.table import RoofTable
 
-    found = Peaks()
+    found = RoofTable()
     for count in threads:
         if 1 <= count <= (os.cpu_count() or 1):
             some = calibration.load_or_measure(

@@ -9,7 +9,7 @@ from pipelines import config as settings
 from pipelines.config import presets
 from pipelines.config.presets import Preset
 
-MOST_REPEATS = 1_000_000
+MAX_REPEATS = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         parser.add_argument(
             "--repeat",
             metavar="N",
-            type=_output.whole_number(1, MOST_REPEATS),
+            type=_output.whole_number(1, MAX_REPEATS),
             default=1,
             help="decode the files N times",
         )

@@ -32,7 +32,7 @@ def report(session: Session) -> dict[str, Any]:
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
     from profiler.analysis.track import CostTrack
-    from profiler.machine.roofs.peaks import sound_drift
+    from profiler.machine.roofs.table import sound_drift
 
     track = CostTrack()
     track.update(session)
@@ -95,7 +95,7 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
 
 
 def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
-    """One utterance's row; `alternatives`: its nbest and word confidences, where they were kept."""
+    """One utterance's row; `alternatives`: its n-best list and word confidences, if recorded."""
     from pipelines.audio.word_errors import errors_of
     from profiler.analysis.utterances import real_time_factor
 
@@ -255,7 +255,7 @@ def _counter_lines(tree: dict[str, Any]) -> list[str]:
 
 def _drift_lines(changes: dict[str, float] | None) -> list[str]:
     """How the roofs measured again at the end of the run compare with those used for its verdicts."""
-    from profiler.machine.roofs.peaks import drift_text, drift_warning
+    from profiler.machine.roofs.table import drift_text, drift_warning
 
     if not changes:
         return []

@@ -29,7 +29,7 @@ def evidence() -> Iterator[Tier]:
     yield from counters()
     yield from samples()
     yield from devices()
-    yield from peaks()
+    yield from roof_table()
 
 
 def spans() -> Iterator[Tier]:
@@ -127,7 +127,7 @@ def devices() -> Iterator[Tier]:
     )
 
 
-def peaks() -> Iterator[Tier]:
+def roof_table() -> Iterator[Tier]:
     """The roofs of the machine from the last calibration, and how old they are."""
     from profiler.machine.roofs import calibration, tiers
 
@@ -139,7 +139,7 @@ def peaks() -> Iterator[Tier]:
     else:
         reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
         yield Tier("peaks", True, MEASURED, reason)
-    for tier in tiers.peak_tiers(known):
+    for tier in tiers.roof_tiers(known):
         yield Tier(tier.name, tier.available, MEASURED if tier.available else None, tier.detail)
 
 

@@ -20,7 +20,7 @@ from profiler.errors import BadInput
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
-    from profiler.machine.roofs.peaks import Roof
+    from profiler.machine.roofs.table import Roof
 
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")
 """In the order of the table."""
@@ -89,7 +89,7 @@ def as_json(known: Calibration) -> dict[str, Any]:
 
 def as_text(known: Calibration) -> str:
     """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE
+    from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE
     from profiler.machine.roofs.timing import is_steady
 
     roofs = list(known.roofs.values())
@@ -104,7 +104,7 @@ def as_text(known: Calibration) -> str:
         lines.append(f"{roof.name:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
     ladders = sorted({(r.name, r.threads) for r in _of(roofs, BANDWIDTH)}, key=_order)
     for name, threads in ladders:
-        rungs = known.peaks.ladder(*_place(name, threads))
+        rungs = known.roof_table.ladder(*_place(name, threads))
         lines += ["", *_ladder(name, threads, rungs)]
     if known.missing:
         lines += ["", "not available:"]
@@ -163,7 +163,7 @@ def _place(name: str, threads: int) -> tuple[str, int, str]:
 
 def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
     from profiler.machine.roofs.ladder import plateaus
-    from profiler.machine.roofs.peaks import size_text
+    from profiler.machine.roofs.table import size_text
 
     count = f"{threads} thread{'s' if threads > 1 else ''}"
     flat = plateaus(rungs)

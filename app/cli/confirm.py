@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         stretch = rerun.audio_of(paths, Path(folder))
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
-        peaks = _again.peaks(wanted, progress, cancelled)
-        found = perturb.confirm(again.config, row, stretch, peaks, progress, cancelled)
+        roof_table = _again.roof_table(wanted, progress, cancelled)
+        found = perturb.confirm(again.config, row, stretch, roof_table, progress, cancelled)
     survives, why = conclude(row.verdict, found.perturbations)
     now = found.unchanged
     tree: dict[str, Any] = {

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         progress.done()
     if out is None:
-        tree = _unrecorded(outcome, chosen.config)
+        tree = _without_session(outcome, chosen.config)
     else:
         with closing(Session.open(out)) as session:
             tree = _report.report(session)
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     return stop.status if outcome.state == "stopped" else 0
 
 
-def _unrecorded(outcome: Outcome, config: Config) -> dict[str, Any]:
-    """The report of a run that kept no session: what the decode loop itself knows."""
+def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
+    """The report of a run without a session: what the decode loop itself knows."""
     from pipelines.audio.word_errors import word_errors
     from pipelines.config import to_dict
     from profiler.analysis.utterances import real_time_factor

@@ -151,9 +151,9 @@ def _check(
     from profiler.analysis.utterances import real_time_factor
 
     stretch = rerun.audio_of(paths, folder)
-    peaks = _again.peaks([before.threads], progress, cancelled)
+    roof_table = _again.roof_table([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
-    rounds = rerun.decode(arms, stretch, peaks, progress, cancelled)
+    rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
     unchanged, changed = (arm.times for arm in arms)
     found = pairs(unchanged, changed)
     measured = total(found.values()).ratio()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BLOCK_KEY: Final = "block"
 """The setting beside which it is shown."""
 
-MOST_FRAMES: Final = 1 << 16
+MAX_FRAMES: Final = 1 << 16
 """No block and no context is as long as eleven minutes; whatever says so is not believed."""
 
 NET_KEY: Final = "dnn.net"
@@ -104,7 +104,7 @@ def of_session(
     end = track.n_frames if end is None else min(end, track.n_frames)
     config = settings_before(session, end)
     block = setting(config.tree, BLOCK_KEY) if config is not None else None
-    if config is None or not isinstance(block, int) or not 0 < block < MOST_FRAMES:
+    if config is None or not isinstance(block, int) or not 0 < block < MAX_FRAMES:
         return None
     score_s = None
     first = max(config.first_frame, 0 if most is None else end - most)
@@ -162,4 +162,4 @@ def _context_of_net(net: str, chosen: bool) -> int | None:
     except (BadInput, ValueError):
         return None
     after = about.get("right") if isinstance(about, dict) else None
-    return after if isinstance(after, int) and 0 <= after < MOST_FRAMES else None
+    return after if isinstance(after, int) and 0 <= after < MAX_FRAMES else None

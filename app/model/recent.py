@@ -16,7 +16,7 @@ from app.application import APPLICATION, ORGANISATION
 from profiler.files.inputs import regular
 
 SCHEMA = 1
-MOST_RECENT = 12
+MAX_RECENT = 12
 
 SESSION_SUFFIX = ".asrs"
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
@@ -66,14 +66,14 @@ class Memory:
 
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
-        known = [Path(text) for text in self._texts("recent")[:MOST_RECENT]]
+        known = [Path(text) for text in self._texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
 
     def add_session(self, path: Path) -> None:
         """Put ``path`` at the top of the recent sessions."""
         text = str(path.resolve())
         others = [t for t in self._texts("recent") if t != text]
-        self._settings.setValue("recent", [text, *others][:MOST_RECENT])
+        self._settings.setValue("recent", [text, *others][:MAX_RECENT])
 
     def forget_sessions(self) -> None:
         """Empty the list of recent sessions (the files stay)."""

@@ -22,7 +22,7 @@ from app.pictures.writers import drawing
 from app.style.drawn_text import draw_text
 from app.style.theme import font, theme
 from profiler.machine.roofs.ladder import plateaus
-from profiler.machine.roofs.peaks import RATE, Peaks, Roof, size_text
+from profiler.machine.roofs.table import RATE, Roof, RoofTable, size_text
 
 SIZE: Final = (1200, 640)
 LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
@@ -31,7 +31,7 @@ LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
 DASHES: Final = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine)
 """By number of threads, ascending."""
 
-MOST_BARS: Final = 40
+MAX_BARS: Final = 40
 ROW: Final = 19
 GIGA: Final = 1e9
 
@@ -52,18 +52,18 @@ class CalibrationPicture(QWidget):
     def __init__(self, tree: Mapping[str, Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         rows = [{k: row[k] for k in Roof.__slots__} for row in tree["roofs"]]
-        self._peaks = Peaks.from_rows(rows)
+        self._roof_table = RoofTable.from_rows(rows)
         self._steady = {_key(row): bool(row["steady"]) for row in tree["roofs"]}
         caches = tree["machine"].get("caches", [])
         self._caches = sorted(
             {(c["bytes"], f"L{c['level']}") for c in caches if c["type"] != "instruction"}
         )
-        shown = _few([n for n in self._peaks.threads if self._peaks.ladder("read", n)])
+        shown = _few([n for n in self._roof_table.threads if self._roof_table.ladder("read", n)])
         self._ladders = [
             Ladder(name, n, place, rungs)
             for name in LINES
             for place, n in enumerate(shown)
-            if (rungs := self._peaks.ladder(name, n)) and rungs[0].threads == n
+            if (rungs := self._roof_table.ladder(name, n)) and rungs[0].threads == n
         ]
         self.resize(*SIZE)
 
@@ -185,37 +185,37 @@ class CalibrationPicture(QWidget):
     def _paint_rates(self, painter: QPainter, area: QRectF) -> None:
         draw_text(painter, area, "Sustained rates", strong=True)
         threads = _few(sorted({r.threads for r in self._rates()}))
-        rows = [r for r in self._rates() if r.threads in threads][:MOST_BARS]
+        rows = [r for r in self._rates() if r.threads in threads][:MAX_BARS]
         if not rows:
             draw_text(painter, area.translated(0, 26), "not measured", token="muted")
             return
         most = max(r.high for r in rows)
-        least = min(r.median for r in rows) / 2
+        minimum = min(r.median for r in rows) / 2
         names = [_title(r) for r in rows]
         wide = max(QFontMetricsF(font(0.92)).horizontalAdvance(name) for name in names) + 12
         note = "logarithmic · × threads · tick: best round · hollow: disturbed by other programs"
         draw_text(painter, area.translated(0, 24), note, token="muted", scale=0.85)
         bars = area.adjusted(wide, 46, -66, 0)
         height = min(ROW, bars.height() / len(rows))
-        span = math.log10(most / least)
+        span = math.log10(most / minimum)
         for i, (roof, name) in enumerate(zip(rows, names, strict=True)):
             y = bars.top() + i * height
             line = QRectF(area.left(), y, wide - 8, height)
             draw_text(painter, line, name, scale=0.92, align="middle")
             colour = theme().color("compute" if roof.threads == 1 else "search")
-            length = bars.width() * math.log10(roof.median / least) / span
+            length = bars.width() * math.log10(roof.median / minimum) / span
             bar = QRectF(bars.left(), y + 3, length, height - 6)
             painter.setPen(QPen(colour, 1.4))
             painter.setBrush(colour if self._steady[_key(roof)] else QColor(0, 0, 0, 0))
             painter.drawRoundedRect(bar, 2, 2)
-            best = bars.left() + bars.width() * math.log10(roof.high / least) / span
+            best = bars.left() + bars.width() * math.log10(roof.high / minimum) / span
             painter.setPen(QPen(theme().color("text"), 1.2))
             painter.drawLine(QPointF(best, y + 2), QPointF(best, y + height - 2))
             figure = QRectF(area.right() - 62, y, 62, height)
             draw_text(painter, figure, _rate(roof.median), scale=0.92, align="right")
 
     def _rates(self) -> list[Roof]:
-        rates = [r for r in self._peaks.roofs if r.kind == RATE]
+        rates = [r for r in self._roof_table.roofs if r.kind == RATE]
         return sorted(rates, key=lambda r: (_order(r), r.dtype != "float32", r.dtype, r.threads))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-MOST_CHARACTERS = 2000
+MAX_CHARACTERS = 2000
 """Maximum characters of each part: a command line has a few hundred."""
 
 
@@ -41,7 +41,7 @@ def provenance_of(session: Session) -> dict[str, str]:
         "command": _command_text(meta.get("argv")),
         "drawn by": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
     }
-    return {key: one_line(value, MOST_CHARACTERS) for key, value in found.items() if value}
+    return {key: one_line(value, MAX_CHARACTERS) for key, value in found.items() if value}
 
 
 def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[str, str]:

@@ -25,10 +25,10 @@ from profiler.files.outputs import writing
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
-LEAST_SIDE, MOST_SIDE = 120, 16_384
+MIN_SIDE, MAX_SIDE = 120, 16_384
 """Sides of a picture in points; beyond 16 384 pixels many programs refuse to open it."""
 
-MOST_PIXELS = 120_000_000
+MAX_PIXELS = 120_000_000
 """Pixels of a PNG: 480 MB while it is drawn."""
 
 DOTS_PER_INCH = 96
@@ -104,20 +104,20 @@ def drawing(
 
 
 def _check_size(target: Path, width: int, height: int, scale: float) -> None:
-    if not (LEAST_SIDE <= width <= MOST_SIDE and LEAST_SIDE <= height <= MOST_SIDE):
+    if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
         raise PictureError(
-            f"{target}: a picture is {LEAST_SIDE} to {MOST_SIDE} points wide and high, "
+            f"{target}: a picture is {MIN_SIDE} to {MAX_SIDE} points wide and high, "
             f"not {width}×{height}."
         )
     if not (math.isfinite(scale) and 0.25 <= scale <= 8):
         raise PictureError(f"{target}: a picture's scale is 0.25 to 8, not {scale:g}.")
     pixels = width * scale * (height + CAPTION) * scale
     if target.suffix.lower() == ".png" and (
-        pixels > MOST_PIXELS or max(width, height + CAPTION) * scale > MOST_SIDE
+        pixels > MAX_PIXELS or max(width, height + CAPTION) * scale > MAX_SIDE
     ):
         raise PictureError(
             f"{target}: {width}×{height} points at scale {scale:g} is more than a PNG of "
-            f"{MOST_PIXELS // 10**6} million pixels, {MOST_SIDE} a side; choose a smaller size."
+            f"{MAX_PIXELS // 10**6} million pixels, {MAX_SIDE} a side; choose a smaller size."
         )
 
 

@@ -21,7 +21,7 @@ from profiler.plain import one_line
 LONGEST_LINE: Final = 1000
 """Maximum characters of a line: a path can have a few hundred, our sentences have fewer."""
 
-MOST_LINES: Final = 40
+MAX_LINES: Final = 40
 """Maximum lines of a label or tool tip; more do not fit on a screen."""
 
 
@@ -36,9 +36,9 @@ def shown(text: str) -> str:
     """Return `text` ready to be shown: printable, with a bounded number of bounded lines."""
     if "\n" not in text:
         return one_line(text, LONGEST_LINE)
-    lines = text.split("\n", MOST_LINES)
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = ["…"]
+    lines = text.split("\n", MAX_LINES)
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = ["…"]
     return "\n".join(one_line(line, LONGEST_LINE) for line in lines)
 
 

@@ -312,7 +312,7 @@ class Bars(QWidget):
         """Why a category is zero, in words."""
         return {
             bm.NO_DEVICE: self.tr("none: everything runs on the CPU"),
-            bm.NO_PEAKS: self.tr("not separated: machine not calibrated"),
+            bm.NO_ROOFS: self.tr("not separated: machine not calibrated"),
             bm.NO_SCORING: self.tr("none: nothing was scored here"),
             bm.NOTHING: self.tr("none in this range"),
         }[key]

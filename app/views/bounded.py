@@ -10,35 +10,35 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
 
-MOST_LETTERS: Final = 80
+MAX_LETTERS: Final = 80
 """Characters of a word; the longest in any dictionary has half as many."""
 
-MOST_SAID: Final = 4000
+MAX_SAID: Final = 4000
 """Words of a reference that is aligned, 20 minutes of speech: each takes time, however little was recognised."""
 
-MOST_HEARD: Final = 20_000
+MAX_HEARD: Final = 20_000
 
-MOST_UNDER_WAY: Final = 32
+MAX_UNDER_WAY: Final = 32
 """Utterances being decoded at one moment; a recording has one. Only finished ones are laid out once and for all."""
 
 
 def bounded(utterance: Utterance) -> Utterance:
     """Return `utterance` with texts that can be drawn; a reference too long to align is left out."""
     words = tuple(
-        (one_line(word, MOST_LETTERS), first, frames)
-        for word, first, frames in utterance.words[:MOST_HEARD]
+        (one_line(word, MAX_LETTERS), first, frames)
+        for word, first, frames in utterance.words[:MAX_HEARD]
     )
     reference = utterance.reference
     if reference is not None:
-        said = reference.split(maxsplit=MOST_SAID)
-        short = (one_line(word, MOST_LETTERS) for word in said)
-        reference = None if len(said) > MOST_SAID else " ".join(short)
+        said = reference.split(maxsplit=MAX_SAID)
+        short = (one_line(word, MAX_LETTERS) for word in said)
+        reference = None if len(said) > MAX_SAID else " ".join(short)
     return replace(utterance, name=one_line(utterance.name), words=words, reference=reference)
 
 
 def at_most_under_way(utterances: list[Utterance], cursor_frame: int) -> list[Utterance]:
-    """Leave out all but `MOST_UNDER_WAY` of the utterances unfinished at a frame."""
-    left = MOST_UNDER_WAY
+    """Leave out all but `MAX_UNDER_WAY` of the utterances unfinished at a frame."""
+    left = MAX_UNDER_WAY
     kept = []
     for utterance in utterances:
         over = utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame

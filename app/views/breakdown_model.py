@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-MOST_SENTENCE = 600
+MAX_SENTENCE = 600
 """Maximum characters of a text about a stage: its name can be anything."""
 
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
-NO_DEVICE, NO_PEAKS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring", "nothing"
+NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring", "nothing"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
         elif name in ("compute", "memory", "unexplained") and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
-            reasons[name] = NO_PEAKS
+            reasons[name] = NO_ROOFS
     return reasons
 
 
@@ -199,7 +199,7 @@ def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
             share=row.share,
             verdict=row.verdict or "",
             evidence=row.evidence or "",
-            sentence=one_line(row.sentence or "", MOST_SENTENCE),
+            sentence=one_line(row.sentence or "", MAX_SENTENCE),
             of_group=_of_group(row, rows),
             intensity=row.intensity,
             memory_roof=_under_memory(row),

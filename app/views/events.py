@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-MOST_MARKS = 1000
+MAX_MARKS = 1000
 """Maximum number shown, the latest ones: as many as a setting changed every second for a quarter of an hour makes."""
 
 
@@ -56,7 +56,7 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
     """
     all_over = cursor_frame >= frames and session.state != "recording"
     found = []
-    for marker in session.markers[-MOST_MARKS:]:
+    for marker in session.markers[-MAX_MARKS:]:
         if marker.asked_frame >= cursor_frame and not all_over:
             continue
         applied = marker.applied_frame

@@ -15,7 +15,7 @@ from app.views.swatch import paint_swatch
 LINE = 20
 """Height of a line in pixels."""
 
-LEAST_GAP = 6
+MIN_GAP = 6
 """Minimum pixels between two names."""
 
 
@@ -62,7 +62,7 @@ class Legend(QWidget):
                 lines.append([])
                 used = 0.0
             lines[-1].append((name, title, width))
-            used += width + LEAST_GAP
+            used += width + MIN_GAP
         return lines
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -76,9 +76,9 @@ class Legend(QWidget):
             lines = self._lines()
             names = max(sum(width for _, _, width in line) for line in lines)
             most = max(len(line) for line in lines)
-            shows_remark = names + LEAST_GAP * most + remark <= room
+            shows_remark = names + MIN_GAP * most + remark <= room
             free = room - names - (remark if shows_remark else 0.0)
-            gap = max(float(LEAST_GAP), min(18.0, free / most))
+            gap = max(float(MIN_GAP), min(18.0, free / most))
             for row, line in enumerate(lines):
                 x, top = float(GUTTER), row * LINE
                 for name, title, width in line:

@@ -102,7 +102,7 @@ class Roofline(QWidget):
 
     def _ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Powers of ten at both ends of the axes."""
-        xs = [x for p in self._points for x in (p.least_intensity, p.intensity)]
+        xs = [x for p in self._points for x in (p.min_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
         if (marked := self.marked) is not None:
             xs.append(2 * marked.ridge)
@@ -207,7 +207,7 @@ class Roofline(QWidget):
         color = tokens.color(GROUP_COLOR.get(point.group, "muted"))
         here = self.place(point.intensity, point.rate)
         painter.setPen(QPen(color, 1))
-        painter.drawLine(QLineF(self.place(point.least_intensity, point.rate), here))
+        painter.drawLine(QLineF(self.place(point.min_intensity, point.rate), here))
         radius = 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
         fill = QColor(color)
         fill.setAlpha(255 if marked else 150)

@@ -26,7 +26,7 @@ class Point:
         group: of the stage.
         share: of the wall time, None outside the decode lane.
         intensity: operations per byte, if each byte moves once.
-        least_intensity: the same with the traffic of the kernel's tiling.
+        min_intensity: the same with the traffic of the kernel's tiling.
         rate: operations per second.
         bandwidth: bytes per second that a working set of this size can have.
         ceiling: operations per second that this mix of operations can have.
@@ -37,7 +37,7 @@ class Point:
     group: str
     share: float | None
     intensity: float
-    least_intensity: float
+    min_intensity: float
     rate: float
     bandwidth: float
     ceiling: float
@@ -54,7 +54,7 @@ class Point:
         return min(self.ceiling, self.intensity * self.bandwidth)
 
 
-LEAST_SHARE: Final = 0.005
+MIN_SHARE: Final = 0.005
 """Stages with a smaller share are left out: their dots would stretch the axes without adding information."""
 
 
@@ -63,7 +63,7 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
     found = []
     for row in sorted(rows, key=lambda row: -row.time_ns):
         known = (row.flops, row.bytes_min, row.bytes_max, row.arithmetic_ns, row.traffic_min_ns)
-        small = row.share is not None and row.share < LEAST_SHARE
+        small = row.share is not None and row.share < MIN_SHARE
         if row.time_ns <= 0 or small or not all(known):
             continue
         flops, low, high, arithmetic, traffic = (float(value or 0.0) for value in known)
@@ -73,7 +73,7 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
                 group=row.group,
                 share=row.share,
                 intensity=flops / low,
-                least_intensity=flops / max(low, high),
+                min_intensity=flops / max(low, high),
                 rate=flops / row.time_ns * 1e9,
                 bandwidth=low / traffic * 1e9,
                 ceiling=flops / arithmetic * 1e9,

@@ -29,7 +29,7 @@ LOST_SHARE = 0.06
 """Words stay on the time axis while at most this share of those in view have no room there
 (a wrong word counts three times: it is what users look for)."""
 
-LEAST_WORD = 14
+MIN_WORD = 14
 """Pixels per word below which words are not placed on the time axis."""
 
 GAP = 5
@@ -93,7 +93,7 @@ class SpeechItem(PixelItem):
             return
         self.on_axis = False
         words = sum(len(spoken.heard) for spoken in model.spoken)
-        if words * LEAST_WORD > self.boundingRect().width():
+        if words * MIN_WORD > self.boundingRect().width():
             return
         lost = total = 0
         for spoken in model.spoken:

@@ -27,7 +27,7 @@ from app.views.view import Table
 from app.views.work_model import (
     SCORING_TIME,
     Curve,
-    Lane,
+    Panel,
     WorkModel,
     work_model,
 )
@@ -54,7 +54,7 @@ TITLES = {
     "search tokens": "tokens",
     "search beam": "beam in use",
     "search.beam": "beam in use",
-    "search senones": "senones asked for",
+    "search senones": "active senones",
     "scoring senones": "senones scored",
     "scoring gaussians": "Gaussians",
     "scoring components": "components summed",
@@ -78,7 +78,7 @@ TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
 
 
-class LanesItem(PixelItem):
+class PanelsItem(PixelItem):
     """The lanes, drawn with opaque 1-px pens and no antialiasing."""
 
     def __init__(self, plot: TimePlot) -> None:
@@ -96,13 +96,13 @@ class LanesItem(PixelItem):
         self._tokens = tokens
         self.update()
 
-    def lane_rects(self, lanes: Sequence[Lane]) -> list[QRectF]:
+    def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn."""
         area = self.boundingRect()
-        weights = [RELATIVE_WEIGHT if lane.relative else 1 for lane in lanes]
+        weights = [RELATIVE_WEIGHT if panel.relative else 1 for panel in panels]
         # Headings take the same room everywhere, the curves share the rest.
-        head = min(HEADING, area.height() / max(1, len(lanes)) / 2)
-        each = (area.height() - len(lanes) * (head + 2)) / max(1, sum(weights))
+        head = min(HEADING, area.height() / max(1, len(panels)) / 2)
+        each = (area.height() - len(panels) * (head + 2)) / max(1, sum(weights))
         rects, top = [], 0.0
         for weight in weights:
             rects.append(QRectF(0, round(top + head), area.width(), round(weight * each)))
@@ -113,35 +113,35 @@ class LanesItem(PixelItem):
         """Draw every lane with its heading."""
         if self.model is None:
             return
-        lanes = self.model.lanes
-        for lane, rect in zip(lanes, self.lane_rects(lanes), strict=True):
-            self._paint_lane(painter, lane, rect)
+        panels = self.model.panels
+        for panel, rect in zip(panels, self.panel_rects(panels), strict=True):
+            self._paint_panel(painter, panel, rect)
 
-    def _paint_lane(self, painter: QPainter, lane: Lane, rect: QRectF) -> None:
+    def _paint_panel(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
         tokens = self._tokens
         painter.setPen(QPen(tokens.color("grid"), 1))
         for y in (rect.bottom(), rect.top()):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        if lane.relative:
-            y = rect.bottom() - 1 - float(lane.place(np.ones(1))[0]) * (rect.height() - 2)
+        if panel.relative:
+            y = rect.bottom() - 1 - float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
             painter.setPen(QPen(tokens.color("border"), 1, Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
         # The last one, time, flickers most: what it is compared with is drawn on top.
-        for curve in reversed(lane.curves):
-            self._paint_curve(painter, lane, curve, rect)
+        for curve in reversed(panel.curves):
+            self._paint_curve(painter, panel, curve, rect)
 
-    def _paint_curve(self, painter: QPainter, lane: Lane, curve: Curve, rect: QRectF) -> None:
+    def _paint_curve(self, painter: QPainter, panel: Panel, curve: Curve, rect: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(curve.mean))
         if not len(there) or not curve.one > 0:
             return  # relative to nothing: no height means anything
         height = rect.height() - 2
         x = (there + 0.5) / len(curve.mean) * rect.width()
         low, high, mean = (
-            rect.bottom() - 1 - lane.place(values[there] / curve.one) * height
+            rect.bottom() - 1 - panel.place(values[there] / curve.one) * height
             for values in (curve.low, curve.high, curve.mean)
         )
         color = self._tokens.color(COLORS[curve.name])
-        if not lane.relative:
+        if not panel.relative:
             painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
             painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
@@ -151,25 +151,25 @@ class LanesItem(PixelItem):
 class HeadingsItem(PixelItem):
     """Names and means of the lanes, above every line that crosses the plot."""
 
-    def __init__(self, plot: TimePlot, lanes: LanesItem) -> None:
+    def __init__(self, plot: TimePlot, panels: PanelsItem) -> None:
         super().__init__(plot.box, z=110.0)
-        self._lanes = lanes
+        self._panels = panels
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw one heading per lane."""
-        model = self._lanes.model
+        model = self._panels.model
         if model is None:
             return
-        for lane, rect in zip(model.lanes, self._lanes.lane_rects(model.lanes), strict=True):
-            self._paint_heading(painter, lane, rect)
+        for panel, rect in zip(model.panels, self._panels.panel_rects(model.panels), strict=True):
+            self._paint_heading(painter, panel, rect)
 
-    def _paint_heading(self, painter: QPainter, lane: Lane, rect: QRectF) -> None:
+    def _paint_heading(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
         face = font(0.92)
         metrics = QFontMetricsF(face)
         painter.setFont(face)
         x, y = 0.0, rect.top() - HEADING
-        titles = {curve.name: self.tr(TITLES[curve.name]) for curve in lane.curves}
-        figures = {curve.name: average(curve) for curve in lane.curves}
+        titles = {curve.name: self.tr(TITLES[curve.name]) for curve in panel.curves}
+        figures = {curve.name: average(curve) for curve in panel.curves}
         short = {name: self.tr(SHORT.get(name, TITLES[name])) for name in titles}
         wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
         for names, means in ((titles, figures), (titles, nothing), (short, nothing)):
@@ -184,15 +184,15 @@ class HeadingsItem(PixelItem):
             if means[name]:
                 x = self._word(painter, metrics, QPointF(x + 7, y), means[name], "muted")
             x += 16
-        note = self._note(lane)
+        note = self._note(panel)
         if note and x + metrics.horizontalAdvance(note) <= rect.width():
             self._word(painter, metrics, QPointF(x, y), note, "muted")
 
-    def _note(self, lane: Lane) -> str:
-        if lane.relative:
+    def _note(self, panel: Panel) -> str:
+        if panel.relative:
             relative = self.tr("relative to before")
-            return self.tr("{0}, logarithmic").format(relative) if lane.log else relative
-        return self.tr("logarithmic") if lane.log else ""
+            return self.tr("{0}, logarithmic").format(relative) if panel.log else relative
+        return self.tr("logarithmic") if panel.log else ""
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
         style = STYLES.get(name, Qt.PenStyle.SolidLine)
@@ -237,8 +237,8 @@ class WorkView(ChartView[WorkModel]):
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
-        self.lanes = LanesItem(self.plot)
-        self.headings = HeadingsItem(self.plot, self.lanes)
+        self.panels = PanelsItem(self.plot)
+        self.headings = HeadingsItem(self.plot, self.panels)
         self.setMinimumHeight(120)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:
@@ -249,20 +249,20 @@ class WorkView(ChartView[WorkModel]):
 
     def show_model(self, model: WorkModel | None) -> None:
         """Label the lanes' scales and hand the model to the item."""
-        self.lanes.set_model(model)
+        self.panels.set_model(model)
         if model is None:
             return
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
         labels = []
-        rects = self.lanes.lane_rects(model.lanes)
-        for lane, rect in zip(model.lanes, rects, strict=True):
-            unit = "×" if lane.relative else ""
+        rects = self.panels.panel_rects(model.panels)
+        for panel, rect in zip(model.panels, rects, strict=True):
+            unit = "×" if panel.relative else ""
             if rect.height() >= 22:
-                labels.append((height - rect.bottom() + 3, short_count(lane.bottom) + unit))
-            labels.append((height - rect.top() - 3, short_count(lane.top) + unit))
-            one = float(lane.place(np.ones(1))[0]) * (rect.height() - 2)
-            if lane.relative and 10 < one < rect.height() - 14:
+                labels.append((height - rect.bottom() + 3, short_count(panel.bottom) + unit))
+            labels.append((height - rect.top() - 3, short_count(panel.top) + unit))
+            one = float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
+            if panel.relative and 10 < one < rect.height() - 14:
                 labels.append((height - rect.bottom() + one, "1×"))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
@@ -271,7 +271,7 @@ class WorkView(ChartView[WorkModel]):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         super().apply_theme(tokens)
-        self.lanes.apply_theme(tokens)
+        self.panels.apply_theme(tokens)
 
     def readout(self, model: WorkModel, second: float) -> list[Line]:
         """Return the mean counts at a second of audio."""
@@ -287,7 +287,7 @@ class WorkView(ChartView[WorkModel]):
     def summary(self) -> str:
         """Return one sentence with the mean of every quantity."""
         model = self.model()
-        if model is None or not model.lanes:
+        if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
         parts = [f"{self.tr(TITLES[c.name])} {average(c)}" for c in model.curves]
         return self.tr("Mean per frame from {0} to {1}: {2}.").format(
@@ -312,7 +312,7 @@ class WorkView(ChartView[WorkModel]):
             headers += [title, self.tr("{0}, greatest").format(title)]
         rows: list[list[object]] = []
         for row in range(wanted):
-            if not model.lanes or np.isnan(model.curves[0].mean[row]):
+            if not model.panels or np.isnan(model.curves[0].mean[row]):
                 continue
             start = first + row * step
             cells: list[object] = [f"{start:.2f}", f"{start + step:.2f}"]

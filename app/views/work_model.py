@@ -77,7 +77,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Lane:
+class Panel:
     """Curves on one scale, from `bottom` (0 unless logarithmic) to `top`; `relative`: in units of `one`."""
 
     curves: tuple[Curve, ...]
@@ -101,22 +101,22 @@ class WorkModel:
     first_s: float
     last_s: float
     cursor_frame: int
-    lanes: tuple[Lane, ...]
+    panels: tuple[Panel, ...]
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range."""
-        if not self.lanes:
+        if not self.panels:
             return None
-        columns = len(self.lanes[0].curves[0].mean)
+        columns = len(self.panels[0].curves[0].mean)
         column = int((second - self.first_s) / (self.last_s - self.first_s) * columns)
         return column if 0 <= column < columns else None
 
     @property
     def curves(self) -> tuple[Curve, ...]:
         """All curves, from top to bottom."""
-        return tuple(curve for lane in self.lanes for curve in lane.curves)
+        return tuple(curve for panel in self.panels for curve in panel.curves)
 
 
 def work_model(
@@ -134,18 +134,18 @@ def work_model(
     first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
     window = _Window(session, track, series, edges, (first, last), end)
     known = marks(session, end, len(series))
-    lanes = []
+    panels = []
     for names in LANES:
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
-            lanes.append(Lane(tuple(curves), *_scale(curves)))
+            panels.append(Panel(tuple(curves), *_scale(curves)))
     curves = [c for name in RELATIVE if (c := window.curve(name, _before(known, end))) is not None]
     if len(curves) > 1:
-        lanes.append(Lane(tuple(curves), *_relative_scale(curves), relative=True))
+        panels.append(Panel(tuple(curves), *_relative_scale(curves), relative=True))
     return WorkModel(
         first_s=first_s,
         last_s=last_s,
         cursor_frame=end,
-        lanes=tuple(lanes),
+        panels=tuple(panels),
         marks=known,
         boundaries=boundaries(session, end),
     )

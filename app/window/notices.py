@@ -23,7 +23,7 @@ from app.style.plain_text import Button, Label, describe, shown
 from app.style.theme import font
 
 Kind = Literal["info", "error", "progress"]
-MOST = 3
+MAX_NOTICES = 3
 
 INFO_MS = 8000
 """A remark disappears after this time; errors stay until dismissed."""
@@ -156,7 +156,7 @@ class Notices(QWidget):
                 self.remove(banner)
 
     def _show(self, banner: Banner) -> Banner:
-        while len(self._banners) >= MOST:
+        while len(self._banners) >= MAX_NOTICES:
             self.remove(next((b for b in self._banners if b.kind != "progress"), self._banners[0]))
         self._banners.append(banner)
         self._layout.addWidget(banner)

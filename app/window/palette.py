@@ -23,7 +23,7 @@ from app.style.plain_text import Button, Label, describe, set_tip, set_title, wr
 from app.style.theme import font, theme
 from app.window.actions.actions import Action, Registry, key_text
 
-WIDTH, MOST_ROWS, ROW_HEIGHT = 560, 11, 30
+WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
 KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
 USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
@@ -128,7 +128,7 @@ class Palette(QDialog):
 
     def open_over(self, window: QWidget) -> None:
         """Show the palette over ``window``."""
-        self.resize(min(WIDTH, window.width() - 40), MOST_ROWS * ROW_HEIGHT + 60)
+        self.resize(min(WIDTH, window.width() - 40), MAX_ROWS * ROW_HEIGHT + 60)
         corner = window.mapToGlobal(window.rect().topLeft())
         self.move(corner.x() + (window.width() - self.width()) // 2, corner.y() + 80)
         self.show()

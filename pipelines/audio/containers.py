@@ -20,11 +20,11 @@ from typing import BinaryIO
 
 UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are placeholders of programs that write into a pipe."""
-MOST_CHUNKS = 10_000
+MAX_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
-MOST_PAGES = 4_000_000
+MAX_PAGES = 4_000_000
 """Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
-MOST_MPEG_FRAMES = 1_000_000
+MAX_MPEG_FRAMES = 1_000_000
 """Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
 
 _MP3_KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-3 2.4.2.3
@@ -74,7 +74,7 @@ def fault(file: BinaryIO) -> str | None:
 def _chunks(data: _Content, wanted: bytes, name: str, order: str) -> str | None:
     size_of_long_data = None
     at = 12
-    for _ in range(MOST_CHUNKS):
+    for _ in range(MAX_CHUNKS):
         head = data.at(at, 24)
         if len(head) < 8:
             return None
@@ -92,12 +92,12 @@ def _chunks(data: _Content, wanted: bytes, name: str, order: str) -> str | None:
                 return f"is cut short: its {name} header promises {size} bytes of sound, but only {there} are there"
             return None
         at += 8 + size + (size & 1)
-    return f"has more than {MOST_CHUNKS:,} chunks before its sound, as no {name} recording has"
+    return f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {name} recording has"
 
 
 def _ogg(data: _Content) -> str | None:
     at, open_streams = 0, set()
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         head = data.at(at, 27 + 255)
         if len(head) < 27 or head[:4] != b"OggS":
             break
@@ -111,7 +111,7 @@ def _ogg(data: _Content) -> str | None:
             open_streams.discard(stream)
         at = end
     else:
-        return f"has more than {MOST_PAGES:,} Ogg pages, as no recording has that can be decoded"
+        return f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded"
     return "is cut short: it stops before the Ogg page that marks its end" if open_streams else None
 
 
@@ -121,8 +121,8 @@ def _is_mp3(head: bytes) -> bool:
 
 def _mp3(data: _Content) -> str | None:
     starts, end = _mp3_frames(data)
-    if len(starts) > MOST_MPEG_FRAMES:
-        return f"has more than {MOST_MPEG_FRAMES:,} MPEG frames, as no recording has that can be decoded"
+    if len(starts) > MAX_MPEG_FRAMES:
+        return f"has more than {MAX_MPEG_FRAMES:,} MPEG frames, as no recording has that can be decoded"
     if end > data.size:
         return f"is cut short: its last MPEG frame is incomplete (frame {len(starts)})"
     promised = _xing_frames(data.at(starts[0], 64)) if starts else None
@@ -191,7 +191,7 @@ class _Behind(io.RawIOBase):
 
 
 def _mp3_frames(data: _Content) -> tuple[list[int], int]:
-    """Where the frames begin (of the first MOST_MPEG_FRAMES + 1), and where the last one ends or should end."""
+    """Where the frames begin (of the first MAX_MPEG_FRAMES + 1), and where the last one ends or should end."""
     at = 0
     tag = data.at(0, 10)
     if tag[:3] == b"ID3" and len(tag) == 10:
@@ -199,7 +199,7 @@ def _mp3_frames(data: _Content) -> tuple[list[int], int]:
         at = 10 + size + (10 if tag[5] & 0x10 else 0)
     starts: list[int] = []
     header = data.at(at, 4)
-    while len(header) == 4 and len(starts) <= MOST_MPEG_FRAMES:
+    while len(header) == 4 and len(starts) <= MAX_MPEG_FRAMES:
         length = _mp3_frame_bytes(header)
         if length is None:
             break  # a tag at the end, or not MPEG audio after all

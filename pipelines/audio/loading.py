@@ -43,7 +43,7 @@ SHORTEST_WINDOW = 410  # one analysis window of the front end, 25.6 ms
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
-MOST_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
+MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 2 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
@@ -185,13 +185,13 @@ def _read(path: Path, file: soundfile.SoundFile) -> Audio:
             f"only {n_read} are there."
         )
     if n_read == 0:
-        raise AudioError(f"{shown(path)} holds no sound: it has a header and no samples.")
+        raise AudioError(f"{shown(path)} contains no sound: it has a header and no samples.")
     if resampler is not None:
         samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
     sound = samples.taken()
     if len(sound) == 0:
         raise AudioError(
-            f"{shown(path)} holds no sound: {n_read} samples at {rate} Hz are less than one at 16 kHz."
+            f"{shown(path)} contains no sound: {n_read} samples at {rate} Hz are less than one at 16 kHz."
         )
     if len(sound) < SHORTEST_WINDOW:
         notes.append("shorter than one analysis window: a single frame padded with silence")
@@ -231,7 +231,7 @@ def _blocks(path: Path, file: soundfile.SoundFile) -> Iterator[F32]:
         if not np.isfinite(peak):
             bad = position + int(np.flatnonzero(~np.isfinite(mono))[0])
             raise AudioError(
-                f"{shown(path)} holds a sample that is no finite number, {bad / file.samplerate:.3f} s "
+                f"{shown(path)} holds a sample that is not a finite number, {bad / file.samplerate:.3f} s "
                 "from its start."
             )
         if peak > FULL_SCALE_LIMIT:
@@ -287,9 +287,9 @@ def _matching(pattern: Path) -> list[Path]:
     """What a glob pattern names; `**` follows no linked folders, which could lead in circles."""
     parts = list(pattern.parts)
     parts = [p for p, before in zip(parts, ["", *parts], strict=False) if p != "**" or before != p]
-    if len(parts) > MOST_PARTS:
+    if len(parts) > MAX_PARTS:
         raise AudioError(
-            f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MOST_PARTS} is looked for."
+            f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for."
         )
     first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     wild = [part if part == "**" else part.replace("**", "*") for part in parts[first:]]

@@ -142,7 +142,7 @@ def parse_assignment(text: str, option_name: str = "--set") -> tuple[str, Value]
     return target.key, fitted(target, value.strip())
 
 
-MOST_LEAVES = 10_000
+MAX_LEAVES = 10_000
 """In a configuration that is read; there are about a hundred settings."""
 
 
@@ -156,8 +156,8 @@ def from_dict(tree: Mapping[str, Any], where: str = "configuration") -> Config:
     config = Config()
     groups = {o.key.rpartition(".")[0] for o in options()}
     for n, (key, value) in enumerate(flatten(tree)):
-        if n >= MOST_LEAVES:
-            raise ConfigError(f"{where}: more than {MOST_LEAVES:,} settings are not read.")
+        if n >= MAX_LEAVES:
+            raise ConfigError(f"{where}: more than {MAX_LEAVES:,} settings are not read.")
         if value == {} and key in groups:
             continue
         try:

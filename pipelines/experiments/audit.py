@@ -33,7 +33,7 @@ from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane, Recorder
 NEAR_NAT: Final = 20.0
 """Senones this far below a frame's best decide little: at the usual acoustic scale 2 of the 13 nat of the beam."""
 
-MOST_KEPT: Final = 6000
+MAX_KEPT: Final = 6000
 """Frames of an utterance whose exact scores are kept for all that is compared with them: 120 MB."""
 
 EXACT: Final[dict[str, Value]] = {
@@ -104,7 +104,7 @@ class Audit:
     utterances: list[AuditedUtterance] = field(default_factory=list)
     frames: int = 0
     near: Difference = field(default_factory=Difference)
-    asked: Difference = field(default_factory=Difference)
+    active: Difference = field(default_factory=Difference)
     same_best: int = 0
     work: Counter[str] = field(default_factory=Counter)
     exact_work: Counter[str] = field(default_factory=Counter)
@@ -254,7 +254,7 @@ class _Exact:
         self._counted = _Counted(scorer)
         scorer.reset()
         self._kept = None
-        if n <= MOST_KEPT:
+        if n <= MAX_KEPT:
             self._kept = np.empty((n, scorer.n_senones), np.float32)
             for at in range(0, n, MAX_FRAMES):
                 self._kept[at : at + MAX_FRAMES] = self._score(at, at + MAX_FRAMES)
@@ -301,11 +301,11 @@ def _compare(
         right = exact.scores(at, last)
         state = scorer.prepare(exact.block(at, last), at, ours.lane)
         for t in range(last - at):
-            wanted = search.wanted()
-            row = scorer.frame(state, t, wanted)
+            active = search.active_senones()
+            row = scorer.frame(state, t, active)
             delta = row - right[t]
-            result.asked.add(delta[wanted])
-            compared = wanted if scorer.lazy else slice(None)
+            result.active.add(delta[active])
+            compared = active if scorer.lazy else slice(None)
             best = right[t].max()
             result.near.add(delta[compared][right[t][compared] >= best - NEAR_NAT])
             same = np.argmax(row[compared]) == np.argmax(right[t][compared])
@@ -340,7 +340,7 @@ def report(audit: Audit) -> Mapping[str, Any]:
         "schema": 1,
         "frames": audit.frames,
         "score_error_near": audit.near.mean,
-        "score_error_asked": audit.asked.mean,
+        "score_error_asked": audit.active.mean,
         "largest_error_near": audit.near.largest,
         "near_nat": NEAR_NAT,
         "same_best_senone": audit.agreement,

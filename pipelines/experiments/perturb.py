@@ -31,7 +31,7 @@ from profiler.analysis.comparison.perturbation import Perturbation, expected, pe
 from profiler.analysis.comparison.statistics import Ratio, alternated
 from profiler.errors import BadInput
 from profiler.machine.describe import describe
-from profiler.machine.roofs.peaks import Peaks
+from profiler.machine.roofs.table import RoofTable
 
 SMALL_PRESET: Final = "gmm-quick"
 """Its graph of 1 000 words is what the search shrinks to: a fifth, and built in seconds."""
@@ -196,7 +196,7 @@ def confirm(
     config: Config,
     row: StageRow,
     stretch: Stretch,
-    peaks: Peaks,
+    roof_table: RoofTable,
     progress: Progress,
     cancelled: Callable[[], bool],
 ) -> Confirmation:
@@ -212,14 +212,14 @@ def confirm(
         return Confirmation(None, [_unavailable(change) for change in wanted], 0)
     base = Arm("unchanged", config)
     arms = [base, *(Arm(change.name, change.config or config) for change in there)]
-    rounds = rerun.decode(arms, stretch, peaks, progress, cancelled)
+    rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
     rows = {arm.name: _row(arm, row.name) for arm in arms}
     unchanged = rows["unchanged"]
     done = []
     for change in wanted:
         if change.alone:
             progress("scoring with fewer codebooks", None)
-            done.append(_with_fewer_codebooks(change, config, row, stretch, peaks))
+            done.append(_with_fewer_codebooks(change, config, row, stretch, roof_table))
             continue
         after = rows.get(change.name)
         arm = next((arm for arm in arms if arm.name == change.name), None)
@@ -234,7 +234,7 @@ def confirm(
             # Whatever a thread waits for, it waits for less of it when another shares the work.
             shared = config.threads / arm.config.threads
             by_verdict = expected(
-                unchanged, after, peaks.overhead_ns("numpy"), change.per, otherwise=shared
+                unchanged, after, roof_table.overhead_ns("numpy"), change.per, otherwise=shared
             )
             done.append(
                 weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per)
@@ -278,7 +278,7 @@ def fewer_codebooks(model: AcousticModel, count: int) -> AcousticModel:
 
 
 def _with_fewer_codebooks(
-    change: Change, config: Config, row: StageRow, stretch: Stretch, peaks: Peaks
+    change: Change, config: Config, row: StageRow, stretch: Stretch, roof_table: RoofTable
 ) -> Perturbation:
     """Score the same features with all codebooks and with so few that they fit the second-level cache.
 
@@ -294,12 +294,12 @@ def _with_fewer_codebooks(
     samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
     features = Mfcc(model.feat_params).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
-    rerun.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, peaks)
+    rerun.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
     before, after = (_row(arm, row.name) for arm in arms)
     measured = _ratio(*arms, row.name)
     if before is None or after is None or measured is None:
         return Perturbation(change.name, unavailable="the stage did not run")
-    by_verdict = expected(before, after, peaks.overhead_ns("numpy"), change.per)
+    by_verdict = expected(before, after, roof_table.overhead_ns("numpy"), change.per)
     text = f"codebooks {model.n_codebooks} → {count}, scorer alone"
     measured = per_unit(measured, before, after, change.per)
     return weigh(change.name, text, row.verdict, by_verdict, measured, change.per)

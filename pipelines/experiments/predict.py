@@ -14,7 +14,7 @@ from pipelines.experiments import rerun
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.whatif import Prediction
-from profiler.machine.roofs.peaks import Peaks
+from profiler.machine.roofs.table import RoofTable
 
 COUNTED: Final = ("block", "frames.", "gmm.", "dnn.")
 """Settings whose effect on scoring follows from counting; a dot ends the name of a whole branch."""
@@ -44,7 +44,7 @@ NO_MODEL: Final = {
 
 
 def changed(
-    prediction: Prediction, before: Config, after: Config, peaks: Peaks
+    prediction: Prediction, before: Config, after: Config, roof_table: RoofTable
 ) -> tuple[Prediction, list[str]]:
     """Predict `after` from a session that ran with `before`; returns also a sentence for each setting
     without a model, which leave the whole without a prediction."""
@@ -63,7 +63,7 @@ def changed(
     if uncounted is None and any(_starts(key, COUNTED) for key in keys):
         # Threads are a model of their own: both sides are counted with those of the session.
         same = settings.replace(after, "threads", before.threads)
-        found = rerun.counted({"before": before, "after": same}, peaks)
+        found = rerun.counted({"before": before, "after": same}, roof_table)
         rows = {
             name: breakdown(recording).stages  # type: ignore[arg-type]
             for name, recording in found.items()

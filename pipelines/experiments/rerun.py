@@ -29,7 +29,7 @@ from pipelines.models import opening
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared, build_scorer, with_context
@@ -37,7 +37,7 @@ from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
-from profiler.machine.roofs.peaks import Peaks
+from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.session.model import FRAME_S, LaneInfo, StageInfo
 from profiler.spans import SPAN, Cost, Lane, NullLane, Recorder
@@ -46,7 +46,7 @@ STRETCH_S: Final = 12.0
 """Audio that an arm decodes per round: half a second to three seconds of work."""
 
 WARM_UP_ROUNDS: Final = 1
-LEAST_ROUNDS, MOST_ROUNDS = 4, 12
+MIN_ROUNDS, MAX_ROUNDS = 4, 12
 BUDGET_S: Final = 40.0
 """Rounds are taken for about so long, within the two limits."""
 
@@ -71,7 +71,7 @@ class Recording:
 
     stages: dict[int, StageInfo]
     costs: dict[tuple[int, int], Cost]
-    calibration: Peaks
+    calibration: RoofTable
     lanes: dict[int, LaneInfo] = field(
         default_factory=lambda: {0: LaneInfo(0, "decode", "cpu", True, 0, 0)}
     )
@@ -180,7 +180,7 @@ def _cut(path: Path, seconds: float, target: Path) -> Path:
 def decode(
     arms: Sequence[Arm],
     stretch: Stretch,
-    peaks: Peaks,
+    roof_table: RoofTable,
     progress: Progress,
     cancelled: Callable[[], bool],
     budget_s: float = BUDGET_S,
@@ -189,7 +189,7 @@ def decode(
 
     Raises Cancelled, and what `recogniser.build` raises.
     """
-    runners = _runners(arms, peaks, progress, cancelled)
+    runners = _runners(arms, roof_table, progress, cancelled)
     rounds = Rounds(budget_s, progress)
     gc.collect()
     gc.freeze()
@@ -205,30 +205,30 @@ def decode(
     return rounds.count
 
 
-def score(arms: Sequence[tuple[Arm, Any]], features: Array, peaks: Peaks) -> int:
+def score(arms: Sequence[tuple[Arm, Any]], features: Array, roof_table: RoofTable) -> int:
     """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
-    scorers = [Alone(arm.config, model, peaks) for arm, model in arms]
-    for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MOST_ROUNDS)):
+    scorers = [Alone(arm.config, model, roof_table) for arm, model in arms]
+    for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MAX_ROUNDS)):
         scorers[turn.arm].score(features)
     for (arm, _), scorer in zip(arms, scorers, strict=True):
         scorer.taken.hand_over(arm, 1)
-    return MOST_ROUNDS
+    return MAX_ROUNDS
 
 
 class Rounds:
     """Numbers of the rounds, those that warm up below 0; from how long these take follows the `count` of the others."""
 
     def __init__(self, budget_s: float, progress: Progress) -> None:
-        self.count = LEAST_ROUNDS
+        self.count = MIN_ROUNDS
         self._budget_s, self._progress = budget_s, progress
 
     def __iter__(self) -> Iterator[int]:
         started = perf_counter()
-        for number in range(-WARM_UP_ROUNDS, MOST_ROUNDS):
+        for number in range(-WARM_UP_ROUNDS, MAX_ROUNDS):
             if number == 0:
                 took = (perf_counter() - started) / WARM_UP_ROUNDS
                 wanted = self._budget_s / max(took, 1e-3)
-                self.count = int(np.clip(wanted, LEAST_ROUNDS, MOST_ROUNDS))
+                self.count = int(np.clip(wanted, MIN_ROUNDS, MAX_ROUNDS))
             if number >= self.count:
                 return
             self._progress("running", (number + WARM_UP_ROUNDS) / (self.count + WARM_UP_ROUNDS))
@@ -236,7 +236,7 @@ class Rounds:
 
 
 def _runners(
-    arms: Sequence[Arm], peaks: Peaks, progress: Progress, cancelled: Callable[[], bool]
+    arms: Sequence[Arm], roof_table: RoofTable, progress: Progress, cancelled: Callable[[], bool]
 ) -> list[_Runner]:
     """Arms that differ in live settings alone share a recogniser, and with it the places of its data."""
     made: list[tuple[Config, Recogniser]] = []
@@ -249,7 +249,7 @@ def _runners(
             recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
             made.append((fixed, recogniser))
         prepared = recogniser.scorer.make_ready(config, progress, cancelled)
-        runners.append(_Runner(config, recogniser, prepared, peaks))
+        runners.append(_Runner(config, recogniser, prepared, roof_table))
     return runners
 
 
@@ -273,10 +273,10 @@ class Taken:
     """What an arm recorded, decode after decode."""
 
     def __init__(
-        self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], peaks: Peaks
+        self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable
     ) -> None:
         stages = {stage.id: stage for stage in recorder.stages}
-        self.recording = Recording(stages, dict(costs), peaks)
+        self.recording = Recording(stages, dict(costs), roof_table)
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
 
@@ -304,15 +304,15 @@ class _Runner:
     """Decodes by one arm and takes the spans out after each file."""
 
     def __init__(
-        self, config: Config, recogniser: Recogniser, prepared: Prepared, peaks: Peaks
+        self, config: Config, recogniser: Recogniser, prepared: Prepared, roof_table: RoofTable
     ) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
         self._recorder = Recorder()
         self._lane = self._recorder.lane("decode", decode=True)
         recogniser.configure(config, prepared)
-        self._decoder = Decoder(recogniser, self._recorder, self._lane, Unrecorded(), Control())
+        self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
-        self.taken = Taken(self._recorder, costs, peaks)
+        self.taken = Taken(self._recorder, costs, roof_table)
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
@@ -343,16 +343,16 @@ def drained(lane: Lane) -> Array:
 class Alone:
     """A scorer without front end and search before and after it."""
 
-    def __init__(self, config: Config, model: Any, peaks: Peaks) -> None:
+    def __init__(self, config: Config, model: Any, roof_table: RoofTable) -> None:
         """`model`: an AcousticModel, or what `pipelines.scoring` reads of one."""
         self._recorder, self._block, self._frame = Recorder(), config.block, 0
         self._lane = self._recorder.lane("decode", decode=True)
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
-        self._tile = self._recorder.stage("decode.block", "decode")
+        self._block_stage = self._recorder.stage("decode.block", "decode")
         laws = self._scorer.costs().items()
         costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
-        self.taken = Taken(self._recorder, costs, peaks)
+        self.taken = Taken(self._recorder, costs, roof_table)
 
     def score(self, features: Array) -> None:
         """Score f32 [frames, 39] block by block."""
@@ -364,13 +364,15 @@ class Alone:
             n = min(self._block, len(features) - at)
             start = clock()
             self._scorer.score(padded[at : at + n + beyond], first + at, lane)
-            lane.put(self._tile, start, clock(), first + at, n)
+            lane.put(self._block_stage, start, clock(), first + at, n)
         self._frame += len(features)
         self.taken.add(lane, Piece(first, len(features), len(features) * FRAME_S))
 
 
 def counted(
-    configs: Mapping[str, Config], peaks: Peaks, cancelled: Callable[[], bool] = lambda: False
+    configs: Mapping[str, Config],
+    roof_table: RoofTable,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Recording]:
     """Run the scorer of each configuration over a few blocks of noise, for its counts and laws.
 
@@ -380,7 +382,7 @@ def counted(
     found = {}
     for name, config in configs.items():
         model = opening.open_model(config, cancelled=cancelled)
-        alone = Alone(config, model, peaks)
+        alone = Alone(config, model, roof_table)
         alone.score(features)
         found[name] = alone.taken.all_from(0)
     return found

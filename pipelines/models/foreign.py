@@ -24,7 +24,7 @@ from profiler.errors import Cancelled
 from profiler.process import children
 
 MEMORY_BYTES: Final = 1_500 << 20
-"""What the child may take; a graph of `nets.MOST_PARAMETERS` takes two thirds."""
+"""What the child may take; a graph of `nets.MAX_PARAMETERS` takes two thirds."""
 CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0

@@ -35,9 +35,9 @@ MAX_CONTEXT = 50  # frames on either side; half a second is more than any publis
 MAX_WIDTH = 65_536
 MAX_LAYERS = 64
 MAX_HEADS = 16
-MOST_PARAMETERS = 48 << 20
+MAX_PARAMETERS = 48 << 20
 """Weights and biases, 200 MB as they are computed with; the largest published feed-forward nets have 45 million."""
-LARGEST_FILE = 4 * MOST_PARAMETERS + (1 << 20)  # bytes
+LARGEST_FILE = 4 * MAX_PARAMETERS + (1 << 20)  # bytes
 LARGEST_HEADER = 1 << 20  # bytes of a safetensors header; a tensor takes some hundred
 LARGEST_CARD = 1 << 20  # bytes; those that are shipped have some thousands
 LARGEST_STATISTIC = 1e9
@@ -250,9 +250,9 @@ def read_card(path: Path) -> Card:
         raise ModelError(
             f"The card {path} asks for {card.inputs:,} inputs; at most {MAX_WIDTH:,} are read."
         )
-    if card.n_parameters > MOST_PARAMETERS:
+    if card.n_parameters > MAX_PARAMETERS:
         raise ModelError(
-            f"The card {path} asks for {card.n_parameters:,} weights; at most {MOST_PARAMETERS:,} are read."
+            f"The card {path} asks for {card.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
         )
     return card
 

@@ -22,7 +22,7 @@ from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import Asked, LiveChanges
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.tally import Tally
@@ -76,7 +76,7 @@ class Decoder:
         recogniser: Recogniser,
         recorder: Recorder,
         lane: Lane | NullLane,
-        journal: SessionWriter | Unrecorded,
+        journal: SessionWriter | NullWriter,
         control: Control,
     ) -> None:
         self.recogniser = recogniser
@@ -170,7 +170,7 @@ class Decoder:
         if self._pace_start is None:
             self._pace_start = (clock(), first)
         partial_due = clock() + PARTIAL_EVERY_NS
-        tile = clock()
+        block_start_ns = clock()
         while True:
             self._follow_requests()
             # At the first block, and where another net takes over.
@@ -195,27 +195,27 @@ class Decoder:
             words = []
             if last:
                 words = recogniser.search.finish(lane)
-            elif tile >= partial_due:
+            elif block_start_ns >= partial_due:
                 words = recogniser.search.partial(lane)
                 self._journal.utterance_partial(utterance, _text(words), words)
-                partial_due = tile + PARTIAL_EVERY_NS
+                partial_due = block_start_ns + PARTIAL_EVERY_NS
             now = clock()
-            lane.put(stage["decode.block"], tile, now, self._frame, count)
-            self._govern(now, count, now - tile)
-            wall_ns += now - tile
+            lane.put(stage["decode.block"], block_start_ns, now, self._frame, count)
+            self._adapt_beam(now, count, now - block_start_ns)
+            wall_ns += now - block_start_ns
             self._frame += count
             for notice in recogniser.take_notices():
                 self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
-            tile = now
+            block_start_ns = now
             if last:
                 break
             if recogniser.config.pace > 0:
-                tile = self._keep_pace(now)
+                block_start_ns = self._keep_pace(now)
         audio_s = sound.duration_s * (self._frame - first) / n_frames
         self._done(item, utterance, words, wall_ns, audio_s, complete)
 
-    def _govern(self, now: int, frames: int, spent_ns: int) -> None:
+    def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the search's governor, if it is on, set the beam by how long the last block took."""
         search = self.recogniser.search
         if not self.recogniser.config.search.adaptive_beam:
@@ -236,7 +236,7 @@ class Decoder:
             start = self._clock()
             state = scorer.prepare(part, first, steps)
             for t in range(n):
-                row = scorer.frame(state, t, search.wanted(steps))
+                row = scorer.frame(state, t, search.active_senones(steps))
                 search.advance(row[None], first + t, steps)
             if tally is not None:
                 assert isinstance(self._lane, Lane)

@@ -6,7 +6,7 @@ With `NullLane` it makes a run with the recorder off, which shows what the instr
 from __future__ import annotations
 
 
-class Unrecorded:
+class NullWriter:
     """Stands where a `profiler.session.writer.SessionWriter` would; every method does nothing."""
 
     failed = None

@@ -21,7 +21,7 @@ from pipelines.config import Config
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder, Result
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import roofs
@@ -30,12 +30,12 @@ from profiler.counting import CountingLane
 from profiler.errors import Cancelled
 from profiler.machine import describe
 from profiler.machine.counters import Group
-from profiler.machine.roofs import calibration, cpu, peaks
+from profiler.machine.roofs import calibration, cpu, table
 from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
-Journal = SessionWriter | Unrecorded
+Journal = SessionWriter | NullWriter
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _open(
     group: Group | None,
 ) -> tuple[Journal, Lane | NullLane]:
     if request.out is None:
-        return Unrecorded(), NullLane()
+        return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
         "audio": [str(item.path) for item in items],
@@ -217,7 +217,7 @@ def _recheck(threads: int, journal: SessionWriter) -> None:
     before = calibration.stored()
     after = cpu.recheck(before, threads)
     journal.calibration(after.rows("end"))
-    journal.meta("drift", peaks.drift(before, after))
+    journal.meta("drift", table.drift(before, after))
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class LayeredScorer(ABC):
 
     @property
     def lazy(self) -> bool:
-        """Whether the senone rule wants to be told what the search asks for."""
+        """Whether the senone rule wants to be told the active senones."""
         return self._layer.lazy
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
@@ -218,7 +218,7 @@ class LayeredScorer(ABC):
         self._layer.begin(block, self._meter, ahead=self._rule is None)
         return LazyBlock(first_frame, scored, lane)
 
-    def frame(self, state: Array | LazyBlock, t: int, wanted: Array | None) -> Array:
+    def frame(self, state: Array | LazyBlock, t: int, active: Array | None) -> Array:
         """Scores f32 [senones] of frame t of the prepared block; only the `wanted` ones are right."""
         if not isinstance(state, LazyBlock):
             row: Array = state[t]
@@ -227,8 +227,8 @@ class LayeredScorer(ABC):
             raise ArrayError(f"frame {t} of a block of {len(state.scored)}")
         meter, scores, known = self._meter, self._scores, self._known
         meter.begin(state.first_frame + t, 1, state.lane)
-        if wanted is None:
-            wanted = self._all
+        if active is None:
+            active = self._all
         row = scores[t]
         if self._rule is not None:
             row[:] = scores[t - 1] if t else self._last
@@ -236,14 +236,14 @@ class LayeredScorer(ABC):
         # Of a block without copies only its last frame may be repeated, if skipping is switched on after it.
         noted = last or self._rule is not None
         if not state.scored[t]:
-            wanted = wanted[~known[wanted]]
+            active = active[~known[active]]
             meter.done(COPY_STAGE, 1)
         elif noted:
             known[:] = False
-        if len(wanted):
+        if len(active):
             if noted:
-                known[wanted] = True
-            self._layer.frame(t, wanted, scores, meter)
+                known[active] = True
+            self._layer.frame(t, active, scores, meter)
         if last:
             self._last[:] = row
         self._frame += 1

@@ -51,7 +51,7 @@ class Scorer(Protocol):
 
     @property
     def lazy(self) -> bool:
-        """Whether it wants to be told frame by frame what the search asks for."""
+        """Whether it wants to be told frame by frame the active senones."""
 
     context: tuple[int, int]
     """Frames before and after those of a block that must come with it (`layered.with_context`)."""
@@ -83,7 +83,7 @@ class Scorer(Protocol):
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
         """What can be done for a block of at most MAX_FRAMES before the search says what it wants."""
 
-    def frame(self, state: Any, t: int, wanted: Array | None) -> Scores:
+    def frame(self, state: Any, t: int, active: Array | None) -> Scores:
         """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
 
         None wants all. Valid until the next block.

@@ -12,7 +12,7 @@ from collections import deque
 
 from profiler.session.model import FRAME_S
 
-LEAST_BEAM = 4.0
+MIN_BEAM = 4.0
 """Narrower than this hardly anything but the best path is left, and words are lost without a gain."""
 WINDOW = 100
 """Frames that are looked back on: a second."""
@@ -37,10 +37,10 @@ class AdaptiveBeam:
         audio_s = self._frames * self._frame_s
         return self._spent_ns / 1e9 / audio_s if audio_s else math.nan
 
-    def after(self, frames: int, spent_ns: int, wished_rtf: float, widest: float) -> float:
+    def after(self, frames: int, spent_ns: int, target_rtf: float, widest: float) -> float:
         """Take note of a block of `frames` that took `spent_ns`; the beam for the next one.
 
-        It moves between `LEAST_BEAM` and `widest`, from `widest` on.
+        It moves between `MIN_BEAM` and `widest`, from `widest` on.
         """
         self._blocks.append((frames, spent_ns))
         self._frames += frames
@@ -51,7 +51,7 @@ class AdaptiveBeam:
             self._spent_ns -= old_ns
         beam = min(self.beam, widest)
         if self._spent_ns > 0 and frames > 0:
-            due = math.log(self.rtf / wished_rtf) / GROWTH
+            due = math.log(self.rtf / target_rtf) / GROWTH
             beam -= SHARE * min(frames / WINDOW, 1.0) * due
-        self.beam = min(max(beam, min(LEAST_BEAM, widest)), widest)
+        self.beam = min(max(beam, min(MIN_BEAM, widest)), widest)
         return self.beam

@@ -25,7 +25,7 @@ from profiler.arrays import F32, F64, I32, I64, Array, ArrayError, check, check_
 
 FIRST_ALTERNATIVES = 1 << 18
 """Alternatives (12 bytes) that there is room for at first; it grows with the history."""
-MOST_RANKS = 256
+MAX_RANKS = 256
 """A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
 
 
@@ -78,8 +78,8 @@ class Lattice:
         if (owner[1:] < owner[:-1]).any():
             raise ArrayError("the lattice's alternatives are not in the order of their entries")
         check_indices("owners", owner, used)
-        for entries in (self.history[:, 0], self.alternative[:, 1], self.ends):
-            check_indices("entries + 1", entries + 1, used + 1)
+        for backpointers in (self.history[:, 0], self.alternative[:, 1], self.ends):
+            check_indices("backpointers + 1", backpointers + 1, used + 1)
 
     def ways(self) -> lattice_kernels.Ways:
         """What the kernels follow."""
@@ -148,7 +148,7 @@ def epsilon_ranks(graph: Graph) -> I32:
     inside = target < n
     source, target = source[inside], target[inside]
     rank = np.zeros(max(n, 1), dtype=np.int32)
-    for _ in range(min(n, MOST_RANKS)):
+    for _ in range(min(n, MAX_RANKS)):
         raised = rank.copy()
         np.maximum.at(raised, target, rank[source] + 1)
         if np.array_equal(raised, rank):
@@ -169,12 +169,12 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     ]
     result: list[Hypothesis] = []
     while waiting and len(result) < n:
-        cost, _, ending, entries, costs = heappop(waiting)
-        if entries is None:
+        cost, _, ending, backpointers, costs = heappop(waiting)
+        if backpointers is None:
             result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
             continue
         found, above, begin = lattice_kernels.words_before(
-            graph.arcs, ways, entries, costs, beam, scratch
+            graph.arcs, ways, backpointers, costs, beam, scratch
         )
         if begin <= beam:
             heappush(waiting, (float(begin), next(number), ending, None, costs))

@@ -27,8 +27,8 @@ def collect(
     check("other roots", other_roots, np.int32, (None,), writable=True)
     check("alternatives", alternative, np.int32, (None, 2), writable=True)
     check("their costs", delta, np.float32, (len(alternative),), writable=True)
-    for entries in (roots, other_roots, alternative):
-        check_indices("entries + 1", entries + 1, used + 1)
+    for backpointers in (roots, other_roots, alternative):
+        check_indices("backpointers + 1", backpointers + 1, used + 1)
     kept, left = history_kernels.collect(history, roots, other_roots, alternative, delta, beam)
     return int(kept), int(left)
 

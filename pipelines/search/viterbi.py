@@ -114,7 +114,7 @@ class Viterbi:
         self.start(0)
         self.advance(silence, 0, _NO_LANE)
         self.partial(_NO_LANE)
-        self.wanted()
+        self.active_senones()
         self._space.make_room()
         self.finish(_NO_LANE)
         self.start(0)
@@ -176,17 +176,17 @@ class Viterbi:
                 self._lost = True
             stuck = status == layout.NEED_HISTORY and done == begin
 
-    def wanted(self, lane: Lane | NullLane = _NO_LANE) -> I64:
+    def active_senones(self, lane: Lane | NullLane = _NO_LANE) -> I64:
         """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
-        if self._space.books.registers[layout.PENDING] and not self._lost:
+        if self._space.books.decoder_state[layout.PENDING] and not self._lost:
             work = self._space.books.work
             work[layout.EXAMINED] = 0
             self._lost = not self._space.prune()
             examined, begin, start = int(work[layout.EXAMINED]), now_ns(), begin
             lane.put(self._stage["search.prune"], start, begin, frame, 1, examined)
-        result, arcs = self._space.wanted()
+        result, arcs = self._space.active_senones()
         lane.put(self._stage["search.ask"], begin, now_ns(), frame, 1, arcs, len(result))
         return result
 
@@ -219,8 +219,8 @@ class Viterbi:
         emit, epsilon, prune, lattice = self._steps
         counts = self._space.books.work.tolist()
         at = now_ns()
-        asked = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
-        lane.put(emit, begin, at, first, frames, *asked)
+        active = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
+        lane.put(emit, begin, at, first, frames, *active)
         lane.put(epsilon, at, at, first, frames, counts[layout.EPSILON_ARCS])
         lane.put(prune, at, at, first, frames, counts[layout.EXAMINED])
         if self._config.lattice:
@@ -234,15 +234,15 @@ class Viterbi:
             begin,
             now_ns(),
             *self._latest,  # charged where it happens: frames already shown keep their cost
-            self._tracer.entries,
+            self._tracer.backpointers,
         )
         return words
 
     def _words(self, final: bool) -> list[Word]:
         space = self._space
-        tokens, registers = space.arrays.tokens, space.books.registers
-        pending = bool(registers[layout.PENDING])
-        n = int(registers[layout.M if pending else layout.N])
+        tokens, decoder_state = space.arrays.tokens, space.books.decoder_state
+        pending = bool(decoder_state[layout.PENDING])
+        n = int(decoder_state[layout.M if pending else layout.N])
         cost = (tokens.new_cost if pending else tokens.cost)[:n]
         if pending:
             limit = space.books.floats[layout.LIMIT]
@@ -261,8 +261,8 @@ class Viterbi:
         if space.collected != self._collected:
             self._tracer.reset()
             self._collected = space.collected
-        history = space.books.history[: registers[layout.HISTORY]]
-        words = self._tracer.words(history, entry, int(registers[layout.FRAME]))
+        history = space.books.history[: decoder_state[layout.HISTORY]]
+        words = self._tracer.words(history, entry, int(decoder_state[layout.FRAME]))
         if final and space.numbers.n_ranks and np.isfinite(total[best]):
             ends = (tokens.new_hist if pending else tokens.hist)[:n]
             self._alternatives(history, entry, ends, total - total[best])
@@ -279,7 +279,7 @@ class Viterbi:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
         beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam
-        used = int(self._space.books.registers[layout.ALTERNATIVES])
+        used = int(self._space.books.decoder_state[layout.ALTERNATIVES])
         lattice = alternatives.Lattice(
             history,
             kept.alternative[:used],

@@ -36,9 +36,9 @@ class WordTracer:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._entries = np.empty(1024, dtype=np.int32)
+        self._backpointers = np.empty(1024, dtype=np.int32)
         self._anchor = _Anchor()
-        self.entries = 0
+        self.backpointers = 0
         """How many entries of the history the last call followed."""
 
     def reset(self) -> None:
@@ -52,13 +52,13 @@ class WordTracer:
         """
         graph = self._graph
         n, reached = self._trace(history, entry)
-        self.entries = n
+        self.backpointers = n
         anchor = self._anchor if reached else _Anchor()
-        entries = self._entries[:n][::-1]
+        backpointers = self._backpointers[:n][::-1]
         # The lattice's own entries have no arc.
-        entries = entries[history[entries, 1] >= 0]
-        arcs = graph.arcs[history[entries, 1]]
-        frames = history[entries, 2]
+        backpointers = backpointers[history[backpointers, 1] >= 0]
+        arcs = graph.arcs[history[backpointers, 1]]
+        frames = history[backpointers, 2]
         label = arcs["ilabel"]
         begins = np.nonzero((label > 0) & (graph.senone_state[np.maximum(label, 1) - 1] == 0))[0]
         phones = graph.senone_phone[label[begins] - 1].tolist()
@@ -87,7 +87,7 @@ class WordTracer:
             done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
             if done >= settled and at >= 0:
                 self._anchor = _Anchor(
-                    int(entries[at]),
+                    int(backpointers[at]),
                     [*anchor.words, *found[:settled]],
                     emitted[settled:done],
                 )
@@ -98,10 +98,10 @@ class WordTracer:
 
     def _trace(self, history: Array, entry: int) -> tuple[int, bool]:
         while True:
-            n, reached = histories.trace(history, entry, self._anchor.entry, self._entries)
-            if n <= len(self._entries):
+            n, reached = histories.trace(history, entry, self._anchor.entry, self._backpointers)
+            if n <= len(self._backpointers):
                 return n, reached
-            self._entries = np.empty(2 * n, dtype=np.int32)
+            self._backpointers = np.empty(2 * n, dtype=np.int32)
 
 
 def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, int]] | None:

@@ -20,7 +20,7 @@ from profiler.span_layout import Lent
 
 FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
-MOST_HISTORY = (1 << 31) - 1
+MAX_HISTORY = (1 << 31) - 1
 """Entries are numbered in 32 bits."""
 
 _F32 = np.dtype(np.float32)
@@ -57,7 +57,7 @@ class Workspace:
             layout.Labels(*self._columns(labels, _LABELS)),
             layout.Books(
                 empty((FIRST_HISTORY, 3), np.int32),
-                self._zeros(layout.N_REGISTERS, np.int64),
+                self._zeros(layout.N_DECODER_STATE, np.int64),
                 self._zeros(layout.N_FLOATS, np.float64),
                 self._zeros(layout.N_WORK, np.int64),
                 self._zeros(layout.N_WORK, np.int64),
@@ -96,7 +96,9 @@ class Workspace:
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
                 check(f"{group}.{name}", getattr(held, name), kind, (length,), writable=True)
         books = arrays.books
-        check("registers", books.registers, np.int64, (layout.N_REGISTERS,), writable=True)
+        check(
+            "decoder_state", books.decoder_state, np.int64, (layout.N_DECODER_STATE,), writable=True
+        )
         check("floats", books.floats, np.float64, (layout.N_FLOATS,), writable=True)
         check("work", books.work, np.int64, (layout.N_WORK,), writable=True)
         check("work before", books.before, np.int64, (layout.N_WORK,), writable=True)
@@ -130,12 +132,12 @@ class Workspace:
         """One token in the start state, and those that epsilon arcs lead to."""
         self._keep_alternatives(lattice, beam)
         tokens, books = self.arrays.tokens, self.books
-        registers = books.registers
+        decoder_state = books.decoder_state
         while True:
             books.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
-            registers[:] = 0
-            registers[layout.M] = 1
-            registers[layout.FRAME] = -1
+            decoder_state[:] = 0
+            decoder_state[layout.M] = 1
+            decoder_state[layout.FRAME] = -1
             tokens.state[0] = self.graph.start
             self.arrays.places.slot[self.graph.start] = 0
             tokens.new_cost[0] = 0.0
@@ -144,8 +146,8 @@ class Workspace:
             if _not_endless(calls.begin(self._plain, self.numbers[:])) == layout.DONE:
                 break
             self.grow()
-        registers[layout.FRAME] = 0
-        registers[layout.PENDING] = 1
+        decoder_state[layout.FRAME] = 0
+        decoder_state[layout.PENDING] = 1
 
     def advance(
         self,
@@ -189,14 +191,14 @@ class Workspace:
                 return bool(status == layout.DONE)
             self.make_room()
 
-    def wanted(self) -> tuple[I64, int]:
+    def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
-        count, arcs = calls.wanted(self._plain)
+        count, arcs = calls.active_senones(self._plain)
         return self.arrays.labels.found[:count].copy(), int(arcs)
 
     def entry_of(self, place: int) -> int:
         """History entry of the token at `place` after the last frame."""
-        r = self.books.registers
+        r = self.books.decoder_state
         if not 0 <= place < r[layout.M]:
             raise ArrayError(f"there is no token {place} among {r[layout.M]}")
         if r[layout.HISTORY] == len(self.books.history):
@@ -206,7 +208,7 @@ class Workspace:
     def make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
         tokens, books, lattice = self.arrays.tokens, self.books, self.arrays.lattice
-        r = books.registers
+        r = books.decoder_state
         n, m = int(r[layout.N]), int(r[layout.M])
         others = 0
         if r[layout.PENDING]:
@@ -231,13 +233,13 @@ class Workspace:
     def grow(self, least: int = 0) -> None:
         """Double the history, and what hangs on it."""
         before = self.books.history
-        entries = max(2 * len(before), least)
-        if entries > MOST_HISTORY:
+        backpointers = max(2 * len(before), least)
+        if backpointers > MAX_HISTORY:
             raise GraphError(
-                f"The search would keep more than {MOST_HISTORY:,} entries of history; lower search.beam, "
+                f"The search would keep more than {MAX_HISTORY:,} entries of history; lower search.beam, "
                 "search.max_active or search.lattice_beam."
             )
-        larger = self._empty((entries, 3), np.int32)
+        larger = self._empty((backpointers, 3), np.int32)
         larger[: len(before)] = before
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:

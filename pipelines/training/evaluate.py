@@ -14,7 +14,7 @@ from pipelines.models import nets
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.training.corpus.data import Progress
@@ -47,7 +47,7 @@ def word_errors(
 
 def _decoded(config: Config, items: Sequence[Item], name: str, progress: Progress) -> Count:
     recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
-    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
     pairs = []
     for i, item in enumerate(items):
         progress(name, i / len(items))

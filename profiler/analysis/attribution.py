@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.machine.roofs.peaks import Peaks
+from profiler.machine.roofs.table import RoofTable
 from profiler.spans import WORK_COUNTS, Cost, Linear
 
 CATEGORIES: Final = (
@@ -57,23 +57,23 @@ class Roofs(NamedTuple):
     arithmetic: Linear
     traffic_min: Linear
     traffic_max: Linear
-    least_arithmetic: Linear
-    least_traffic: Linear
+    min_arithmetic: Linear
+    min_traffic: Linear
     complete: bool
 
 
-def roofs(cost: Cost, peaks: Peaks) -> Roofs:
+def roofs(cost: Cost, roof_table: RoofTable) -> Roofs:
     """Return what `cost` takes at the roofs of as many threads as share its work."""
     arithmetic, best = [], []
     complete = True
     for name, law in cost.operations.items():
-        roof = peaks.rate(name, cost.threads)
+        roof = roof_table.rate(name, cost.threads)
         if roof is None:
             complete = False
             continue
         arithmetic.append((law, NS / roof.median))
         best.append((law, NS / roof.high))
-    memory = peaks.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
+    memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
     low = high = least = Linear()
     if memory is None:
         complete = False
@@ -94,23 +94,23 @@ def _sum(terms: Iterable[tuple[Linear, float]]) -> Linear:
     return Linear(fixed, per_frame, (work[0], work[1], work[2]))
 
 
-def split(spans: Array, cost: Cost | None, peaks: Peaks) -> tuple[Array, Array]:
+def split(spans: Array, cost: Cost | None, roof_table: RoofTable) -> tuple[Array, Array]:
     """Return (compute ns, memory ns) of each span, float64 [n]; the rest of its time is unexplained.
 
     Without a cost law or without roofs both are zero. The arithmetic is done span by span, so the result
     does not depend on how many are given at once.
     """
     duration = spans["duration_ns"].astype(np.float64)
-    if cost is None or not peaks:
+    if cost is None or not roof_table:
         return np.zeros(len(spans)), np.zeros(len(spans))
-    law = roofs(cost, peaks)
+    law = roofs(cost, roof_table)
     arithmetic = law.arithmetic.of(spans)
     compute = np.clip(arithmetic, 0.0, duration)
     memory = np.clip(law.traffic_min.of(spans) - arithmetic, 0.0, duration - compute)
     return compute, memory
 
 
-def assign(group: str, spans: Array, cost: Cost | None, peaks: Peaks) -> dict[str, Array]:
+def assign(group: str, spans: Array, cost: Cost | None, roof_table: RoofTable) -> dict[str, Array]:
     """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
 
     Together they are the spans' whole time: scoring is `split`, any other group of leaves is a category by itself.
@@ -118,7 +118,7 @@ def assign(group: str, spans: Array, cost: Cost | None, peaks: Peaks) -> dict[st
     duration = spans["duration_ns"].astype(np.float64)
     if group != "scoring":
         return {group: duration}
-    compute, memory = (grains(part) for part in split(spans, cost, peaks))
+    compute, memory = (grains(part) for part in split(spans, cost, roof_table))
     return {"compute": compute, "memory": memory, UNEXPLAINED: duration - compute - memory}
 
 
@@ -132,7 +132,7 @@ def grains(amounts: Array) -> Array:
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
 
-    `least_ns`: the shortest time that any repeat of the calibration would allow. `call_ns`: what one call
+    `min_ns`: the shortest time that any repeat of the calibration would allow. `call_ns`: what one call
     costs. `complete`: every operation class has a measured roof. `unit`, `units`: what the stage counts
     its work in, and how many. `scattered`, `reason`: of the cost law (`Cost.scattered`, `.unmodelled`).
     """
@@ -143,7 +143,7 @@ class Evidence:
     arithmetic_ns: float | None = None
     traffic_min_ns: float | None = None
     traffic_max_ns: float | None = None
-    least_ns: float | None = None
+    min_ns: float | None = None
     bytes_min: float | None = None
     bytes_max: float | None = None
     call_ns: float | None = None
@@ -177,9 +177,9 @@ def judge(e: Evidence) -> Verdict:
     high = max(e.traffic_min_ns, e.traffic_max_ns)
     verdict = _verdict(e, e.arithmetic_ns, e.traffic_min_ns, high)
     defect = None
-    if e.least_ns is not None and e.least_ns > e.time_ns:
+    if e.min_ns is not None and e.min_ns > e.time_ns:
         defect = (
-            f"It ran in {e.time_ns / e.least_ns:.0%} of the least time that the machine's measured peaks "
+            f"It ran in {e.time_ns / e.min_ns:.0%} of the least time that the machine's measured peaks "
             "allow, so its cost law or a peak is wrong."
         )
     sentence = _sentence(e, verdict, e.arithmetic_ns, e.traffic_min_ns, high)

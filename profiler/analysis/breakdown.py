@@ -142,15 +142,15 @@ def _sums(
     features are there to its end, and their time is no part of the wall time either.
     """
 
-    def tiled(lane: int, stage: int) -> bool:
+    def nested(lane: int, stage: int) -> bool:
         return session.lanes[lane].decode and session.stages[stage].group not in ("idle", "setup")
 
     found = track.stages.within
     if not whole:
         yield from found(session, first, last)
         return
-    yield from (row for row in found(session, None, None) if not tiled(row[0], row[1]))
-    yield from (row for row in found(session, first, last) if tiled(row[0], row[1]))
+    yield from (row for row in found(session, None, None) if not nested(row[0], row[1]))
+    yield from (row for row in found(session, first, last) if nested(row[0], row[1]))
 
 
 def _rows(
@@ -167,7 +167,7 @@ def _row(
     session: Session, lane: int, number: int, parts: list[tuple[int, Sums]], wall_ns: float
 ) -> StageRow:
     """Put the sums of a stage's epochs together, each at the roofs of its own law."""
-    stage, peaks = session.stages[number], session.calibration
+    stage, roof_table = session.stages[number], session.calibration
     total = [sum(values) for values in zip(*(_figures(part) for _, part in parts), strict=True)]
     time, calls, frames, compute, memory, *work = total
     model = _Model()
@@ -181,7 +181,7 @@ def _row(
         for name, law in cost.operations.items():
             model.operations[name] = model.operations.get(name, 0.0) + law.total(*counts)
         low, high = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
-        at = roofs(cost, peaks)
+        at = roofs(cost, roof_table)
         model.bytes_min += low
         model.bytes_max += max(low, high)
         model.transferred += cost.transferred.total(*counts)
@@ -192,8 +192,8 @@ def _row(
         model.traffic_min += at.traffic_min.total(*counts)
         model.traffic_max += max(at.traffic_min.total(*counts), at.traffic_max.total(*counts))
         # The least is counted per epoch: what one gains over its roof another may not lend it.
-        model.least += max(at.least_arithmetic.total(*counts), at.least_traffic.total(*counts))
-    known, timed = model.known, model.known and bool(peaks)
+        model.least += max(at.min_arithmetic.total(*counts), at.min_traffic.total(*counts))
+    known, timed = model.known, model.known and bool(roof_table)
 
     def given(value: float, there: bool) -> float | None:
         return value if there else None
@@ -210,7 +210,7 @@ def _row(
             given(model.least, timed),
             given(model.bytes_min, known),
             given(model.bytes_max, known),
-            peaks.overhead_ns("numpy"),
+            roof_table.overhead_ns("numpy"),
             model.complete,
             given(model.working_set, known),
             unit,

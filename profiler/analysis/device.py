@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.analysis.tiles import LEAF_GROUPS
+from profiler.analysis.nesting import LEAF_GROUPS
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 from profiler.session.reader import Session
 

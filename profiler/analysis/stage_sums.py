@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.analysis import attribution
-from profiler.analysis.tiles import LEAF_GROUPS, group_codes, pick, tile
+from profiler.analysis.nesting import LEAF_GROUPS, group_codes, nest, pick
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS
@@ -85,10 +85,10 @@ class StageSums:
         """Return the positions that count by now: what lies in a tile counts when its tile has come."""
         waiting = self._waiting.get(lane)
         mine = fresh if waiting is None else np.concatenate([waiting, fresh])
-        tiled = tile(pick(spans, mine), codes, ROW_GROUPS)
-        self._waiting[lane] = mine[tiled.used :]
+        nested = nest(pick(spans, mine), codes, ROW_GROUPS)
+        self._waiting[lane] = mine[nested.used :]
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
-        return np.concatenate([mine[tiled.leaf_positions], outside])
+        return np.concatenate([mine[nested.leaf_positions], outside])
 
     def _sort_in(self, session: Session, lane: int, positions: Array) -> None:
         spans = session.spans

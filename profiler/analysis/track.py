@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
+from profiler.analysis.nesting import group_codes, nest, pick
 from profiler.analysis.stage_sums import StageSums
-from profiler.analysis.tiles import group_codes, pick, tile
 from profiler.arrays import Array, Bool
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
@@ -30,7 +30,7 @@ SLACK_FRAMES: Final = 1 << 20
 LONG: Final = 4
 """A span of more than so many times the usual frames is spread by itself …"""
 
-MOST_LONG: Final = 1024
+MAX_LONG: Final = 1024
 """… as long as such spans are few, and cover the frames no more often than this."""
 
 SCORING_BYTES: Final = "scoring bytes"
@@ -121,43 +121,43 @@ class CostTrack:
                 mine = np.flatnonzero(fresh["lane"] == lane) + begin
                 if (waiting := self._waiting.get(lane)) is not None:
                     mine = np.concatenate([waiting, mine])
-                tiled = tile(pick(spans, mine), codes)
-                self._waiting[lane] = mine[tiled.used :]
-                if tiled.used:
-                    self._add(session, tiled.tiles, tiled.leaves, tiled.tile_of, codes)
+                nested = nest(pick(spans, mine), codes)
+                self._waiting[lane] = mine[nested.used :]
+                if nested.used:
+                    self._add(session, nested.outer, nested.leaves, nested.outer_of, codes)
                     changed = True
         return changed
 
     def _add(
         self,
         session: Session,
-        tiles: Array,
+        outer: Array,
         leaves: Array,
-        tile_of: Array,
+        outer_of: Array,
         codes: Array,
     ) -> None:
         duration = leaves["duration_ns"].astype(np.float64)
-        covered = np.bincount(tile_of, weights=duration, minlength=len(tiles))
-        overhead = tiles["duration_ns"] - covered
-        limit = self._limit(tiles, codes)
-        placed = self._places(leaves, limit[tile_of])
+        covered = np.bincount(outer_of, weights=duration, minlength=len(outer))
+        overhead = outer["duration_ns"] - covered
+        limit = self._limit(outer, codes)
+        placed = self._places(leaves, limit[outer_of])
         if not placed.all():
             leaves = pick(leaves, np.flatnonzero(placed))
-        sound = self._places(tiles, limit)
+        sound = self._places(outer, limit)
         if not sound.all():
-            tiles, overhead = pick(tiles, np.flatnonzero(sound)), overhead[sound]
+            outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
         stretches = []
         if len(leaves):
             spread = _Spread(leaves)
             self._share_out(session, leaves, spread)
             stretches.append(self._sums.add(spread))
-        if len(tiles):
-            spread = _Spread(tiles)
+        if len(outer):
+            spread = _Spread(outer)
             spread.give(CATEGORIES.index(OVERHEAD), overhead)
             stretches.append(self._sums.add(spread))
         if stretches:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
-        self._advance(tiles, codes)
+        self._advance(outer, codes)
 
     def _share_out(self, session: Session, leaves: Array, spread: "_Spread") -> None:
         """Give every leaf's time to its categories, its counts and bytes to the work they are."""
@@ -185,10 +185,10 @@ class CostTrack:
         # Some more, for the utterance whose features are made and that is not decoded to its end.
         self._sums.reserve(min(self._decoded + int(decoded) + CHUNK_SPANS, MAX_FRAMES))
 
-    def _limit(self, tiles: Array, codes: Array) -> Array:
+    def _limit(self, outer: Array, codes: Array) -> Array:
         """Return the frame that each tile and its leaves may reach; grows with what was decoded."""
-        blocks = codes[tiles["stage"]] == _DECODE
-        decoded = self._decoded + np.cumsum(np.where(blocks, tiles["frames"], 0).astype(np.int64))
+        blocks = codes[outer["stage"]] == _DECODE
+        decoded = self._decoded + np.cumsum(np.where(blocks, outer["frames"], 0).astype(np.int64))
         self._decoded = int(decoded[-1])
         return np.minimum(2 * decoded + SLACK_FRAMES, MAX_FRAMES)
 
@@ -203,8 +203,8 @@ class CostTrack:
             self._wall = _wider(self._wall, self._sums.block.shape[1])
         np.sum(self._sums.block[:, low:high], axis=0, out=self._wall[low:high])
 
-    def _advance(self, tiles: Array, codes: Array) -> None:
-        blocks = tiles[codes[tiles["stage"]] == _DECODE]
+    def _advance(self, outer: Array, codes: Array) -> None:
+        blocks = outer[codes[outer["stage"]] == _DECODE]
         if len(blocks):
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
@@ -289,7 +289,7 @@ class _PerFrame:
         # Blocks are alike and follow each other; what is much longer was done for a whole utterance.
         long = frames > LONG * np.median(frames)
         apart = np.flatnonzero(long)
-        if len(apart) > MOST_LONG or frames[apart].sum() >= frames.sum() * MOST_LONG:
+        if len(apart) > MAX_LONG or frames[apart].sum() >= frames.sum() * MAX_LONG:
             apart, long = apart[:0], np.zeros(len(frames), bool)
         short = np.flatnonzero(~long)
         first_short, frames_short = first[short], frames[short]

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 PAIR_ROUNDS: Final = 5
 """Readings per clock pair, of which the one with the narrowest bracket counts."""
 
-LEAST_BASE_NS: Final = 100_000_000
+MIN_BASE_NS: Final = 100_000_000
 """Over a shorter time, assuming equal rates is more accurate than estimating the ratio."""
 
 
@@ -91,7 +91,7 @@ class ClockMap:
         if len(self.pairs) < 2:
             return 1.0
         first, last = self.pairs[0], self.pairs[-1]
-        if last.device_ns - first.device_ns < LEAST_BASE_NS:
+        if last.device_ns - first.device_ns < MIN_BASE_NS:
             return 1.0
         return (last.host_ns - first.host_ns) / (last.device_ns - first.device_ns)
 

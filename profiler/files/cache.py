@@ -35,14 +35,14 @@ from profiler.files.paths import KERNELS, cache_path
 GRAPHS: Final = "graphs"
 MODELS: Final = "models"
 SELECTION: Final = "selection"
-PEAKS: Final = "peaks"
+ROOFS: Final = "peaks"
 SUFFIX: Final = ".kept"
 
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     GRAPHS: ("*.graph",),
     MODELS: ("untied-*", "single-stream-*-resampled-*"),
     SELECTION: ("*.npz",),
-    PEAKS: ("*.json",),
+    ROOFS: ("*.json",),
     KERNELS: ("[0-9a-f]" * 24,),
 }
 """Kinds, and the names of what is not kept by `keep`: earlier versions' files, folders of compiled kernels.

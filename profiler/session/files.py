@@ -44,7 +44,7 @@ OWNER_ONLY: Final = 0o600
 """A session holds paths, the command and the name of the host: it is its owner's until they pass it on."""
 
 STEPS_BETWEEN_LOOKS: Final = 10_000
-LEAST_STEPS: Final = 500_000
+MIN_STEPS: Final = 500_000
 STEPS_PER_BYTE: Final = 4
 """SQLite's steps that reading may take: some 10 per row, and no row is shorter than 8 bytes. Only in a
 damaged file, whose tree of pages runs in circles, is there more to do."""
@@ -52,7 +52,7 @@ damaged file, whose tree of pages runs in circles, is there more to do."""
 MAX_VALUE_BYTES: Final = 1 << 27
 """The largest value that SQLite may hand out: the wave form of a week. None is larger than its file, either."""
 
-LEAST_VALUE_BYTES: Final = 1 << 20
+MIN_VALUE_BYTES: Final = 1 << 20
 """A file being recorded grows while it is read."""
 
 SCHEMA_STEPS: Final = 9_000
@@ -301,11 +301,9 @@ def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
     schema.check(connection, version)
     size = size_of(path)
     connection.setlimit(
-        sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, LEAST_VALUE_BYTES), MAX_VALUE_BYTES)
+        sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, MIN_VALUE_BYTES), MAX_VALUE_BYTES)
     )
-    connection.set_progress_handler(
-        _after(LEAST_STEPS + STEPS_PER_BYTE * size), STEPS_BETWEEN_LOOKS
-    )
+    connection.set_progress_handler(_after(MIN_STEPS + STEPS_PER_BYTE * size), STEPS_BETWEEN_LOOKS)
 
 
 def _after(steps: int) -> Callable[[], bool]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.machine.roofs.peaks import Peaks
+from profiler.machine.roofs.table import RoofTable
 from profiler.session import facts
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
@@ -65,8 +65,8 @@ class Session:
         self.costs: dict[tuple[int, int], Cost] = {}
         self.clock: list[tuple[int, int]] = []
         self.counters: dict[tuple[int, int, int, str], CounterTotal] = {}
-        self.calibration = Peaks()
-        self.recheck = Peaks()
+        self.calibration = RoofTable()
+        self.recheck = RoofTable()
         self.generation = 0
         self._located = located
         self._spans = Growing(SPAN)
@@ -278,8 +278,8 @@ class Session:
             lane = rows.lane(row)
             news |= self.lanes.get(lane.id) != lane
             self.lanes[lane.id] = lane
-            if len(self.lanes) > rows.MOST_LANES:
-                raise Damaged(f"it has more than {rows.MOST_LANES} lanes")
+            if len(self.lanes) > rows.MAX_LANES:
+                raise Damaged(f"it has more than {rows.MAX_LANES} lanes")
         for row in db.later("config", "epoch, first_frame, applied_ns, tree", self._last):
             self.configs.append(rows.config(row))
             news = True
@@ -302,8 +302,10 @@ class Session:
         self._calibration_rows += [rows.calibration(row) for row in found]
         start = [row for row in self._calibration_rows if row["phase"] == "start"]
         before = self.calibration
-        self.calibration = Peaks.from_rows(start)
-        self.recheck = Peaks.from_rows(r for r in self._calibration_rows if r["phase"] != "start")
+        self.calibration = RoofTable.from_rows(start)
+        self.recheck = RoofTable.from_rows(
+            r for r in self._calibration_rows if r["phase"] != "start"
+        )
         self.generation += self.calibration != before
         return True
 

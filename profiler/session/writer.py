@@ -38,7 +38,7 @@ from profiler.spans import Recorder, measure_ns_per_span
 FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
 """The rest of the 50 ms is left for the commit (31 µs median, 10 ms at worst)."""
 
-LEAST_WAIT_SECONDS: Final = 0.005
+MIN_WAIT_SECONDS: Final = 0.005
 """Between rounds, so that a disk too slow for the data does not take the processor as well."""
 
 CLOCK_SECONDS: Final = 10.0
@@ -206,7 +206,7 @@ class SessionWriter:
         self._commands.put((self._tables.keep_samples, (int(t_ns), dict(values))))
 
     def calibration(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Store measured roofs as `Peaks.rows()` gives them."""
+        """Store measured roofs as `RoofTable.rows()` gives them."""
         for row in rows:
             self._say(
                 f"INSERT INTO calibration({', '.join(schema.CALIBRATION)}) "
@@ -281,7 +281,7 @@ class SessionWriter:
         # Counted from the last round's beginning: against a busy Python thread every call of SQLite
         # waits up to 5 ms for the interpreter lock, and a round may take half of its time.
         now = time.monotonic()
-        due = max(self._last_round + FLUSH_SECONDS, now + LEAST_WAIT_SECONDS)
+        due = max(self._last_round + FLUSH_SECONDS, now + MIN_WAIT_SECONDS)
         self._wake.wait(due - now)
         self._last_round = time.monotonic()
 

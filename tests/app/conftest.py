@@ -16,16 +16,16 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
 import pytest
 import shiboken6
-from frame_recording import Recording
 from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStandardPaths, QTimer
 from PySide6.QtCore import QThread as QtThread
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from window_recording import Recording
 
 from app.style.theme import set_theme
 from app.window.main_window import MainWindow
 
-WORKER = Path(__file__).with_name("frame_worker.py")
+WORKER = Path(__file__).with_name("window_worker.py")
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
 
 @pytest.fixture
 def window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
-    """Windows whose worker follows a script (`frame_worker`), in the modes given."""
+    """Windows whose worker follows a script (`window_worker`), in the modes given."""
     made: list[MainWindow] = []
 
     def make(*modes: str) -> MainWindow:

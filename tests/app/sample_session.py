@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.machine.roofs.peaks import Peaks, Roof
+from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
 from tests.fake_clock import FakeClock
@@ -25,7 +25,7 @@ HEARD = "and mister john guess would had then leisure consider how much there mi
 SELECTION_ON, SKIP_ON = 0.36, 0.63
 """Shares of the run at which the two toggles are flipped."""
 
-PEAKS = Peaks(
+ROOF_TABLE = RoofTable(
     (
         Roof("rate", "gemm", "float32", 1, 0, 100e9, 99e9, 104e9, "op/s"),
         Roof("rate", "fma", "float32", 1, 0, 40e9, 39e9, 41e9, "op/s"),
@@ -83,7 +83,7 @@ class Sample:
                 "versions": {"numpy": np.__version__},
             },
         )
-        self.writer.calibration(PEAKS.rows())
+        self.writer.calibration(ROOF_TABLE.rows())
         self._configure(0, 0)
         self._utterance: int | None = None
         self._markers: dict[str, int] = {}

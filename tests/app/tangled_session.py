@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.audio import word_errors as wer
 from profiler.device.time import DEVICE, TRANSFER_WORK
-from profiler.machine.roofs.peaks import Peaks, Roof
+from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, Linear, Recorder
 from tests.fake_clock import FakeClock
@@ -33,7 +33,7 @@ SPOKEN = (
 )
 """What was said, what was heard, under which configurations; the last was stopped."""
 
-PEAKS = Peaks(
+ROOF_TABLE = RoofTable(
     (
         Roof("rate", "gemm", "float32", 1, 0, 100e9, 99e9, 104e9, "op/s"),
         Roof("bandwidth", "read", "float32", 1, 1 << 20, 97e9, 95e9, 99e9, "B/s"),
@@ -68,8 +68,8 @@ def write(path: Path) -> Path:
         cost = Cost({"gemm": law}, Linear(fixed=5e3), Linear(fixed=9e3), working_set_bytes=64e6)
         recorder.cost(ids["gaussians"], epoch, cost)
         writer.config(epoch, 2 * FRAMES + BLOCK if epoch else 0, {"block": BLOCK, "frames": epoch})
-    writer.calibration(PEAKS.rows())
-    writer.calibration(PEAKS.rows("end"))
+    writer.calibration(ROOF_TABLE.rows())
+    writer.calibration(ROOF_TABLE.rows("end"))
     writer.meta("drift", {"gemm": -0.04})
     writer.meta("counters_missed", MISSED)
     start = clock()

@@ -15,7 +15,7 @@ from app.pictures.calibration import CalibrationPicture, calibration_picture
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.calibration import Calibration
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.timing import key_of
 from profiler.machine.roofs.torch_child import Missing
 

@@ -16,7 +16,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from app.application import APPLICATION, ORGANISATION
-from app.crash_report import LONGEST_LINE, MOST_LINES, LastWords
+from app.crash_report import LONGEST_LINE, MAX_LINES, LastWords
 from app.gui import caught
 from app.model.processes.run_control import WORKER
 from app.window.main_window import MainWindow
@@ -80,11 +80,11 @@ def test_last_words_are_whole_lines_and_bounded() -> None:
     assert words.text.splitlines() == ["one", "two", "\\x1b[31mthree", "rest"]
     words.add(b"x" * 10**7)
     words.add(b"\n" + b"y\n" * 10**5)
-    assert len(words.text) < (MOST_LINES + 1) * (LONGEST_LINE + 1)
+    assert len(words.text) < (MAX_LINES + 1) * (LONGEST_LINE + 1)
     words.add(b"Fatal Python error: Aborted\n" + b"  File\n" * 10**5)
     lines = words.text.splitlines()
     assert "Fatal Python error: Aborted" in lines
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
 
 
 def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(
@@ -122,7 +122,7 @@ def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(
 @needs_signals
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signals) -> None:
-    worker = Path(__file__).with_name("frame_worker.py")
+    worker = Path(__file__).with_name("window_worker.py")
     code = textwrap.dedent(f"""
         from app.gui import open_window
         import sys

@@ -220,7 +220,7 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
         assert np.array_equal(curve.low, series.min(axis=1))
         assert np.array_equal(curve.high, series.max(axis=1))
     assert curves["scoring senones"].average == 5126
-    assert not model.lanes[1].log
+    assert not model.panels[1].log
 
 
 def test_gaussians_bytes_and_time_stand_beside_what_they_were(
@@ -228,7 +228,7 @@ def test_gaussians_bytes_and_time_stand_beside_what_they_were(
 ) -> None:
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
-    lane = model.lanes[-1]
+    lane = model.panels[-1]
     assert lane.relative
     assert lane.log, "selection leaves a tenth"
     scoring = track.categories_ns[:, [CATEGORIES.index(n) for n in CATEGORIES[:3]]].sum(axis=1)
@@ -237,7 +237,7 @@ def test_gaussians_bytes_and_time_stand_beside_what_they_were(
         assert curve.one == pytest.approx(values[:736].mean()), "before the first change"
         assert np.allclose(curve.mean, values.reshape(-1, 4).mean(axis=1), rtol=1e-9)
     assert lane.place(np.array([lane.bottom, lane.top, 1e12])).tolist() == [0.0, 1.0, 1.0]
-    early = work_model(session, track, 500, (0.0, 5.0), 100).lanes[-1]
+    early = work_model(session, track, 500, (0.0, 5.0), 100).panels[-1]
     assert all(c.one == pytest.approx(c.average) for c in early.curves)
 
 
@@ -261,7 +261,7 @@ def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
     assert np.isnan(beam.mean[:first]).all()
     assert beam.mean[first:changed].tolist() == [13.0] * (changed - first)
     assert beam.mean[changed:last].tolist() == [9.0] * (last - changed)
-    assert np.isnan(beam.mean[last:]).all(), "the governor was switched off"
+    assert np.isnan(beam.mean[last:]).all(), "the adaptive beam was switched off"
 
 
 def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -> None:

@@ -42,7 +42,7 @@ def test_a_point_has_its_own_roof_and_ridge() -> None:
     output, layer = points(FRAME)
     assert (output.name, layer.name) == ("scoring.output", "scoring.layer 1")
     assert output.intensity == pytest.approx(0.5)
-    assert output.least_intensity == pytest.approx(0.5 / 3)
+    assert output.min_intensity == pytest.approx(0.5 / 3)
     assert output.rate == pytest.approx(2e9)
     assert (output.bandwidth, output.ceiling) == pytest.approx((50e9, 100e9))
     assert output.ridge == pytest.approx(2.0)

@@ -20,11 +20,11 @@ from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
-from pipelines.scoring.dnn.dense import OUTPUT_STAGE, WANTED_STAGE
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE
 from pipelines.scoring.strategy import never
 from profiler.session.model import FRAME_S
 from profiler.spans import WORK_COUNTS, Recorder
@@ -61,7 +61,7 @@ class Arm:
         """Decode one file."""
         recorder = Recorder()
         lane = recorder.lane("decode", decode=True)
-        decoder = Decoder(self.recogniser, recorder, lane, Unrecorded(), Control())
+        decoder = Decoder(self.recogniser, recorder, lane, NullWriter(), Control())
         (done,) = decoder.run([item]).utterances
         self.heard[item.name] = done.hypothesis
         self.audio_s += done.audio_s
@@ -127,19 +127,19 @@ def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str,
 def lazy_rows(arms: dict[str, Arm]) -> list[dict[str, Any]]:
     """What computing only the wanted outputs saves of the last layer's time, and of what it could save."""
     every_senone = arms[NET].work[OUTPUT_STAGE, "senones"]
-    asked = arms["active"].work[WANTED_STAGE, "senones"] / every_senone
+    active = arms["active"].work[ACTIVE_STAGE, "senones"] / every_senone
     rows = []
     for name, (beside, _) in LAZY.items():
         arm, whole = arms[name], arms[beside]
-        pairs = zip(whole.ns(OUTPUT_STAGE), arm.ns(WANTED_STAGE), strict=True)
+        pairs = zip(whole.ns(OUTPUT_STAGE), arm.ns(ACTIVE_STAGE), strict=True)
         saved = median(every / some for every, some in pairs)
         rows.append(
             {
                 "what": f"outputs {name}",
-                "share of the senones asked for": asked,
-                "share computed": arm.work[WANTED_STAGE, "senones"] / every_senone,
+                "share of the senones asked for": active,
+                "share computed": arm.work[ACTIVE_STAGE, "senones"] / every_senone,
                 "time of all outputs / time": saved,
-                "efficiency": asked * saved,
+                "efficiency": active * saved,
             }
         )
     return rows

@@ -68,9 +68,9 @@ def paired(slow: Side, fast: Side) -> list[float]:
     return [a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]
 
 
-def spoken(items: Iterable[Item], most_s: float) -> Iterator[tuple[Item, Audio]]:
+def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
     """The first of `items`, up to about so many seconds, with their sound."""
-    left = most_s
+    left = max_s
     first = True
     for item in items:
         sound = audio.load(item.path)
@@ -89,7 +89,7 @@ class Replay:
     """
 
     features: Array
-    asked: Sequence[Array | None]
+    active: Sequence[Array | None]
 
 
 def replay(recogniser: Recogniser, features: Array) -> Replay:
@@ -100,14 +100,14 @@ def replay(recogniser: Recogniser, features: Array) -> Replay:
         return Replay(padded, [None] * len(features))
     scorer.reset()
     search.start(0)
-    asked: list[Array | None] = []
+    active: list[Array | None] = []
     for at, part in _blocks(recogniser, padded):
         state = scorer.prepare(part, at, LANE)
         for t in range(len(part) - sum(scorer.context)):
-            wanted = np.array(search.wanted())
-            asked.append(wanted)
-            search.advance(scorer.frame(state, t, wanted)[None], at + t)
-    return Replay(padded, asked)
+            needed = np.array(search.active_senones())
+            active.append(needed)
+            search.advance(scorer.frame(state, t, needed)[None], at + t)
+    return Replay(padded, active)
 
 
 def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = None) -> float:
@@ -126,10 +126,10 @@ def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = Non
             continue
         state = scorer.prepare(part, at, LANE)
         for t in range(len(part) - sum(scorer.context)):
-            asked = speech.asked[at + t]
-            row = scorer.frame(state, t, asked)
+            active = speech.active[at + t]
+            row = scorer.frame(state, t, active)
             if scores is not None:
-                scores[at + t, asked] = row[asked]
+                scores[at + t, active] = row[active]
     return time.perf_counter() - start
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from profiler.machine.roofs.peaks import Peaks, Roof
+from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.checkpoint import EVERY_SECONDS, checkpoint
 from profiler.session.files import side_files
 from profiler.session.writer import SessionWriter
@@ -30,7 +30,7 @@ WORDS_PER_SECOND: Final = 2.5
 FLUSH_NS: Final = 45_000_000
 SAMPLE_NS: Final = 100_000_000
 
-PEAKS: Final = Peaks(
+ROOF_TABLE: Final = RoofTable(
     tuple(
         Roof(kind, name, "float32", 1, size, median, 0.9 * median, 1.1 * median, unit)
         for kind, name, size, median, unit in (
@@ -114,7 +114,7 @@ class Pipeline:
         self.frame = 0
         self.start_ns = self.clock()
         self.writer = writer_class(path, self.recorder, {"preset": "bench", "argv": ["bench"]})
-        self.writer.calibration(PEAKS.rows())
+        self.writer.calibration(ROOF_TABLE.rows())
         stage = self.recorder.stage
         self._prepare = stage("decode.utterance", "prepare")
         self._tile = stage("decode.block", "decode")

@@ -30,7 +30,7 @@ from pipelines.models.language import arpa
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.search.graph.recipe import Recipe, recipe_of
@@ -76,7 +76,7 @@ def ours(recogniser: Recogniser) -> Side:
     """This recogniser with the recorder off."""
 
     def decode(item: Item) -> tuple[str, float]:
-        decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+        decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
         (done,) = decoder.run([item]).utterances
         return done.hypothesis, done.wall_ns / 1e9
 

@@ -35,7 +35,7 @@ from profiler.session.model import FRAME_S
 from profiler.spans import NullLane, Recorder
 
 BATCHES = (1, 4, 16)
-MOST_FRAMES = 200
+MAX_FRAMES = 200
 """Of each utterance: batches of like lengths, and an end on the processor alone."""
 BLOCK = 64
 
@@ -115,7 +115,7 @@ def _scores(config: Any, model: Any, items: Any, progress: Any) -> list[Scores]:
     found = []
     for item in items[: BATCHES[-1]]:
         progress("scoring", len(found) / BATCHES[-1])
-        features = front_end.features(audio.load(item.path).samples)[:MOST_FRAMES]
+        features = front_end.features(audio.load(item.path).samples)[:MAX_FRAMES]
         scorer.reset()
         parts = [
             scorer.score(features[at : at + 16], at, NullLane()).copy()

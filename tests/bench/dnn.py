@@ -61,9 +61,9 @@ NETS = ("base", "large")
 BATCHES = (1, 16, 32, 64)
 AT = 32
 """The batch size of the statements."""
-MOST_AUDIO_S = 6.0
+MAX_AUDIO_S = 6.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
-LEAST_ROUNDS = 5
+MIN_ROUNDS = 5
 PEAK_ROUNDS = 4
 """Rounds beside the square product for one of the others: they are short."""
 
@@ -293,9 +293,9 @@ def run(
         raise BadInput(f"The bench compares the nets {', '.join(NETS)}; {absent[0]} is not there.")
     frontend = Mfcc(sphinx.load(sphinx.default_directory()).feat_params)
     frontend.stages(Recorder())
-    speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MOST_AUDIO_S)]
+    speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MAX_AUDIO_S)]
     with threadpool_limits(1):
-        speeds = {name: measure(name, speech, max(repeat, LEAST_ROUNDS), progress) for name in NETS}
+        speeds = {name: measure(name, speech, max(repeat, MIN_ROUNDS), progress) for name in NETS}
         arms = runs.decoded(items, repeat, progress)
     lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
     first = speeds[NETS[0]]

@@ -46,7 +46,7 @@ from tests.bench._rounds import Side, interleave, paired, spoken
 Progress = Callable[[str, float | None], None]
 
 LANE = NullLane()
-MOST_AUDIO_S = 40.0
+MAX_AUDIO_S = 40.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
 
 SELECTION: dict[str, Value] = {
@@ -109,9 +109,9 @@ def theirs() -> Side:
 
 
 def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
-    """The first of `items`, up to about MOST_AUDIO_S."""
+    """The first of `items`, up to about MAX_AUDIO_S."""
     found: list[Utterance] = []
-    for _, sound in spoken(items, MOST_AUDIO_S):
+    for _, sound in spoken(items, MAX_AUDIO_S):
         samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2")
         found.append(Utterance(samples.tobytes(), frontend.features(sound.samples, 0, LANE)))
     return found

@@ -37,7 +37,7 @@ from pipelines.models.sphinx.definition import POSITIONS
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.search.graph import lexicon
@@ -303,6 +303,6 @@ NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def decoded(recogniser: Any, item: Item) -> str:
     """What was recognised."""
-    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
     (done,) = decoder.run([item]).utterances
     return str(done.hypothesis)

@@ -36,7 +36,7 @@ from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer, roofs
@@ -69,7 +69,7 @@ GROUP = "The ladder"
 REFERENCE = "gmm"
 """The teacher of all nets."""
 
-MOST_AUDIO_S = 8.0
+MAX_AUDIO_S = 8.0
 """Speeds are taken on the first files up to this length: some twenty rungs take their turns, slow ones among them."""
 
 SAME_NAT = 1e-3
@@ -148,7 +148,7 @@ class Ladder:
     # ---- time -------------------------------------------------------------------------------------
 
     def _time(self, rungs: Sequence[Rung], rounds: int) -> None:
-        some = list(spoken(self._items, MOST_AUDIO_S))
+        some = list(spoken(self._items, MAX_AUDIO_S))
         audio_s, frames = sum(sound.duration_s for _, sound in some), 0
         for rung in rungs:
             recogniser = _of(rung)
@@ -182,7 +182,7 @@ class Ladder:
                 "rtf": median(rung.whole.seconds) / audio_s,
                 "weights_mb": max(law.working_set_bytes for law in laws) / 1e6,
                 "latency": waits.as_dict(),
-                "asked": _asked(rung),
+                "asked": _active_share(rung),
                 "frames": frames,
             }
 
@@ -250,7 +250,7 @@ def _scored(rung: Rung, place: int) -> float:
 
 def _decoder(recogniser: Recogniser) -> Decoder:
     """With the recorder off."""
-    return Decoder(recogniser, Recorder(), LANE, Unrecorded(), Control())
+    return Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
 
 
 def _decoded_s(recogniser: Recogniser, item: Item) -> float:
@@ -261,10 +261,10 @@ def _times(slow: Rung | None, fast: Rung) -> float | None:
     return None if slow is None else median(paired(slow.scoring, fast.scoring))
 
 
-def _asked(rung: Rung) -> float | None:
-    """Share of the senones that the search asks for, where a scorer is told."""
-    asked = [len(a) for one in rung.replays for a in one.asked if a is not None]
-    return float(np.mean(asked)) / _of(rung).scorer.n_senones if asked else None
+def _active_share(rung: Rung) -> float | None:
+    """Share of the senones that the search needs, where a scorer is told."""
+    active = [len(a) for one in rung.replays for a in one.active if a is not None]
+    return float(np.mean(active)) / _of(rung).scorer.n_senones if active else None
 
 
 def _difference(one: Rung, other: Rung) -> float | None:

@@ -37,7 +37,7 @@ from pipelines.experiments.interleave import turns
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from profiler import kernel_spans
@@ -149,7 +149,7 @@ def decode(recogniser: Recogniser, item: Item, out: Path | None) -> Decoded:
     recorder = Recorder()
     lane: Lane | NullLane
     if out is None:
-        journal: SessionWriter | Unrecorded = Unrecorded()
+        journal: SessionWriter | NullWriter = NullWriter()
         lane = NullLane()
         sampling: Any = nullcontext()
     else:

@@ -17,7 +17,7 @@ import numpy as np
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks, Roof
+from profiler.machine.roofs.table import BANDWIDTH, RATE, Roof, RoofTable
 from profiler.session.model import ConfigEpoch, LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
 
@@ -89,7 +89,7 @@ def hour(block: int) -> Any:
         mine["start_ns"] = start + (SPAN_NS * (stage - 1) if stage else 0)
         mine["duration_ns"] = SPAN_NS if stage else TILE_NS
     law = Cost({"gemm": Linear(per_work=(3.0, 0.0, 0.0))}, Linear(2e3), Linear(4e3), 1e6)
-    peaks = Peaks(
+    peaks = RoofTable(
         (
             Roof(RATE, "gemm", "float32", 1, 0, 1e11, 9e10, 1.1e11, "op/s"),
             Roof(BANDWIDTH, "read", "float32", 1, 1 << 20, 1e11, 9e10, 1.1e11, "B/s"),

@@ -53,7 +53,7 @@ NAME = "strategies"
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
-MOST_AUDIO_S = 12.0
+MAX_AUDIO_S = 12.0
 """Speeds are taken on the first files up to this length: some forty configurations take their turns."""
 AT_ONCE = 8
 """Configurations audited together: each may hold prepared lists of some 100 MB."""
@@ -164,7 +164,7 @@ class Table:
             recogniser.register(Recorder())
             speech = [
                 recogniser.frontend.features(sound.samples, 0, LANE)
-                for _, sound in spoken(self._items, MOST_AUDIO_S)
+                for _, sound in spoken(self._items, MAX_AUDIO_S)
             ]
             ready = [
                 recogniser.scorer.make_ready(config, self._progress, never) for config in configs

@@ -65,7 +65,7 @@ LAYERS = ((1, 1), (15, 40), (16, 17), (64, 64), (65, 33), (129, 65))
 """Outputs and inputs of a product."""
 BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply")
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
-MOST_CALLS = 150
+MAX_CALLS = 150
 SOME = 12
 """Calls of a kernel that are kept for numba's own checks."""
 
@@ -165,7 +165,7 @@ def _recorder(kernel: Dispatcher, calls: dict[Any, Call]) -> Callable[..., Any]:
             (a.shape, a.strides, a.dtype.char) if isinstance(a, np.ndarray) else (type(a), a)
             for a in leaves(arguments)
         )
-        if told not in calls and len(calls) < MOST_CALLS:
+        if told not in calls and len(calls) < MAX_CALLS:
             calls[told] = _each(arguments, _copy)
         return kernel(*arguments)
 
@@ -279,8 +279,8 @@ def _play_rules(source: Any, n: int, frames: int) -> None:
         if rule.lazy:
             rule.begin(features, Meter(), ahead=True)
             for t in range(frames):
-                wanted = np.random.default_rng(t).permutation(n)[: max(1, n - 2 * t)]
-                rule.frame(t, wanted, scores, Meter())
+                active = np.random.default_rng(t).permutation(n)[: max(1, n - 2 * t)]
+                rule.frame(t, active, scores, Meter())
 
 
 def _play_nets() -> None:

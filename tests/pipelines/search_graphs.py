@@ -128,7 +128,7 @@ def equal_orders() -> Graph:
     )
 
 
-def least_cost(graph: Graph, scores, words=None, scale=0.1, complete=True) -> float:
+def min_cost(graph: Graph, scores, words=None, scale=0.1, complete=True) -> float:
     """Least cost of a path through all frames (`complete`: to a final state), in float64; inf if there is none.
 
     With `words`, of those that say just these: all states at once, each with how many words have been said.

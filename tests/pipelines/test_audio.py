@@ -194,7 +194,7 @@ def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:
     assert len(sound.samples) == 5
     assert "shorter than one analysis window" in sound.notes[0]
     soundfile.write(tmp_path / "b.wav", np.full(1, 0.1), 96_000)
-    with pytest.raises(AudioError, match="holds no sound"):
+    with pytest.raises(AudioError, match="contains no sound"):
         audio.load(tmp_path / "b.wav")
 
 
@@ -225,7 +225,7 @@ def test_a_header_without_samples_is_refused(name: str, tmp_path: Path) -> None:
     soundfile.write(tmp_path / name, np.empty(0), RATE)
     with pytest.raises(AudioError) as error:
         audio.load(tmp_path / name)
-    sentence(error, name, "holds no sound")
+    sentence(error, name, "contains no sound")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -235,7 +235,7 @@ def test_samples_that_are_no_numbers_are_refused(bad: float, tmp_path: Path) -> 
     soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
     with pytest.raises(AudioError) as error:
         audio.load(tmp_path / "a.wav")
-    sentence(error, "a.wav", "no finite number", "1.500 s")
+    sentence(error, "a.wav", "not a finite number", "1.500 s")
 
 
 def test_integers_stored_as_floats_are_refused(tmp_path: Path) -> None:
@@ -359,8 +359,8 @@ def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) 
 def test_pages_and_frames_are_counted_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(containers, "MOST_PAGES", 5)
-    monkeypatch.setattr(containers, "MOST_MPEG_FRAMES", 50)
+    monkeypatch.setattr(containers, "MAX_PAGES", 5)
+    monkeypatch.setattr(containers, "MAX_MPEG_FRAMES", 50)
     for name, part in (("d.ogg", "5 Ogg pages"), ("f.mp3", "50 MPEG frames")):
         soundfile.write(tmp_path / name, voice(20.0), RATE)
         with pytest.raises(AudioError, match=f"has more than {part}"):

@@ -54,7 +54,7 @@ def items(bundled_speech: Path) -> list[Item]:
 
 def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[Item]) -> None:
     found = audit(quick, items, quiet, never)
-    assert found.near.largest == found.asked.largest == 0.0
+    assert found.near.largest == found.active.largest == 0.0
     assert found.near.scores > found.frames
     assert found.agreement == 1.0
     assert found.count == found.exact_count
@@ -70,12 +70,12 @@ def test_what_is_asked_for_is_exact_and_little_is_asked_for(
 ) -> None:
     found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
-    assert found.asked.mean is not None
-    assert found.asked.mean < 1e-4
+    assert found.active.mean is not None
+    assert found.active.mean < 1e-4
     assert found.agreement == 1.0
     assert found.wer_change == 0.0
     assert found.work["senones"] / (found.frames * 5126) == found.shares["senones"]
-    assert found.asked.scores < found.work["senones"] < 2 * found.asked.scores
+    assert found.active.scores < found.work["senones"] < 2 * found.active.scores
     assert 0.01 < found.shares["senones"] < 0.9
 
 

@@ -102,13 +102,13 @@ def test_what_was_asked_for_is_what_was_computed_and_looked_up(recorded: Path) -
     with closing(Session.open(recorded)) as session:
         rows = {row.name: row for row in breakdown(session).stages}
         frames = sum(u.n_frames for u in session.utterances)
-    asked = rows["search.ask"].work["asked"]
-    assert asked == rows["search.emit"].work["senones"]
+    active = rows["search.ask"].work["asked"]
+    assert active == rows["search.emit"].work["senones"]
     # Computed some frames ahead: a little more than was asked for, fetched far less often.
     computed = rows["score.lazy"].work["senones"]
-    assert asked < computed < 2 * asked
-    assert rows["score.lazy"].work["weights"] < 0.5 * asked * 3 * 128
-    assert 0.01 < asked / (frames * 5126) < 0.9
+    assert active < computed < 2 * active
+    assert rows["score.lazy"].work["weights"] < 0.5 * active * 3 * 128
+    assert 0.01 < active / (frames * 5126) < 0.9
     assert rows["score.gaussians"].work["gaussians"] == frames * 42 * 3 * 128
 
 

@@ -19,7 +19,7 @@ from pipelines.models import sphinx
 from pipelines.models.nets import Layer
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
@@ -29,7 +29,7 @@ from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files
-from tests.profiler.profiler_sessions import PEAKS
+from tests.profiler.profiler_sessions import ROOF_TABLE
 
 QUICK = presets.load("gmm-quick").config
 MODELLED = {"frontend", "scoring", "search", "transfer"}
@@ -86,7 +86,7 @@ def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> No
         chosen.configure(config)
         recorder = Recorder()
         lane = recorder.lane("decode", decode=True)
-        Decoder(chosen, recorder, lane, Unrecorded(), Control()).run([Item("x", short, None)])
+        Decoder(chosen, recorder, lane, NullWriter(), Control()).run([Item("x", short, None)])
         stages = {stage.id: stage for stage in recorder.stages}
         announced |= {s.name: s.group for s in recorder.stages if s.group in MODELLED}
         costs = {stages[number].name: cost for number, _, cost in recorder.costs}
@@ -198,8 +198,8 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     )
     stretch = rerun.audio_of([str(short)], tmp_path)
     arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]
-    rounds = rerun.decode(arms, stretch, PEAKS, quiet, never, budget_s=0.0)
-    assert rounds == rerun.LEAST_ROUNDS
+    rounds = rerun.decode(arms, stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
+    assert rounds == rerun.MIN_ROUNDS
     assert len(order) == 2 * (rounds + rerun.WARM_UP_ROUNDS)
     for i in range(0, len(order), 2):
         assert {order[i], order[i + 1]} == {1, 2}
@@ -227,7 +227,7 @@ def test_a_rerun_can_be_stopped(short, tmp_path) -> None:
     stretch = rerun.audio_of([str(short)], tmp_path)
     asked = iter([False] * 6 + [True] * 100)
     with pytest.raises(Cancelled):
-        rerun.decode([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, lambda: next(asked))
+        rerun.decode([rerun.Arm("a", QUICK)], stretch, ROOF_TABLE, quiet, lambda: next(asked))
 
 
 def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
@@ -235,7 +235,7 @@ def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
     stretch = rerun.audio_of([str(tmp_path / "x.wav")], tmp_path)
     (tmp_path / "x.wav").write_bytes(b"nothing")
     with pytest.raises(BadInput, match=r"x\.wav"):
-        rerun.decode([rerun.Arm("a", QUICK)], stretch, PEAKS, quiet, never)
+        rerun.decode([rerun.Arm("a", QUICK)], stretch, ROOF_TABLE, quiet, never)
 
 
 def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
@@ -288,12 +288,12 @@ def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> Non
 
 def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
+    monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
     stretch = rerun.audio_of([str(short)], tmp_path)
     arm = rerun.Arm("a", QUICK)
-    rerun.decode([arm], stretch, PEAKS, quiet, never)
+    rerun.decode([arm], stretch, ROOF_TABLE, quiet, never)
     row = next(r for r in breakdown(arm.recording).stages if r.name == "score.mixture")
-    found = perturb.confirm(QUICK, row, stretch, PEAKS, quiet, never)
+    found = perturb.confirm(QUICK, row, stretch, ROOF_TABLE, quiet, never)
     assert found.unchanged.name == "score.mixture"
     made = {p.name: p for p in found.perturbations}
     assert set(made) == {
@@ -311,7 +311,7 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     idle = perturb.confirm(
         QUICK,
         next(r for r in breakdown(arm.recording).stages if r.name == "frontend.mfcc"),
-        stretch, PEAKS, quiet, never,
+        stretch, ROOF_TABLE, quiet, never,
     )  # fmt: skip
     assert (idle.rounds, idle.unchanged) == (0, None)
 
@@ -331,14 +331,14 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
 def start(short, tmp_path_factory) -> whatif.Prediction:
     stretch = rerun.audio_of([str(short)], tmp_path_factory.mktemp("cut"))
     arm = rerun.Arm("a", QUICK)
-    rerun.decode([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
     return whatif.unchanged(breakdown(arm.recording))
 
 
 def predicted(start: whatif.Prediction, **changes) -> tuple[dict[str, float], list[str]]:
     assignments = {key.replace("__", "."): value for key, value in changes.items()}
     after = settings.assign(QUICK, assignments)
-    prediction, without = predict.changed(start, QUICK, after, PEAKS)
+    prediction, without = predict.changed(start, QUICK, after, ROOF_TABLE)
     old = {line.name: line.time_ns for line in start.lines}
     return {
         line.name: line.predicted_ns / old[line.name] if old.get(line.name) else line.predicted_ns
@@ -387,7 +387,7 @@ def test_what_has_no_model_is_said(start) -> None:
     factors, without = predicted(start, pace=2.0)
     assert not without
     assert set(factors.values()) == {1.0}
-    prediction, _ = predict.changed(start, QUICK, QUICK, PEAKS)
+    prediction, _ = predict.changed(start, QUICK, QUICK, ROOF_TABLE)
     assert "already" in prediction.assumptions[-1]
 
 
@@ -426,15 +426,15 @@ def test_confirming_a_layer_of_a_net_on_real_speech(
     small_net, short, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(rerun, "MOST_ROUNDS", rerun.LEAST_ROUNDS)
+    monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
     stretch = rerun.audio_of([str(short)], tmp_path, 0.8)
     arm = rerun.Arm("a", small_net)
-    rerun.decode([arm], stretch, PEAKS, quiet, never, budget_s=0.0)
+    rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
     rows = {r.name: r for r in breakdown(arm.recording).stages}
     layers = [name for name in rows if name.startswith("score.layer")]
     output = rows["score.output"]
     assert all(output.flops > rows[name].flops for name in layers), "the last is the largest"
-    found = perturb.confirm(small_net, output, stretch, PEAKS, quiet, never)
+    found = perturb.confirm(small_net, output, stretch, ROOF_TABLE, quiet, never)
     made = {p.name: p for p in found.perturbations}
     double, shrunk = made["block ×2"], made["model shrunk"]
     assert double.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.02)
@@ -454,7 +454,7 @@ def test_what_a_net_would_cost_is_predicted_from_its_laws(small_net) -> None:
     def factors(**changes) -> tuple[dict[str, float], list[str]]:
         dotted = {key.replace("__", "."): value for key, value in changes.items()}
         after, without = predict.changed(
-            start, small_net, settings.assign(small_net, dotted), PEAKS
+            start, small_net, settings.assign(small_net, dotted), ROOF_TABLE
         )
         return {line.name: line.factor for line in after.lines}, without
 

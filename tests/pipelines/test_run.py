@@ -158,8 +158,8 @@ def test_toggles_act_in_the_next_block_and_leave_marks(
             1,
         )
         assert (skip.key, skip.value, skip.epoch) == ("frames.skip", 2, 2)
-        for marker, wished in ((selection, 100), (skip, 200)):
-            assert marker.asked_frame >= wished
+        for marker, requested in ((selection, 100), (skip, 200)):
+            assert marker.asked_frame >= requested
             # Asked while a block was under way, applied before the next one.
             assert marker.applied_frame - marker.asked_frame <= quick.block
         assert [e.first_frame for e in session.configs] == [

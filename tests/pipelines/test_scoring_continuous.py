@@ -143,9 +143,9 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     some = family.costs_of_some(1)
     assert set(some) == set(family.stages)
     # One senone of one frame: three panels of 16 Gaussians, of which 5 count.
-    asked = (15.0, 0.0, 0.0)
-    assert some["score.gaussians"].bytes_max.total(1, 1, asked) == pytest.approx(3 * 27 * 16 * 4)
-    assert some["score.gaussians"].operations["gemm"].total(1, 1, asked) == pytest.approx(
+    n_active = (15.0, 0.0, 0.0)
+    assert some["score.gaussians"].bytes_max.total(1, 1, n_active) == pytest.approx(3 * 27 * 16 * 4)
+    assert some["score.gaussians"].operations["gemm"].total(1, 1, n_active) == pytest.approx(
         2 * 27 * 3 * 16
     )
 

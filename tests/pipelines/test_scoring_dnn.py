@@ -19,8 +19,8 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import DenseNet, QuantisedNet
 from pipelines.scoring.dnn.dense import (
+    ACTIVE_STAGE,
     OUTPUT_STAGE,
-    WANTED_STAGE,
     layer_stage,
 )
 from pipelines.scoring.meter import Meter
@@ -50,12 +50,12 @@ def test_wanted_senones_are_the_same_and_others_are_left_alone(layers: Any) -> N
     made, features = net(card(*layers)), utterance()
     dense = DenseNet(made, 1, 32)
     dense.begin_some(dense.splice(padded(features, dense), Meter()), Meter())
-    wanted = np.array([41, 3, 0, 49], np.int64)
+    active = np.array([41, 3, 0, 49], np.int64)
     scores = np.full((len(features), 50), 7.0, np.float32)
-    dense.score_some(4, 6, wanted, scores, Meter())
+    dense.score_some(4, 6, active, scores, Meter())
     expected = forward(made, features)
-    assert np.abs(scores[4:6, wanted] - expected[4:6, wanted]).max() < NAT
-    scores[4:6, wanted] = 7.0
+    assert np.abs(scores[4:6, active] - expected[4:6, active]).max() < NAT
+    scores[4:6, active] = 7.0
     assert (scores == 7.0).all()
 
 
@@ -86,7 +86,7 @@ def test_stages_carry_their_work() -> None:
         layer_stage(2): (2, 14),
         layer_stage(3): (2, 14),
         OUTPUT_STAGE: (1, 350),
-        WANTED_STAGE: (1, 20),
+        ACTIVE_STAGE: (1, 20),
     }
 
 
@@ -104,10 +104,10 @@ def test_a_net_in_integers_is_the_formula_rounded_twice(layers: Any) -> None:
     exact = forward(made, features)
     assert np.abs(scores - exact).mean() < 0.03 * np.abs(exact).mean()
     quantised.begin_some(spliced, Meter())
-    wanted, some = np.array([49, 3], np.int64), np.zeros_like(scores)
-    quantised.score_some(2, 9, wanted, some, Meter())
-    np.testing.assert_allclose(some[2:9, wanted], scores[2:9, wanted], rtol=1e-5, atol=1e-5)
-    some[2:9, wanted] = 0
+    active, some = np.array([49, 3], np.int64), np.zeros_like(scores)
+    quantised.score_some(2, 9, active, some, Meter())
+    np.testing.assert_allclose(some[2:9, active], scores[2:9, active], rtol=1e-5, atol=1e-5)
+    some[2:9, active] = 0
     assert not some.any()
 
 
@@ -162,13 +162,13 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
 def test_only_wanted_senones_give_the_same_scores() -> None:
     scorer = build_scorer(assign(DNN, {"dnn.senones": "active"}), model())
     assert scorer.lazy
-    expected, wanted = scored(DNN, speech(), 16), np.array([5125, 17, 300], np.int64)
+    expected, active = scored(DNN, speech(), 16), np.array([5125, 17, 300], np.int64)
     padded = with_context(speech(), scorer.context)
     for at in (0, 16):
         state = scorer.prepare(padded[at : at + 16 + sum(scorer.context)], at, NullLane())
         for t in range(16):
-            row = scorer.frame(state, t, wanted)
-            assert np.abs(row[wanted] - expected[at + t, wanted]).max() < NAT
+            row = scorer.frame(state, t, active)
+            assert np.abs(row[active] - expected[at + t, active]).max() < NAT
 
 
 def test_skipped_frames_repeat_the_last_scored_one() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 
-MOST = 2 * FRAMES + 5
+MAX_ROWS = 2 * FRAMES + 5
 
 
 def frames_of(rng, n, inputs):
@@ -25,8 +25,8 @@ def frames_of(rng, n, inputs):
 def test_sums_are_exact(kind, outputs, inputs, threads):
     rng = np.random.default_rng(outputs)
     weight = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
-    made = kind(weight, threads, MOST)
-    for n in (*range(1, FRAMES + 2), MOST):
+    made = kind(weight, threads, MAX_ROWS)
+    for n in (*range(1, FRAMES + 2), MAX_ROWS):
         x = frames_of(rng, n, inputs)
         wanted = x[:, :inputs].astype(np.int64) @ weight.T.astype(np.int64)
         assert np.array_equal(made.sums(x), wanted)

@@ -19,7 +19,7 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import rows
-from pipelines.scoring.dnn.dense import WANTED_STAGE
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
 from pipelines.scoring.simd import dot_products
 from profiler.analysis.breakdown import breakdown
@@ -146,7 +146,7 @@ Plan = list[tuple[int, dict[str, Any]]]
 """Frames of a block, and the settings that act from it on."""
 
 
-def expected_rows(whole: Array, wanted: list[Array], plan: Plan) -> list[Array]:
+def expected_rows(whole: Array, active: list[Array], plan: Plan) -> list[Array]:
     """Scores of one utterance frame by frame, where they are asked for."""
     row, known = np.zeros(whole.shape[1]), np.zeros(whole.shape[1], bool)
     found, at, settings = [], 0, {"dnn.senones": "all", "frames.skip": 1}
@@ -159,14 +159,14 @@ def expected_rows(whole: Array, wanted: list[Array], plan: Plan) -> list[Array]:
                 known[:] = False
             new = np.flatnonzero(~known)
             if lazy:
-                new = wanted[t][~known[wanted[t]]]
+                new = active[t][~known[active[t]]]
             row[new], known[new] = whole[t, new], True
             found.append(row.copy())
         at += frames
     return found
 
 
-def seen_rows(scorer: Any, base: Config, features: Array, wanted: list[Array], plan: Plan) -> Any:
+def seen_rows(scorer: Any, base: Config, features: Array, active: list[Array], plan: Plan) -> Any:
     """The same from the scorer."""
     padded, beyond = with_context(features, scorer.context), sum(scorer.context)
     found, at, config = [], 0, base
@@ -177,15 +177,15 @@ def seen_rows(scorer: Any, base: Config, features: Array, wanted: list[Array], p
             scorer.configure(config)
         state = scorer.prepare(padded[at : at + frames + beyond], at, NullLane())
         for t in range(frames):
-            found.append(scorer.frame(state, t, wanted[at + t]).copy())
+            found.append(scorer.frame(state, t, active[at + t]).copy())
         at += frames
     return found
 
 
-def alike(seen: list[Array], expected: list[Array], wanted: list[Array], atol: float) -> None:
-    assert len(seen) == len(expected) == len(wanted)
-    for t, asked in enumerate(wanted):
-        np.testing.assert_allclose(seen[t][asked], expected[t][asked], atol=atol, err_msg=str(t))
+def alike(seen: list[Array], expected: list[Array], active: list[Array], atol: float) -> None:
+    assert len(seen) == len(expected) == len(active)
+    for t, needed in enumerate(active):
+        np.testing.assert_allclose(seen[t][needed], expected[t][needed], atol=atol, err_msg=str(t))
 
 
 @pytest.mark.parametrize("rule", ["active", "active-ahead"])
@@ -197,11 +197,11 @@ def test_what_is_asked_for_is_exact_to_the_end_of_every_utterance(
     base = assign(base, {"dnn.senones": rule, "block": block})
     scorer = build_scorer(base, model())
     for seed, frames in enumerate((37, 5, 66)):  # one after the other, by the same scorer
-        features, wanted = speech(frames, seed), asking(frames, seed)
+        features, active = speech(frames, seed), asking(frames, seed)
         blocks = [min(block, frames - at) for at in range(0, frames, block)]
         plan: Plan = [(n, {}) for n in blocks]
-        seen = seen_rows(scorer, base, features, wanted, plan)
-        alike(seen, list(forward(made, features)), wanted, 1e-3)
+        seen = seen_rows(scorer, base, features, active, plan)
+        alike(seen, list(forward(made, features)), active, 1e-3)
 
 
 RULES = ("all", "active", "active-ahead")
@@ -226,23 +226,23 @@ def test_changes_between_blocks_leave_what_is_asked_for_right(
             plan.append((int(rng.integers(1, 12)), changes))
         plan[0] = (plan[0][0], {"dnn.senones": str(rng.choice(RULES)), "frames.skip": 1})
         frames = sum(n for n, _ in plan)
-        features, wanted = speech(frames, seed), asking(frames, seed)
-        expected = expected_rows(forward(made, features), wanted, plan)
-        alike(seen_rows(scorer, base, features, wanted, plan), expected, wanted, 1e-3)
+        features, active = speech(frames, seed), asking(frames, seed)
+        expected = expected_rows(forward(made, features), active, plan)
+        alike(seen_rows(scorer, base, features, active, plan), expected, active, 1e-3)
 
 
 def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, Any]) -> None:
     base, made = small
     base = assign(base, {"dnn.senones": "active-ahead"})
     scorer = build_scorer(base, model())
-    features, wanted = speech(24), asking(24)
+    features, active = speech(24), asking(24)
     plan: Plan = [(8, {}), (8, {"dnn.dtype": "int8"}), (8, {"dnn.dtype": "fp32"})]
-    seen = seen_rows(scorer, base, features, wanted, plan)
+    seen = seen_rows(scorer, base, features, active, plan)
     exact = list(forward(made, features))
-    alike(seen[:8] + seen[16:], exact[:8] + exact[16:], wanted[:8] + wanted[16:], 1e-3)
+    alike(seen[:8] + seen[16:], exact[:8] + exact[16:], active[:8] + active[16:], 1e-3)
     integer = build_scorer(assign(base, {"dnn.dtype": "int8", "dnn.senones": "all"}), model())
     scores = integer.score(with_context(features, integer.context), 0, NullLane())
-    alike(seen[8:16], list(scores[8:16]), wanted[8:16], 1e-3)
+    alike(seen[8:16], list(scores[8:16]), active[8:16], 1e-3)
     assert np.abs(scores - exact).max() > 0.01
 
 
@@ -253,7 +253,7 @@ def test_work_counts_say_what_was_computed_and_read(
     small: tuple[Config, Any], rule: str, block: int, dtype: str
 ) -> None:
     base = assign(small[0], {"dnn.senones": rule, "dnn.dtype": dtype, "block": block})
-    scorer, wanted = build_scorer(base, model()), asking(32)
+    scorer, active = build_scorer(base, model()), asking(32)
     recorder = Recorder()
     scorer.stages(recorder)
     lane = recorder.lane("decode", decode=True)
@@ -262,22 +262,22 @@ def test_work_counts_say_what_was_computed_and_read(
         n = min(block, 32 - at)
         state = scorer.prepare(padded[at : at + n + beyond], at, lane)
         for t in range(n):
-            scorer.frame(state, t, wanted[at + t])
+            scorer.frame(state, t, active[at + t])
     spans = np.frombuffer(lane.take(), SPAN)
-    spans = spans[spans["stage"] == recorder.stage_id(WANTED_STAGE)]
+    spans = spans[spans["stage"] == recorder.stage_id(ACTIVE_STAGE)]
     ahead = AHEAD if rule == "active-ahead" else 1
     computed = read = 0
     for at in range(0, 32, block):
         end = min(at + block, 32)
         until = np.zeros(model().n_senones)
         for t in range(at, end):
-            for senone in wanted[t]:
+            for senone in active[t]:
                 if until[senone] <= t:
                     until[senone] = min(t + ahead, end)
                     computed += until[senone] - t
                     read += 1
     assert (spans["work0"].sum(), spans["work1"].sum()) == (computed, read)
-    law = scorer.costs()[WANTED_STAGE]
+    law = scorer.costs()[ACTIVE_STAGE]
     assert (law.bytes_min.of(spans) <= law.bytes_max.of(spans)).all()
     size = {"fp32": 16 * 4, "int8": 64}[dtype]  # 8 inputs fill one vector
     assert law.bytes_min.of(spans).sum() == pytest.approx(size * read + 4 * computed)
@@ -322,10 +322,10 @@ def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: 
         session = Session.open(path)
         found = {row.name: row for row in breakdown(session).stages}
         session.close()
-        work = found[WANTED_STAGE].work
+        work = found[ACTIVE_STAGE].work
         counts[rule] = work["senones"], work["rows"], found["search.ask"].work["asked"]
-    computed, read, asked = counts["active"]
-    assert computed == read == asked > 0
-    assert counts["active-ahead"][2] == asked
-    assert asked < counts["active-ahead"][0] < 1.5 * asked
-    assert counts["active-ahead"][1] < 0.6 * asked
+    computed, read, needed = counts["active"]
+    assert computed == read == needed > 0
+    assert counts["active-ahead"][2] == needed
+    assert needed < counts["active-ahead"][0] < 1.5 * needed
+    assert counts["active-ahead"][1] < 0.6 * needed

@@ -124,13 +124,13 @@ def test_a_score_that_is_asked_for_comes_from_the_last_frame_that_has_it(
         for at, n, part in blocks(scorer, given, block):
             state = scorer.prepare(part, at, LANE)
             for t in range(n):
-                wanted = np.sort(rng.choice(40, rng.integers(1, 30), replace=False)) * 100
+                active = np.sort(rng.choice(40, rng.integers(1, 30), replace=False)) * 100
                 if (at + t) % skip == 0:
                     known.clear()
-                for senone in wanted.tolist():
+                for senone in active.tolist():
                     known.setdefault(senone, exact[at + t, senone])
-                row = scorer.frame(state, t, wanted)
-                np.testing.assert_allclose(row[wanted], [known[s] for s in wanted], atol=NAT)
+                row = scorer.frame(state, t, active)
+                np.testing.assert_allclose(row[active], [known[s] for s in active], atol=NAT)
 
 
 # -- changes ------------------------------------------------------------------------------------------
@@ -200,19 +200,19 @@ def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> Non
 
 
 def test_lazy_scores_of_another_arithmetic_are_forgotten(base: Config) -> None:
-    given, wanted = features(12), np.array([5, 700, 5125], np.int64)
+    given, active = features(12), np.array([5, 700, 5125], np.int64)
     config = assign(base, {"frames.skip": 4, "dnn.senones": "active"})
     scorer = build_scorer(config, model())
     padded, beyond = with_context(given, scorer.context), sum(scorer.context)
     state = scorer.prepare(padded[: 2 + beyond], 0, LANE)
     for t in range(2):
-        scorer.frame(state, t, wanted)
+        scorer.frame(state, t, active)
     smaller = assign(config, {"dnn.shrink": "low-rank", "dnn.share": 0.3})
     changed(scorer, smaller)
-    row = scorer.frame(scorer.prepare(padded[2 : 3 + beyond], 2, LANE), 0, wanted)
+    row = scorer.frame(scorer.prepare(padded[2 : 3 + beyond], 2, LANE), 0, active)
     plain = build_scorer(assign(smaller, {"frames.skip": 1, "dnn.senones": "all"}), model())
     expected = plain.score(padded[2 : 3 + beyond], 2, LANE)[0]
-    np.testing.assert_allclose(row[wanted], expected[wanted], atol=NAT)
+    np.testing.assert_allclose(row[active], expected[active], atol=NAT)
 
 
 def test_another_net_may_look_at_other_frames(base: Config, tmp_path: Path) -> None:

@@ -127,11 +127,11 @@ def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:
         close(scores, exact[:n], kind)
     if not hasattr(arithmetic, "begin_some"):
         return
-    wanted = np.array([16, 0, 3], np.int64)
+    active = np.array([16, 0, 3], np.int64)
     arithmetic.begin_some(arithmetic.splice(padded, Meter()), Meter())
     scores = np.full(exact.shape, np.nan, np.float32)
-    arithmetic.score_some(5, 12, wanted, scores, Meter())
-    close(scores[5:12, wanted], exact[5:12, wanted], kind, np.abs(exact).max())
+    arithmetic.score_some(5, 12, active, scores, Meter())
+    close(scores[5:12, active], exact[5:12, active], kind, np.abs(exact).max())
     assert np.isfinite(scores).sum() == 7 * 3
     since = np.arange(17) % of.card.heads
     source = np.arange(17) - since

@@ -15,12 +15,12 @@ from profiler.errors import BadInput
 from tests.pipelines.net_files import card, forward, net
 
 SPARSE = ("blocks", "csr")
-MOST = 48
+MAX_ROWS = 48
 COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48)
 
 
 def made(name: str, weight: Array, threads: int = 1) -> Product:
-    return products.create(name, weight, threads, MOST)
+    return products.create(name, weight, threads, MAX_ROWS)
 
 
 def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:
@@ -135,7 +135,7 @@ def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
 def test_a_net_scores_by_them_as_by_the_formula(name: str, frames: int) -> None:
     small = net(card(Layer(24), Layer(16), Layer(8, relu=False)))
     features = np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
-    dense = DenseNet(small, 1, MOST, name)
+    dense = DenseNet(small, 1, MAX_ROWS, name)
     spliced = dense.splice(np.pad(features, (dense.context, (0, 0)), mode="edge"), Meter())
     scores = np.empty((frames, 50), np.float32)
     dense.score(spliced, scores, Meter())

@@ -24,7 +24,7 @@ from pipelines.scoring.dnn import bf16 as half
 from pipelines.scoring.dnn import compiled
 from pipelines.scoring.dnn.bf16 import Bf16Net
 from pipelines.scoring.dnn.compiled import NET_STAGE, CompiledNet, CompileError
-from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, WANTED_STAGE, layer_stage
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
@@ -90,13 +90,13 @@ def test_chosen_senones_are_the_same_and_others_are_left_alone(kernels: str) -> 
     halved = Bf16Net(made, 1, 32)
     expected = in_blocks(halved, features, 23)
     halved.begin_some(halved.splice(with_context(features, halved.context), Meter()), Meter())
-    wanted, scores = np.array([41, 3, 0, 49], np.int64), np.full((23, 50), 7.0, np.float32)
-    halved.score_some(4, 7, wanted, scores, Meter())
+    active, scores = np.array([41, 3, 0, 49], np.int64), np.full((23, 50), 7.0, np.float32)
+    halved.score_some(4, 7, active, scores, Meter())
     # The last bit may differ: sums are taken in another order.
     np.testing.assert_allclose(
-        scores[4:7, wanted], expected[4:7, wanted], rtol=2.0**-7, atol=2.0**-7
+        scores[4:7, active], expected[4:7, active], rtol=2.0**-7, atol=2.0**-7
     )
-    scores[4:7, wanted] = 7.0
+    scores[4:7, active] = 7.0
     assert (scores == 7.0).all()
 
 
@@ -131,12 +131,12 @@ def test_asked_senones_in_16_bits_are_those_of_the_whole() -> None:
         assign(presets.load("dnn").config, {"dnn.dtype": "bf16", "dnn.senones": "active"}), model()
     )
     padded, beyond = with_context(speech(), scorer.context), sum(scorer.context)
-    wanted = np.array([17, 300, 5125], np.int64)
+    active = np.array([17, 300, 5125], np.int64)
     for at in (0, 16):
         state = scorer.prepare(padded[at : at + 16 + beyond], at, NullLane())
         for t in range(16):
-            row = scorer.frame(state, t, wanted)
-            assert np.abs(row[wanted] - expected[at + t, wanted]).max() < 0.15
+            row = scorer.frame(state, t, active)
+            assert np.abs(row[active] - expected[at + t, active]).max() < 0.15
 
 
 # -- compiled --------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_stages_carry_their_work() -> None:
         halved.begin_some(spliced, meter)
         halved.score_some(0, 2, np.arange(10), scores, meter)
 
-    assert recorded(halved, some) == hidden | {WANTED_STAGE: 20}
+    assert recorded(halved, some) == hidden | {ACTIVE_STAGE: 20}
 
 
 @has_compiler

@@ -1,4 +1,4 @@
-"""Frame and GMM layers of the scorer: conditional skipping, senones asked for, back-off to CI senones."""
+"""Frame and GMM layers of the scorer: conditional skipping, active senones, back-off to CI senones."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def asking(n_frames, n_senones, seed=0, share=0.3):
     return [np.flatnonzero(rng.random(n_senones) < share) for _ in range(n_frames)]
 
 
-def taking_turns(scorer, features, wanted, block):
+def taking_turns(scorer, features, active, block):
     """Rows of a lazy scorer, frame by frame in blocks."""
     rows = []
     for at in range(0, len(features), block):
         part = features[at : at + block]
         state = scorer.prepare(part, at, LANE)
-        rows += [scorer.frame(state, t, wanted[at + t]).copy() for t in range(len(part))]
+        rows += [scorer.frame(state, t, active[at + t]).copy() for t in range(len(part))]
     return np.array(rows)
 
 
@@ -158,13 +158,13 @@ def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, feature
 
 
 def test_what_is_asked_for_is_exact(scorer, features, whole, model):
-    wanted = asking(len(features), model.n_senones)
-    rows = taking_turns(configured(scorer, gmm__senones="active"), features, wanted, 16)
+    active = asking(len(features), model.n_senones)
+    rows = taking_turns(configured(scorer, gmm__senones="active"), features, active, 16)
     truth = brute_force(model, features[:5])
-    for t, asked in enumerate(wanted):
-        np.testing.assert_allclose(rows[t][asked], whole[t][asked], atol=NAT)
+    for t, needed in enumerate(active):
+        np.testing.assert_allclose(rows[t][needed], whole[t][needed], atol=NAT)
         if t < len(truth):
-            np.testing.assert_allclose(rows[t][asked], truth[t][asked], atol=NAT)
+            np.testing.assert_allclose(rows[t][needed], truth[t][needed], atol=NAT)
     assert np.isfinite(rows).all()
 
 
@@ -174,22 +174,22 @@ def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
     changes = dict(skip)
     if changes.pop("cond", False):
         changes |= {"frames__rule": "conditional", "frames__codewords": 32}
-    wanted = asking(len(features), model.n_senones, seed=3)
+    active = asking(len(features), model.n_senones, seed=3)
 
     def seen(block):
         made = configured(scorer, gmm__senones=rule, gmm__ci_beam=12.0, **changes)
-        return taking_turns(made, features, wanted, block)
+        return taking_turns(made, features, active, block)
 
     rows = seen(16)
     for block in (1, 7, MAX_FRAMES):
         other = seen(block)
-        for t, asked in enumerate(wanted):
-            np.testing.assert_array_equal(other[t][asked], rows[t][asked])
+        for t, needed in enumerate(active):
+            np.testing.assert_array_equal(other[t][needed], rows[t][needed])
 
 
 def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, whole, model):
     skip = 4
-    wanted = asking(len(features), model.n_senones, seed=7)
+    active = asking(len(features), model.n_senones, seed=7)
     made = configured(scorer, gmm__senones="active", frames__skip=skip)
     recorder = Recorder()
     made.stages(recorder)
@@ -200,19 +200,19 @@ def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, featu
     for at in range(0, len(features), 16):
         state = made.prepare(features[at : at + 16], at, lane)
         for t in range(at, min(at + 16, len(features))):
-            asked = set(wanted[t].tolist())
+            needed = set(active[t].tolist())
             if t % skip == 0:
                 since = set()
-            new = np.array(sorted(asked - since), np.int64)
+            new = np.array(sorted(needed - since), np.int64)
             expected[new] = whole[t][new]
-            since |= asked
-            row = made.frame(state, t - at, wanted[t])
-            np.testing.assert_allclose(row[wanted[t]], expected[wanted[t]], atol=NAT)
+            since |= needed
+            row = made.frame(state, t - at, active[t])
+            np.testing.assert_allclose(row[active[t]], expected[active[t]], atol=NAT)
             spans = np.frombuffer(lane.take(), SPAN)
             assert spans["work1"][spans["stage"] == number].sum() == len(new)
 
 
-def test_nothing_asked_for_is_nothing_done(scorer, features):
+def test_without_active_senones_nothing_is_done(scorer, features):
     made = configured(scorer, gmm__senones="active")
     state = made.prepare(features[:2], 0, LANE)
     nothing = np.empty(0, np.int64)
@@ -223,7 +223,7 @@ def test_nothing_asked_for_is_nothing_done(scorer, features):
 def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
     scorer, features, whole, model
 ):
-    """The last row of a lazy block holds the senones asked for alone: skipping must not copy it."""
+    """The last row of a lazy block holds the active senones alone: skipping must not copy it."""
     made = configured(scorer, gmm__senones="active", frames__skip=4)
     taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
     scorer.configure(assign(EXACT, {"frames.skip": 4}))
@@ -277,11 +277,11 @@ def test_a_senone_without_a_parent_is_its_own():
     assert parents.ci[parents.of].tolist() == [0, 1, 2, 1, 4]
 
 
-def backed_off(model, exact, beam, cap, wanted):
+def backed_off(model, exact, beam, cap, active):
     """The rule by its definition, float64: (scores of the wanted, whether each is computed, bound)."""
     parents = senones.parents_of(model)
     of = parents.ci[parents.of]
-    child = of[wanted] != wanted
+    child = of[active] != active
     bound = exact[parents.ci].max() - beam
     if cap:
         # One parent after the other, best first, as long as the children fit.
@@ -289,12 +289,12 @@ def backed_off(model, exact, beam, cap, wanted):
         for score in scores:
             if score < bound:
                 break
-            count = (child & (exact[of[wanted]] >= score)).sum()
+            count = (child & (exact[of[active]] >= score)).sum()
             if count > cap:
                 bound = np.nextafter(score, np.inf)
                 break
-    computed = ~child | (exact[of[wanted]] >= bound)
-    return np.where(computed, exact[wanted], exact[of[wanted]]), computed, bound
+    computed = ~child | (exact[of[active]] >= bound)
+    return np.where(computed, exact[active], exact[of[active]]), computed, bound
 
 
 @pytest.mark.parametrize("beam", [0.0, 8.0, 23.0, 200.0])
@@ -312,14 +312,14 @@ def test_senones_of_weak_parents_get_their_parents_score(scorer, features, whole
         np.testing.assert_allclose(scores, whole[:20], atol=NAT)
 
 
-def test_the_cap_counts_the_senones_asked_for(scorer, features, whole, model):
-    wanted = asking(30, model.n_senones, seed=2, share=0.2)
+def test_the_cap_counts_active_senones(scorer, features, whole, model):
+    active = asking(30, model.n_senones, seed=2, share=0.2)
     for cap in (0, 40, 400):
         made = configured(scorer, gmm__senones="active-ci", gmm__ci_beam=15.0, gmm__ci_cap=cap)
-        rows = taking_turns(made, features[:30], wanted, 8)
-        for t, asked in enumerate(wanted):
-            expected, _, _ = backed_off(model, whole[t], 15.0, cap, asked)
-            np.testing.assert_allclose(rows[t][asked], expected, atol=NAT)
+        rows = taking_turns(made, features[:30], active, 8)
+        for t, needed in enumerate(active):
+            expected, _, _ = backed_off(model, whole[t], 15.0, cap, needed)
+            np.testing.assert_allclose(rows[t][needed], expected, atol=NAT)
 
 
 # -- all of it --------------------------------------------------------------------------------------
@@ -350,11 +350,11 @@ def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
     lane = recorder.lane("decode", decode=True)
     stages = {stage.id: stage for stage in recorder.stages}
     costs = made.costs()
-    wanted = asking(64, model.n_senones)
+    active = asking(64, model.n_senones)
     for at in range(0, 64, 16):
         state = made.prepare(features[at : at + 16], at, lane)
         for t in range(16):
-            made.frame(state, t, wanted[at + t])
+            made.frame(state, t, active[at + t])
         spans = np.frombuffer(lane.take(), SPAN)
         ends = spans["start_ns"] + spans["duration_ns"]
         assert (spans["start_ns"][1:] >= ends[:-1]).all()
@@ -374,10 +374,10 @@ def test_work_counts_say_what_was_done(model, features):
     recorder = Recorder()
     made.stages(recorder)
     lane = recorder.lane("decode", decode=True)
-    wanted = asking(16, model.n_senones, share=0.1)
+    active = asking(16, model.n_senones, share=0.1)
     state = made.prepare(features[:16], 0, lane)
     for t in range(16):
-        made.frame(state, t, wanted[t])
+        made.frame(state, t, active[t])
     spans = np.frombuffer(lane.take(), SPAN)
     lazy = spans[spans["stage"] == recorder.stage_id("score.lazy")]
     # Each senone for AHEAD frames from the first that asks for it and for which it is not there yet.
@@ -385,13 +385,13 @@ def test_work_counts_say_what_was_done(model, features):
     for senone in range(model.n_senones):
         frame = 0
         while frame < 16:
-            if senone in wanted[frame]:
+            if senone in active[frame]:
                 fetched += 1
                 computed += min(AHEAD, 16 - frame)
                 frame += AHEAD
             else:
                 frame += 1
-    assert lazy["work1"].sum() == computed > sum(map(len, wanted))
+    assert lazy["work1"].sum() == computed > sum(map(len, active))
     assert lazy["work0"].sum() == computed * 3 * 128
     assert lazy["work2"].sum() == fetched * 3 * 128
     assert not (spans["stage"] == recorder.stage_id("score.mixture")).any()

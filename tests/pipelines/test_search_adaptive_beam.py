@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search.adaptive_beam import LEAST_BEAM, AdaptiveBeam
+from pipelines.search.adaptive_beam import MIN_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
 
 FRAMES = 16
@@ -17,30 +17,30 @@ def machine(beam, growth=0.3, fixed=0.01, at_13=0.05):
     return fixed + at_13 * math.exp(growth * (beam - 13.0))
 
 
-def drive(wished, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
+def drive(target, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
     """Real-time factor and beam of each block under the adaptive beam."""
     adaptive = AdaptiveBeam()
     beam, history = widest, []
     for block in range(blocks):
         rtf = machine(beam, **plant) * load(block * FRAMES / 100)
         history.append((rtf, beam))
-        beam = adaptive.after(FRAMES, round(rtf * FRAMES * 1e7), wished, widest)
+        beam = adaptive.after(FRAMES, round(rtf * FRAMES * 1e7), target, widest)
     return np.array(history)
 
 
 @pytest.mark.parametrize("growth", [0.2, 0.3, 0.45])
-@pytest.mark.parametrize("wished", [0.02, 0.03, 0.045])
-def test_the_wished_factor_is_held(wished, growth):
-    rtf, beam = drive(wished, growth=growth).T
+@pytest.mark.parametrize("target", [0.02, 0.03, 0.045])
+def test_the_target_factor_is_held(target, growth):
+    rtf, beam = drive(target, growth=growth).T
     settled = rtf[100:]
-    assert settled.mean() == pytest.approx(wished, rel=0.03)
-    assert settled.std() < 0.05 * wished
-    assert (beam >= LEAST_BEAM).all()
+    assert settled.mean() == pytest.approx(target, rel=0.03)
+    assert settled.std() < 0.05 * target
+    assert (beam >= MIN_BEAM).all()
 
 
 def test_the_beam_stays_within_its_bounds():
     assert drive(10.0)[-1, 1] == 13.0
-    assert drive(0.001)[-1, 1] == LEAST_BEAM
+    assert drive(0.001)[-1, 1] == MIN_BEAM
     # A person who asks for less than the least beam gets that.
     assert drive(0.001, widest=2.0)[-1, 1] == 2.0
 
@@ -72,7 +72,7 @@ def test_the_search_uses_what_the_adaptive_beam_sets():
     decoder.advance(smooth_scores(3, 4, graph.n_senones), 0)
     decoder.spent(4, 10**9)
     narrow = decoder.beam
-    assert LEAST_BEAM <= narrow < 9.0
+    assert MIN_BEAM <= narrow < 9.0
     # Other live settings leave it alone, a smaller beam does not; without it the settings' holds.
     decoder.configure(settings(beam=9.0, adaptive_beam=True, target_rtf=0.2, max_active=500))
     assert decoder.beam == narrow

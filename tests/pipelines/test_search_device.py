@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
-    least_cost,
+    min_cost,
     model,
     random_graph,
     settings,
@@ -85,12 +85,12 @@ def test_the_best_path_of_random_graphs_at_an_infinite_beam(seed, n_frames, bloc
     scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
     decoder = DeviceViterbi(graph, settings(INFINITE, 10_000), work())
     words = decode(decoder, scores, block=block)
-    cost = least_cost(graph, scores)
+    cost = min_cost(graph, scores)
     assert decoder.complete == np.isfinite(cost)
     if decoder.complete:
         assert decoder.best_cost == pytest.approx(cost, abs=1e-2)
         # Others may cost as little: which of them wins is not laid down.
-        assert least_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=1e-2)
+        assert min_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=1e-2)
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
@@ -110,7 +110,7 @@ def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
     if here.complete:
         assert there.best_cost == pytest.approx(here.best_cost, abs=1e-2)
         for words in found:
-            assert least_cost(graph, scores, spoken(words)) <= here.best_cost + 1e-2
+            assert min_cost(graph, scores, spoken(words)) <= here.best_cost + 1e-2
 
 
 # -- on a real graph -------------------------------------------------------------------------------
@@ -136,12 +136,12 @@ def test_partial_results_and_wanted_senones_are_the_same(scores):
     there = DeviceViterbi(thousand_words(), chosen, work())
     here.start(0)
     there.start(0)
-    np.testing.assert_array_equal(there.wanted(), here.wanted())
+    np.testing.assert_array_equal(there.active_senones(), here.active_senones())
     for at in range(0, 60, 10):
         here.advance(scores[at : at + 10], at)
         there.advance(scores[at : at + 10], at)
         assert there.partial() == here.partial()
-        np.testing.assert_array_equal(there.wanted(), here.wanted())
+        np.testing.assert_array_equal(there.active_senones(), here.active_senones())
 
 
 def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
@@ -186,9 +186,9 @@ def test_many_frames_outlast_the_keys(monkeypatch):
     again = DeviceViterbi(graph, settings(INFINITE), work())
     assert decode(again, scores, block=64) == words
     assert again.best_cost == pytest.approx(expected.best_cost, abs=1e-2)
-    cost = least_cost(graph, scores)
+    cost = min_cost(graph, scores)
     assert again.best_cost == pytest.approx(cost, abs=0.05)
-    assert least_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=0.05)
+    assert min_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=0.05)
 
 
 def test_scores_that_lie_on_the_device_need_no_way_up(scores):
@@ -213,7 +213,7 @@ def test_scores_that_lie_on_the_device_need_no_way_up(scores):
 
 
 def test_settings_change_between_blocks(scores):
-    asked = {}
+    active = {}
     # Where min_active binds, the two do not drop quite the same tokens: it is to begin after the change only.
     first = settings(6.0, min_active=1)
     for later in (
@@ -229,15 +229,15 @@ def test_settings_change_between_blocks(scores):
             each.advance(scores[:40], 0)
             each.configure(later)
             each.advance(scores[40:60], 40)
-        asked[later.beam, later.max_active, later.min_active] = len(decoder.wanted())
+        active[later.beam, later.max_active, later.min_active] = len(decoder.active_senones())
         words, theirs = decoder.finish(), reference.finish()
         if (later.max_active, later.min_active) == (7000, 20):
             # By numbers of tokens the two do not drop quite the same ones.
             assert words == theirs
             assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
-    assert asked[13.0, 7000, 20] > 2 * asked[6.0, 7000, 20]
-    assert asked[13.0, 7000, 20] > asked[13.0, 200, 20]
-    assert asked[6.0, 7000, 900] > 2 * asked[6.0, 7000, 20]
+    assert active[13.0, 7000, 20] > 2 * active[6.0, 7000, 20]
+    assert active[13.0, 7000, 20] > active[13.0, 200, 20]
+    assert active[6.0, 7000, 900] > 2 * active[6.0, 7000, 20]
 
 
 def test_a_narrower_beam_frees_room(scores):

@@ -13,7 +13,7 @@ from app.cli import _report
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
-from pipelines.search.adaptive_beam import LEAST_BEAM
+from pipelines.search.adaptive_beam import MIN_BEAM
 from pipelines.search.viterbi import Viterbi
 from profiler.session.reader import Session
 
@@ -48,11 +48,11 @@ def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
     assert "nbest" not in _report.utterance(outcome.result.utterances[0], None)
 
 
-@pytest.mark.parametrize(("wished", "lowest"), [(0.001, True), (10.0, False)])
+@pytest.mark.parametrize(("target", "lowest"), [(0.001, True), (10.0, False)])
 def test_the_adaptive_beam_is_recorded(
-    bundled_speech: Path, tmp_path: Path, wished: float, lowest: bool
+    bundled_speech: Path, tmp_path: Path, target: float, lowest: bool
 ) -> None:
-    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": wished})
+    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": target})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         times, beams = session.samples("search.beam")
         _, cutoffs = session.samples("search.cutoff")
@@ -62,7 +62,7 @@ def test_the_adaptive_beam_is_recorded(
     assert (np.diff(times) > 0).all()
     assert len(beams) >= frames // block
     assert beams[0] == widest
-    assert beams.min() == (LEAST_BEAM if lowest else widest)
+    assert beams.min() == (MIN_BEAM if lowest else widest)
     assert (cutoffs <= widest + 1e-3).all()
 
 

@@ -6,7 +6,7 @@ from pipelines.config import presets
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import Unrecorded
+from pipelines.run.null_writer import NullWriter
 from pipelines.run.recogniser import build
 from profiler.spans import NullLane, Recorder
 
@@ -23,7 +23,7 @@ def test_small_grammars_hear_every_word(shared_audio, preset, names):
     items = playlist.build(paths, str(shared_audio / "transcripts.tsv"))
     config = presets.load(preset).config
     recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
-    decoder = Decoder(recogniser, Recorder(), NullLane(), Unrecorded(), Control())
+    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
     done = decoder.run(items).utterances
     assert [utterance.hypothesis for utterance in done] == [item.reference for item in items]
     assert recogniser.search.complete

@@ -9,7 +9,7 @@ from search_graphs import (
     equal_orders,
     kaldi_decode,
     kaldi_graph,
-    least_cost,
+    min_cost,
     model,
     random_graph,
     settings,
@@ -108,7 +108,7 @@ def test_same_words_and_cost_as_kaldi_on_random_graphs(seed, n_frames, beam):
     if spoken(words) != theirs[0]:
         # Of two that cost the same either may win.
         for said in (spoken(words), theirs[0]):
-            least = least_cost(graph, scores, said, complete=decoder.complete)
+            least = min_cost(graph, scores, said, complete=decoder.complete)
             assert least <= decoder.best_cost + 1e-2
 
 
@@ -129,7 +129,7 @@ def test_partial_results_and_wanted_change_nothing(real_scores):
     settled = []
     for at in range(0, len(scores), 10):
         decoder.advance(scores[at : at + 10], at)
-        decoder.wanted()
+        decoder.active_senones()
         settled = decoder.partial()
         assert decoder.partial() == settled
     assert decoder.finish() == whole
@@ -143,11 +143,11 @@ def test_only_wanted_senones_are_looked_up(real_scores):
     whole, cost = decode(decoder, scores), decoder.best_cost
     decoder.start(0)
     for at, row in enumerate(scores):
-        wanted = decoder.wanted()
-        assert (np.diff(wanted) > 0).all()
+        active = decoder.active_senones()
+        assert (np.diff(active) > 0).all()
         # Had any other senone been looked up, this would win.
         masked = np.full((1, graph.n_senones), 1e6, dtype=np.float32)
-        masked[0, wanted] = row[wanted]
+        masked[0, active] = row[active]
         decoder.advance(masked, at)
     assert decoder.finish() == whole
     assert decoder.best_cost == cost
@@ -161,7 +161,7 @@ def test_senones_asked_are_counted(real_scores):
     decoder.start(0)
     expected = 0
     for at in range(30):
-        expected += len(decoder.wanted())
+        expected += len(decoder.active_senones())
         decoder.advance(real_scores[0][at : at + 1], at, lane)
     spans = np.frombuffer(lane.take(), dtype=SPAN)
     emit = spans[
@@ -267,15 +267,15 @@ def test_insertion_penalty_costs_each_word_once(real_scores):
 
 
 def test_settings_change_between_blocks(real_scores):
-    asked = {}
+    active = {}
     for later_beam in (6.0, 15.0):
         decoder = Viterbi(thousand_words(), settings(beam=6.0))
         decoder.start(0)
         decoder.advance(real_scores[0][:40], 0)
         decoder.configure(settings(beam=later_beam))
         decoder.advance(real_scores[0][40:60], 40)
-        asked[later_beam] = len(decoder.wanted())
-    assert asked[15.0] > 2 * asked[6.0]
+        active[later_beam] = len(decoder.active_senones())
+    assert active[15.0] > 2 * active[6.0]
     assert set(decoder.costs()) == {
         "search.emit",
         "search.epsilon",
@@ -293,12 +293,12 @@ def test_same_path_as_brute_force_at_infinite_beam(seed, n_frames):
     scores = smooth_scores(seed, n_frames, graph.n_senones, spread=20.0)
     decoder = Viterbi(graph, settings(1e4, 10_000))
     words = decode(decoder, scores, block=5)
-    cost = least_cost(graph, scores)
+    cost = min_cost(graph, scores)
     assert decoder.complete == np.isfinite(cost)
     if decoder.complete:
         assert decoder.best_cost == pytest.approx(cost, abs=1e-3)
         # Others may cost as little: which of them wins is not laid down.
-        assert least_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=1e-3)
+        assert min_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=1e-3)
         theirs = kaldi_decode(kaldi_graph(graph), graph, scores, 1e4, 10_000, min_active=0)
         assert decoder.best_cost == pytest.approx(theirs[1], abs=1e-3)
 
@@ -310,8 +310,8 @@ def test_of_two_equal_paths_either_may_win(block):
     scores = np.zeros((2, 1), np.float32)
     decoder = Viterbi(graph, settings(1e4, 10_000))
     words = spoken(decode(decoder, scores, block=block))
-    assert decoder.best_cost == pytest.approx(least_cost(graph, scores), abs=1e-6)
-    assert least_cost(graph, scores, words) == pytest.approx(decoder.best_cost, abs=1e-6)
+    assert decoder.best_cost == pytest.approx(min_cost(graph, scores), abs=1e-6)
+    assert min_cost(graph, scores, words) == pytest.approx(decoder.best_cost, abs=1e-6)
 
 
 def circle(weight, word):
@@ -368,7 +368,7 @@ def test_listed_arcs_are_closed_up_without_a_trace(real_scores):
     decoder = Viterbi(graph, settings(beam=10.0))
     whole = decode(decoder, scores)
     arrays = decoder._space.arrays
-    places = int(arrays.books.registers[layout.N])
+    places = int(arrays.books.decoder_state[layout.N])
     alive = int(np.isfinite(arrays.tokens.cost[:places]).sum())
     # No more dead than the rule allows, and every living token is found at its place.
     assert alive * 2 > places

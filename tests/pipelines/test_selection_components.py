@@ -57,19 +57,19 @@ def test_listed_gaussians_by_component_and_by_senone(models, families, kind, com
     for some in (strategy, shared):
         some.begin_some(features, Meter() if some is shared else meter)
         for first, last in ((0, 1), (3, 9), (10, 11)):
-            asked_for = rng.permutation(p.n_senones)[: max(1, p.n_senones // 20)]
+            active = rng.permutation(p.n_senones)[: max(1, p.n_senones // 20)]
             scores = np.full((11, p.n_senones), 7.0, np.float32)
-            some.score_some(first, last, asked_for, scores, Meter() if some is shared else meter)
-            asked = np.zeros(scores.shape, bool)
-            asked[first:last, asked_for] = True
-            assert (scores[~asked] == 7).all(), "nothing else is touched"
-            assert np.abs(scores - expected)[asked].max() < NAT
+            some.score_some(first, last, active, scores, Meter() if some is shared else meter)
+            is_active = np.zeros(scores.shape, bool)
+            is_active[first:last, active] = True
+            assert (scores[~is_active] == 7).all(), "nothing else is touched"
+            assert np.abs(scores - expected)[is_active].max() < NAT
             if some is strategy:
                 names = {stage.id: stage.name for stage in recorder.stages}
                 done = {names[int(s["stage"])]: s for s in np.frombuffer(lane.take(), SPAN)}
-                finite = np.isfinite(g[first:last]).any(axis=4)[:, np.unique(asked_for // 16)]
+                finite = np.isfinite(g[first:last]).any(axis=4)[:, np.unique(active // 16)]
                 assert done["score.gaussians"]["work0"] == 16 * finite.sum()
-                assert done["score.lse"]["work1"] == (last - first) * len(asked_for)
+                assert done["score.lse"]["work1"] == (last - first) * len(active)
     assert strategy.costs_of_some(1).keys() == done.keys() | {"score.quantise", "score.wait"}
 
 

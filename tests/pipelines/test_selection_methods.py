@@ -93,15 +93,15 @@ def test_shortlists_below_a_senone_rule(models, rule, component):
     for at in range(0, len(features), 5):
         state = scorer.prepare(features[at : at + 5], at, NullLane())
         for t in range(len(features[at : at + 5])):
-            asked = np.flatnonzero(rng.random(model.n_senones) < 0.2)
-            row, right = scorer.frame(state, t, asked), whole[at + t]
+            active = np.flatnonzero(rng.random(model.n_senones) < 0.2)
+            row, right = scorer.frame(state, t, active), whole[at + t]
             expected = right.copy()
             if rule != "active":
                 of = right[parents.ci][parents.of]
                 below = of < right[parents.ci].max() - 40.0
                 expected[below] = of[below]
                 exact += int((~below).sum())
-            assert np.abs(row - expected)[asked].max() < NAT
+            assert np.abs(row - expected)[active].max() < NAT
     assert rule == "active" or 0 < exact < 12 * model.n_senones
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Peaks, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Cost, Linear, Recorder, Stage
@@ -42,7 +42,7 @@ def roof(
     )
 
 
-PEAKS = Peaks(
+ROOF_TABLE = RoofTable(
     (
         roof(RATE, "gemm", 100e9),
         roof(RATE, "exp", 1e9),
@@ -71,8 +71,8 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
     setup = recorder.stage("setup.model", "setup")
     idle = recorder.stage("idle.pace", "idle")
     lane = recorder.lane("decode", decode=True)
-    writer.calibration(PEAKS.rows())
-    writer.calibration(Peaks((roof(RATE, "gemm", 90e9),)).rows("end"))
+    writer.calibration(ROOF_TABLE.rows())
+    writer.calibration(RoofTable((roof(RATE, "gemm", 90e9),)).rows("end"))
     start = clock()
     lane.put(setup, start, clock.advance(5_000_000))
     for epoch in range(2):
@@ -114,7 +114,7 @@ def fake_session(
     spans: np.ndarray,
     stages: list[Stage],
     costs: dict[tuple[int, int], Cost] | None = None,
-    peaks: Peaks = PEAKS,
+    peaks: RoofTable = ROOF_TABLE,
     lanes: tuple[LaneInfo, ...] = (LaneInfo(0, "decode", "cpu", True, 0, 0),),
     **more: Any,
 ) -> Any:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiler_sessions import PEAKS, roof, spans_of
+from profiler_sessions import ROOF_TABLE, roof, spans_of
 
 from profiler.analysis.attribution import Evidence, Roofs, judge, roofs, split
-from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks
+from profiler.machine.roofs.table import BANDWIDTH, RATE, RoofTable
 from profiler.spans import SPAN, Cost, Linear
 
 
@@ -23,13 +23,15 @@ def cost(
     return Cost({"gemm": Linear(gemm), "exp": Linear(exp)}, Linear(low), Linear(high), size)
 
 
-def times(law: Cost, peaks: Peaks = PEAKS) -> Roofs:
+def times(law: Cost, roof_table: RoofTable = ROOF_TABLE) -> Roofs:
     """The roofs of a law whose fixed part alone counts."""
-    return roofs(law, peaks)
+    return roofs(law, roof_table)
 
 
-def evidence(duration: int, law: Cost, calls: int = 1, peaks: Peaks = PEAKS) -> Evidence:
-    t = roofs(law, peaks)
+def evidence(
+    duration: int, law: Cost, calls: int = 1, roof_table: RoofTable = ROOF_TABLE
+) -> Evidence:
+    t = roofs(law, roof_table)
     counts = (calls, 16.0 * calls, (0.0, 0.0, 0.0))
     return Evidence(
         float(duration * calls),
@@ -38,10 +40,10 @@ def evidence(duration: int, law: Cost, calls: int = 1, peaks: Peaks = PEAKS) -> 
         t.arithmetic.total(*counts),
         t.traffic_min.total(*counts),
         t.traffic_max.total(*counts),
-        max(t.least_arithmetic.total(*counts), t.least_traffic.total(*counts)),
+        max(t.min_arithmetic.total(*counts), t.min_traffic.total(*counts)),
         law.bytes_min.total(*counts),
         law.bytes_max.total(*counts),
-        peaks.overhead_ns("numpy"),
+        roof_table.overhead_ns("numpy"),
         t.complete,
         law.working_set_bytes,
         "arcs",
@@ -73,10 +75,10 @@ def test_roofs_are_the_law_divided_by_the_peaks(counts: tuple[int, ...]) -> None
         working_set_bytes=1.0,
     )
     spans = spans_of([(0, 1, 0, 0, frames, w0, w1, w2)])
-    at = roofs(law, PEAKS)
+    at = roofs(law, ROOF_TABLE)
     gemm, exp = (law.operations[name].of(spans)[0] for name in ("gemm", "exp"))
     assert at.arithmetic.of(spans)[0] == pytest.approx(gemm / 100 + exp)
-    assert at.least_arithmetic.of(spans)[0] == pytest.approx((gemm / 100 + exp) / 1.1)
+    assert at.min_arithmetic.of(spans)[0] == pytest.approx((gemm / 100 + exp) / 1.1)
     assert at.traffic_min.of(spans)[0] == pytest.approx(law.bytes_min.of(spans)[0] / 100)
 
 
@@ -92,13 +94,13 @@ def test_roofs_are_the_law_divided_by_the_peaks(counts: tuple[int, ...]) -> None
     ],
 )
 def test_split_follows_the_rule(duration: int, law: Cost, compute: float, memory: float) -> None:
-    got = split(one(duration), law, PEAKS)
+    got = split(one(duration), law, ROOF_TABLE)
     assert (got[0][0], got[1][0]) == (pytest.approx(compute), pytest.approx(memory))
 
 
 def test_without_law_or_roofs_everything_is_unexplained() -> None:
-    assert split(one(100), None, PEAKS)[0].tolist() == [0.0]
-    assert split(one(100), cost(gemm=1e6), Peaks())[0].tolist() == [0.0]
+    assert split(one(100), None, ROOF_TABLE)[0].tolist() == [0.0]
+    assert split(one(100), cost(gemm=1e6), RoofTable())[0].tolist() == [0.0]
 
 
 @given(
@@ -118,11 +120,11 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
         Linear(2 * fixed),
         1e6,
     )
-    compute, memory = split(spans, law, PEAKS)
+    compute, memory = split(spans, law, ROOF_TABLE)
     assert (compute >= 0).all()
     assert (memory >= 0).all()
     assert (compute + memory <= spans["duration_ns"] * (1 + 1e-12)).all()
-    pieces = [split(part, law, PEAKS) for part in (spans[:cut], spans[cut:])]
+    pieces = [split(part, law, ROOF_TABLE) for part in (spans[:cut], spans[cut:])]
     assert np.array_equal(np.concatenate([p[0] for p in pieces]), compute)
     assert np.array_equal(np.concatenate([p[1] for p in pieces]), memory)
 
@@ -184,27 +186,27 @@ def test_scattered_data_is_named_as_what_no_roof_counts() -> None:
 
 
 def test_the_law_says_how_many_threads_share_the_work() -> None:
-    peaks = Peaks(
+    roof_table = RoofTable(
         (
-            *PEAKS.roofs,
+            *ROOF_TABLE.roofs,
             roof(RATE, "gemm", 400e9, threads=4),
             roof(BANDWIDTH, "read", 50e9, 1 << 26, 4),
         )
     )
 
     def gemm(threads: int) -> float:
-        return times(Cost({"gemm": Linear(1e6)}, threads=threads), peaks).arithmetic.fixed
+        return times(Cost({"gemm": Linear(1e6)}, threads=threads), roof_table).arithmetic.fixed
 
     assert gemm(1) == gemm(3) == pytest.approx(1e4)
     assert gemm(8) == pytest.approx(2.5e3)
     law = Cost({}, Linear(1e6), Linear(1e6), 1e9, threads=4)
-    assert times(law, peaks).traffic_min.fixed == pytest.approx(2e4)
+    assert times(law, roof_table).traffic_min.fixed == pytest.approx(2e4)
 
 
 def test_a_class_names_its_library_and_falls_back() -> None:
-    peaks = Peaks((*PEAKS.roofs, roof(RATE, "exp.numba", 0.25e9)))
+    roof_table = RoofTable((*ROOF_TABLE.roofs, roof(RATE, "exp.numba", 0.25e9)))
     for name, wanted in (("exp.numba", 4e3), ("exp.numpy", 1e3), ("exp", 1e3)):
-        got = times(Cost({name: Linear(1e3)}), peaks).arithmetic.fixed
+        got = times(Cost({name: Linear(1e3)}), roof_table).arithmetic.fixed
         assert got == pytest.approx(wanted)
 
 

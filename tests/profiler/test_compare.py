@@ -25,7 +25,7 @@ from profiler.analysis.comparison.compare import (
 )
 from profiler.analysis.comparison.statistics import Ratio, holm
 from profiler.errors import BadInput
-from profiler.machine.roofs.peaks import RATE, Peaks, Roof
+from profiler.machine.roofs.table import RATE, Roof, RoofTable
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -78,7 +78,7 @@ class Recording:
         start = self.clock()
         for at in range(0, frames, BLOCK):
             count = min(BLOCK, frames - at)
-            tile = self.clock()
+            nest = self.clock()
             for stage in stages:
                 group, _, short = stage.partition(".")
                 group = {"score": "scoring"}.get(group, group)
@@ -89,7 +89,7 @@ class Recording:
                     self.recorder.stage(stage, group),
                     begin, self.clock.advance(round(took)), self.frame, count,
                 )  # fmt: skip
-            self.lane.put(self.decode, tile, self.clock.advance(OVERHEAD_NS), self.frame, count)
+            self.lane.put(self.decode, nest, self.clock.advance(OVERHEAD_NS), self.frame, count)
             self.frame += count
         if done:
             self.writer.utterance_done(
@@ -354,7 +354,7 @@ def test_a_calibration_apart_by_more_than_five_percent_is_named(tmp_path: Path) 
             Roof(RATE, kind, "float32", 1, 0, rate, rate, rate, "FLOP/s")
             for kind, rate in (("gemm", gemm), ("fma", fma))
         )
-        recording.writer.calibration(Peaks(tuple(roofs)).rows())
+        recording.writer.calibration(RoofTable(tuple(roofs)).rows())
         for _ in range(3):
             recording.utterance()
         return recording.close()
@@ -384,6 +384,6 @@ def test_a_long_session_is_cut_into_fewer_cells(
 ) -> None:
     path = alternating(tmp_path / "ab.asrs", one=1.2)
     fine = compared(path)
-    monkeypatch.setattr(arms, "MOST_CELLS", 2)
+    monkeypatch.setattr(arms, "MAX_CELLS", 2)
     coarse = compared(path)
     assert coarse.overall.ratio.ratio == pytest.approx(fine.overall.ratio.ratio, abs=0.02)

@@ -256,7 +256,7 @@ def test_readings_that_nobody_adds_up_are_bounded_and_lose_no_count(
     group: FakeGroup,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_WAITING", 3)
+    monkeypatch.setattr(counting, "MAX_WAITING", 3)
     for _ in range(5):
         step(lane, clock, group, 1, 10)
     assert lane.missed == 2
@@ -379,7 +379,7 @@ def test_missed_readings_are_told_to_the_session(
         def meta(self, key: str, value: object) -> None:
             self.told[key] = value
 
-    monkeypatch.setattr(counting, "MOST_WAITING", 3)
+    monkeypatch.setattr(counting, "MAX_WAITING", 3)
     lane, sink = CountingLane(0, "decode", "cpu", True, clock=clock), Sink()
     with counting.counting(lane, group, sink) as report:  # type: ignore[arg-type]
         report()

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 import psutil
 import pytest
-from profiler_sessions import PEAKS, roof
+from profiler_sessions import ROOF_TABLE, roof
 
 from profiler.errors import Cancelled
 from profiler.machine.describe import describe
-from profiler.machine.roofs import cpu, peaks, timing
-from profiler.machine.roofs.peaks import BANDWIDTH, RATE, Peaks
+from profiler.machine.roofs import cpu, table, timing
+from profiler.machine.roofs.table import BANDWIDTH, RATE, Roof, RoofTable
 from profiler.machine.sampler import Sampler
 
 
@@ -101,9 +101,11 @@ def test_calibration_can_be_cancelled_at_any_step() -> None:
 def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
     before = cpu.measure(1)
     after = cpu.recheck(before)
-    changes = peaks.drift(before, after)
+    changes = table.drift(before, after)
     assert set(changes) == {"gemm", f"read {1 << 22}"}
-    assert peaks.drift(PEAKS, Peaks((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
+    assert table.drift(ROOF_TABLE, RoofTable((roof(RATE, "gemm", 95e9),))) == {
+        "gemm": pytest.approx(-0.05)
+    }
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,21 +115,21 @@ def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> N
         return lambda effort: roof(RATE, "gemm", next(readings), threads=threads)
 
     monkeypatch.setattr(cpu, "_gemm", gemm)
-    before = Peaks((roof(RATE, "gemm", 1e9),))
-    assert peaks.drift(before, cpu.recheck(before)) == {"gemm": pytest.approx(-0.01)}
-    assert not cpu.recheck(Peaks())
+    before = RoofTable((roof(RATE, "gemm", 1e9),))
+    assert table.drift(before, cpu.recheck(before)) == {"gemm": pytest.approx(-0.01)}
+    assert not cpu.recheck(RoofTable())
 
 
 def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
     changes = {"gemm": -0.02, "read 134217728": 0.049}
-    assert peaks.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
-    assert peaks.drift_warning(changes) is None
-    warning = peaks.drift_warning({"gemm": -0.02, "read 134217728": -0.12})
+    assert table.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
+    assert table.drift_warning(changes) is None
+    warning = table.drift_warning({"gemm": -0.02, "read 134217728": -0.12})
     assert warning is not None
     assert "read 128 MiB −12.0%" in warning
     assert "gemm" not in warning
-    assert peaks.sound_drift({"gemm": -0.1, "x": "y", "z": float("nan")}) == {"gemm": -0.1}
-    assert peaks.sound_drift([1]) == {}
+    assert table.sound_drift({"gemm": -0.1, "x": "y", "z": float("nan")}) == {"gemm": -0.1}
+    assert table.sound_drift([1]) == {}
 
 
 def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
@@ -158,10 +160,10 @@ def test_streams_begin_apart_within_a_page() -> None:
 
 
 def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none() -> None:
-    def typed(name: str, dtype: str, rate: float, threads: int = 1) -> peaks.Roof:
-        return peaks.Roof(RATE, name, dtype, threads, 0, rate, rate, rate, "op/s")
+    def typed(name: str, dtype: str, rate: float, threads: int = 1) -> Roof:
+        return Roof(RATE, name, dtype, threads, 0, rate, rate, rate, "op/s")
 
-    table = Peaks(
+    table = RoofTable(
         (
             typed("gemm", "float32", 100.0),
             typed("gemm.torch", "float32", 90.0),
@@ -193,7 +195,7 @@ def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory() -> None:
         for memory, rates in (("pinned", (1e9, 2e10)), ("pageable", (1e9, 5e9)))
         for size, rate in zip((1 << 12, 1 << 24), rates, strict=True)
     ]
-    table = Peaks(tuple(steps))
+    table = RoofTable(tuple(steps))
 
     def copy(size: int, to_device: bool = True, pinned: bool = True) -> float | None:
         found = table.transfer(size, to_device=to_device, pinned=pinned, device="cuda")
@@ -209,30 +211,31 @@ def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory() -> None:
 
 
 def test_peaks_survive_storage_and_leave_out_nonsense() -> None:
-    assert Peaks.from_rows(PEAKS.rows()) == PEAKS
+    assert RoofTable.from_rows(ROOF_TABLE.rows()) == ROOF_TABLE
     bad = [
-        {**PEAKS.rows()[0], "median": value} for value in (0.0, -1.0, float("inf"), float("nan"))
+        {**ROOF_TABLE.rows()[0], "median": value}
+        for value in (0.0, -1.0, float("inf"), float("nan"))
     ]
-    assert not Peaks.from_rows(bad)
-    assert Peaks().bandwidth(1e6) is None
-    assert Peaks().rate("gemm") is None
-    assert Peaks().overhead_ns() is None
-    faster = PEAKS.merged(Peaks((roof(RATE, "gemm", 200e9),)))
+    assert not RoofTable.from_rows(bad)
+    assert RoofTable().bandwidth(1e6) is None
+    assert RoofTable().rate("gemm") is None
+    assert RoofTable().overhead_ns() is None
+    faster = ROOF_TABLE.merged(RoofTable((roof(RATE, "gemm", 200e9),)))
     rate = faster.rate("gemm")
     assert rate is not None
     assert rate.median == 200e9
-    assert len(faster.roofs) == len(PEAKS.roofs)
+    assert len(faster.roofs) == len(ROOF_TABLE.roofs)
 
 
 def test_bandwidth_falls_steadily_between_two_plateaus() -> None:
     sizes = [2.0**power for power in range(10, 32)]
-    found = [PEAKS.bandwidth(size) for size in sizes]
+    found = [ROOF_TABLE.bandwidth(size) for size in sizes]
     rates = [r.median for r in found if r is not None]
     assert len(rates) == len(sizes)
     assert rates == sorted(rates, reverse=True)
     assert (rates[0], rates[-1]) == (100e9, 25e9)
-    assert PEAKS.ladder("triad") == []
-    assert [r.kind for r in PEAKS.ladder()] == [BANDWIDTH] * 2
+    assert ROOF_TABLE.ladder("triad") == []
+    assert [r.kind for r in ROOF_TABLE.ladder()] == [BANDWIDTH] * 2
 
 
 def test_the_description_is_json_and_names_what_decides_speed() -> None:

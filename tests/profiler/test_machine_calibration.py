@@ -11,8 +11,8 @@ from profiler_sessions import roof
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, cpu, torch_child
 from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.roofs.tiers import NOT_YET, peak_tiers
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
 from profiler.machine.roofs.timing import Effort, Key, Task, Work
 from profiler.machine.roofs.torch_child import Answer, Missing
 
@@ -88,7 +88,7 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert machine.taken[2:] == ["gemv/1", "gemm/2", "exp/2", "gemv/2"]
     assert machine.asked == [["device", "torch on 1", "torch on 2"]]
     assert known.missing == [Missing("device", "none here")]
-    rate = known.peaks.rate("gemm", 2)
+    rate = known.roof_table.rate("gemm", 2)
     assert rate is not None
     assert rate.median == 2e11
     again = calibration.calibrate()
@@ -97,7 +97,7 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     calibration.calibrate(1, fresh=True)
     assert machine.asked[1:] == [["device", "torch on 1"]]
     assert machine.taken[6:] == ["gemm/1", "exp/1", "gemv/1"]
-    assert calibration.load(stored()).peaks.rate("gemm", 2) == rate
+    assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
 
 
 def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
@@ -168,7 +168,7 @@ def test_thread_counts_thin_out_on_many_cores() -> None:
 
 
 def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
-    tiers = {tier.name: tier for tier in peak_tiers(Calibration())}
+    tiers = {tier.name: tier for tier in roof_tiers(Calibration())}
     assert all(not tier.available and tier.detail for tier in tiers.values())
     assert tiers["peaks: device"].detail == NOT_YET
     known = Calibration()
@@ -186,7 +186,7 @@ def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     )
     known.unavailable["device"] = [Missing("device", "no accelerator")]
     known.unavailable["torch on 1"] = [Missing("gemm.torch float16", "a fallback")]
-    tiers = {tier.name: tier for tier in peak_tiers(known)}
+    tiers = {tier.name: tier for tier in roof_tiers(known)}
     assert tiers["peaks: GEMM int8"].detail == "800 Gop/s with 2 threads"
     assert tiers["peaks: bandwidth"].detail == "ladder from 16 KiB to 128 MiB"
     assert not tiers["peaks: GEMM float16"].available

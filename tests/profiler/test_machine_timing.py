@@ -10,7 +10,7 @@ from profiler_sessions import roof
 
 from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.ladder import plateaus
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.timing import Effort, Key, better, is_steady, roof_of, rounds
 
 MS = 0.001

@@ -16,7 +16,7 @@ from profiler.errors import Cancelled
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing, torch_child
 from profiler.machine.roofs import torch as torch_roofs
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.timing import Effort, Key
 from profiler.machine.roofs.torch_child import Missing, measure
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, PEAKS, record
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
 
 from profiler.session.files import read_header, side_files
 from profiler.session.format import schema
@@ -71,7 +71,7 @@ def test_everything_said_is_read_back(small: Path) -> None:
         times, values = session.samples("process.cpu_percent")
         assert values.tolist() == list(map(float, range(BLOCKS)))
         assert (np.diff(times) > 0).all()
-        assert session.calibration == PEAKS
+        assert session.calibration == ROOF_TABLE
         again = session.recheck.rate("gemm")
         assert again is not None
         assert again.median == 90e9

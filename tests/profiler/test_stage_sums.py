@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_sessions import GAUSSIANS_COST, PEAKS, fake_session, spans_of
+from profiler_sessions import GAUSSIANS_COST, ROOF_TABLE, fake_session, spans_of
 
 from profiler.analysis import stage_sums
 from profiler.analysis.attribution import split
@@ -67,7 +67,7 @@ class Plain:
         self._rows = []
         for span in spans[spans["stage"] > 0]:
             cost = COSTS.get((int(span["stage"]), int(span["epoch"])))
-            compute, memory = split(span.reshape(1), cost, PEAKS)
+            compute, memory = split(span.reshape(1), cost, ROOF_TABLE)
             row = [span["duration_ns"], 1, span["frames"], *(span[f"work{i}"] for i in range(3))]
             values = np.array([*map(float, row), compute[0], memory[0]])
             key = (int(span["lane"]), int(span["stage"]), int(span["epoch"]))

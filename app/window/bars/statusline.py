@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 from app.model.figures import recorder_cost
 from app.style.theme import font
 from app.widgets import THIN_SPACE, Elided
-from profiler.machine.roofs.peaks import DRIFT_TOLD, sound_drift
+from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -22,7 +22,7 @@ from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip, show_tip
 from app.style.theme import Tokens, font, theme, theme_changed
-from app.views.events import MOST_MARKS
+from app.views.events import MAX_MARKS
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
@@ -262,7 +262,7 @@ class Transport(QFrame):
         session = snapshot.session
         marks = tuple(
             Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
-            for m in session.markers[-MOST_MARKS:]
+            for m in session.markers[-MAX_MARKS:]
         )
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
         here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)

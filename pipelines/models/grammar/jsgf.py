@@ -32,7 +32,7 @@ from pipelines.models.grammar.expression import (
 from profiler.plain import one_line
 
 MAGIC = "#JSGF"
-LEAST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
+MIN_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 """Beyond these a share of several weights could be no number; probabilities in use are far from either."""
 SHOWN = 40
 """Characters of a name or word that a sentence repeats."""
@@ -147,9 +147,9 @@ class _Parser:
         while True:
             weight = self._accept("weight")
             value = float(weight.text.strip("/")) if weight else 1.0
-            if value != 0.0 and not LEAST_WEIGHT <= value <= LARGEST_WEIGHT:
+            if value != 0.0 and not MIN_WEIGHT <= value <= LARGEST_WEIGHT:
                 raise self._problem(
-                    f"a weight should be 0 or from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight
+                    f"a weight should be 0 or from {MIN_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight
                 )
             item = self._sequence()
             # What weighs nothing is never said.

@@ -26,9 +26,9 @@ from profiler.files.inputs import InputError, read_bytes
 from profiler.plain import one_line
 
 LARGEST_FILE = nets.LARGEST_FILE + (4 << 20)
-"""Bytes: the weights, and as much again as any graph of MOST_NODES takes."""
-MOST_NODES = 10_000
-MOST_AXES = 8
+"""Bytes: the weights, and as much again as any graph of MAX_NODES takes."""
+MAX_NODES = 10_000
+MAX_AXES = 8
 
 FLOAT = 1
 ITEM_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
@@ -150,8 +150,8 @@ class _Graph:
         self.outputs: dict[str, Any] = {}
 
     def read(self, graph: Any) -> None:
-        if len(graph.node) > MOST_NODES:
-            raise ModelError(f"{self.path} has more than {MOST_NODES} operators.")
+        if len(graph.node) > MAX_NODES:
+            raise ModelError(f"{self.path} has more than {MAX_NODES} operators.")
         if graph.sparse_initializer:
             raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
         for tensor in graph.initializer:
@@ -219,9 +219,9 @@ class _Graph:
             raise ModelError(
                 f"{self.path}: {shown} is of the ONNX data type {kind}, which a net cannot have."
             )
-        if min(shape, default=0) < 0 or len(shape) > MOST_AXES:
+        if min(shape, default=0) < 0 or len(shape) > MAX_AXES:
             raise ModelError(
-                f"{self.path}: {shown} has the impossible shape {shape[: MOST_AXES + 1]}."
+                f"{self.path}: {shown} has the impossible shape {shape[: MAX_AXES + 1]}."
             )
         listed = len(getattr(tensor, LISTED.get(kind, "int32_data")))
         if tensor.HasField("raw_data") and listed:

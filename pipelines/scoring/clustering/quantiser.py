@@ -23,7 +23,7 @@ from profiler.spans import Cost, Linear
 
 ROUNDS = 12
 """Of k-means; the mean distance falls by less than 1 % in those after."""
-MOST_POINTS = 32_768
+MAX_POINTS = 32_768
 """Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
 SEED = 1993
 FAR = 1e30  # squared norm of padding codewords: never the nearest
@@ -127,8 +127,8 @@ def train(
     words = np.empty((len(means), size, scale.shape[1]), np.float32)
     for s, some in enumerate(points):
         progress("clustering the Gaussians", s / len(points))
-        if len(some) > MOST_POINTS:
-            some = some[np.sort(rng.choice(len(some), MOST_POINTS, replace=False))]
+        if len(some) > MAX_POINTS:
+            some = some[np.sort(rng.choice(len(some), MAX_POINTS, replace=False))]
         words[s] = kmeans(some, size, rng, cancelled) / np.sqrt(scale[s])
     trees = [_tree(w * np.sqrt(s), rng) for w, s in zip(words, scale, strict=True)]
     nodes = max(1, *(len(children) for _, children in trees))

@@ -33,7 +33,7 @@ from profiler.errors import BadInput, Cancelled
 
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
-MOST_ITEMS, MOST_SLOTS = 1 << 31, 1 << 8
+MAX_ITEMS, MAX_SLOTS = 1 << 31, 1 << 8
 """What the numbers of `Shortlists.start` and `items` tell apart."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
@@ -162,7 +162,7 @@ def build(
         bound = np.float32(-0.5 * threshold)
         streams, size = codebook.words.shape[:2]
         groups, slots = len(panels), panels.shape[2]
-        if streams * size * groups * slots > MOST_ITEMS or slots > MOST_SLOTS:
+        if streams * size * groups * slots > MAX_ITEMS or slots > MAX_SLOTS:
             raise BadInput(
                 f"Shortlists of {size} codewords for {groups * slots * LANES} Gaussians are too many; "
                 "choose fewer codewords (gmm.selection.codewords)."

@@ -101,15 +101,15 @@ class ContinuousGmm:
         """Exact scores of some senones in frames first … last − 1: see `family.Family`."""
         x, rows = self._x[first:last], scores[first:last]
         panels = self.parameters.by_senone
-        asked, groups = len(senones), self.parameters.n_groups
-        gaussians = (last - first) * asked * self.per_senone
+        n_active, groups = len(senones), self.parameters.n_groups
+        gaussians = (last - first) * n_active * self.per_senone
 
         def part(first: int, last: int, meter: Meter) -> None:
             _, _, densities = self._workspace[first]
-            share = senones[asked * first // groups : asked * last // groups]
+            share = senones[n_active * first // groups : n_active * last // groups]
             lse_ns = kernels.some(x, panels, share, densities, rows)
             meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-            meter.done("score.lse", gaussians, len(x) * asked)
+            meter.done("score.lse", gaussians, len(x) * n_active)
 
         self.pool.run(part, meter)
 

@@ -21,7 +21,7 @@ from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_flo
 from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
 
-MOST = 128
+MAX_KEPT = 128
 """The most components a model may have, and so the most that can be kept."""
 
 
@@ -52,7 +52,7 @@ def eliminate(
         or x.shape[2] != 2 * dim + 1
         or (stop and rest.shape != (groups, streams, components, PARTS, LANES))
         or order.shape != (groups, streams, components)
-        or not 1 <= keep <= min(components, MOST)
+        or not 1 <= keep <= min(components, MAX_KEPT)
         or len(tile) < streams * n
         or tile.shape[1] != components * LANES
         or sums.shape != (2, LANES)

@@ -11,13 +11,13 @@ from pipelines.scoring.device.arithmetic import Arithmetic
 if TYPE_CHECKING:
     from torch import Tensor
 
-MOST_FRAMES = 256
+MAX_BLOCK_FRAMES = 256
 """The most that a block may hold (`block` of the settings)."""
 
 
 @dataclass
 class Slot:
-    """Features f32 [MOST_FRAMES and context, dim] and scores f32 [MOST_FRAMES, senones].
+    """Features f32 [MAX_BLOCK_FRAMES and context, dim] and scores f32 [MAX_BLOCK_FRAMES, senones].
 
     `spread`: the scores of all frames, where some were left out and they stay on the device.
     """
@@ -33,8 +33,8 @@ def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Sl
     """`pinned`: those here in page-locked memory. `keep`: scores stay there. RuntimeError where memory is short."""
     import torch
 
-    features = MOST_FRAMES + sum(arithmetic.context), arithmetic.dim
-    scores = MOST_FRAMES, arithmetic.n_senones
+    features = MAX_BLOCK_FRAMES + sum(arithmetic.context), arithmetic.dim
+    scores = MAX_BLOCK_FRAMES, arithmetic.n_senones
 
     def here(shape: tuple[int, int]) -> Tensor:
         return device.host_tensor(shape, torch.float32, pinned=pinned)

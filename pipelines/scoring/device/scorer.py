@@ -20,7 +20,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
 from pipelines.scoring.device.arithmetic import Arithmetic, Placed, Stages
-from pipelines.scoring.device.buffers import MOST_FRAMES, Slot, slot
+from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Slot, slot
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import Prepared
 from pipelines.scoring.strategy import Made
@@ -176,7 +176,7 @@ class DeviceScorer:
 
         An array, or where scores are kept a tensor on the device, filled by the time its stream gets there.
         """
-        most = MOST_FRAMES + self._beyond
+        most = MAX_BLOCK_FRAMES + self._beyond
         if block.ndim != 2 or block.shape[1] != self._dim or len(block) > most:
             raise ValueError(
                 f"features of shape {block.shape}, expected [at most {most}, {self._dim}]"
@@ -199,7 +199,7 @@ class DeviceScorer:
         """A dense scorer does everything here: scores f32 [frames, senones]."""
         return self.score(block, first_frame, lane)
 
-    def frame(self, state: Array | Tensor, t: int, wanted: Array | None) -> Array | Tensor:
+    def frame(self, state: Array | Tensor, t: int, active: Array | None) -> Array | Tensor:
         """Scores f32 [senones] of frame t of the prepared block."""
         return state[t]
 

@@ -16,9 +16,9 @@ import numpy as np
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.dense import (
+    ACTIVE_STAGE,
     OUTPUT_STAGE,
     SPLICE_STAGE,
-    WANTED_STAGE,
     TorchSplicer,
     layer_stage,
 )
@@ -115,7 +115,7 @@ class Bf16Net(TorchSplicer):
         chosen = self._torch.from_numpy(senones)
         y = self._heads[0].rows(self._last[1 + first : 1 + last], chosen)
         scores[first:last, senones] = y.float().numpy()
-        meter.done(WANTED_STAGE, (last - first) * len(senones))
+        meter.done(ACTIVE_STAGE, (last - first) * len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -147,7 +147,7 @@ class Bf16Net(TorchSplicer):
         head = self._heads[0]
         row = float(BF16 * head.shape[1])
         return self._hidden_costs(frames) | {
-            WANTED_STAGE: Cost(
+            ACTIVE_STAGE: Cost(
                 operations={OPERATION: Linear(per_work=(2.0 * head.shape[1], 0.0, 0.0))},
                 bytes_min=Linear(fixed=row, per_work=(row / max(1, frames) + FLOAT, 0.0, 0.0)),
                 bytes_max=Linear(fixed=row, per_work=(MOVED * row + 3.0 * FLOAT, 0.0, 0.0)),

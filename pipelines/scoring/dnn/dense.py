@@ -5,7 +5,7 @@ multiplies them is a choice (`products`). A last row of ones carries the bias in
 out: its denominator is the same for all senones of a frame, and the search compares senones.
 
 Lazy evaluation (Vanhoucke 2011): hidden layers for the block, then of the output layer only the rows of the
-senones that the search asks for.
+senones that the search needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
-WANTED_STAGE = "score.wanted outputs"
+ACTIVE_STAGE = "score.wanted outputs"
 NET_STAGE = "score.net"
 """Of a net that a library computes as a whole."""
 
@@ -54,7 +54,7 @@ class Splicer:
             SPLICE_STAGE: ("frames",),
             **{layer_stage(i + 1): ("frames",) for i in range(len(card.layers))},
             OUTPUT_STAGE: ("senones",),
-            WANTED_STAGE: ("senones", "rows"),
+            ACTIVE_STAGE: ("senones", "rows"),
         }
 
     def splice(self, padded: Array, meter: Meter) -> Array:
@@ -150,7 +150,7 @@ class DenseNet(Splicer):
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
         self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
-        meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
+        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -199,7 +199,7 @@ class DenseNet(Splicer):
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        return self._hidden_costs(frames) | {WANTED_STAGE: self._rows.cost()}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}

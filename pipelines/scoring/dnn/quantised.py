@@ -15,9 +15,9 @@ from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
+    ACTIVE_STAGE,
     OUTPUT_STAGE,
     SPLICE_STAGE,
-    WANTED_STAGE,
     Splicer,
     layer_stage,
 )
@@ -88,7 +88,7 @@ class QuantisedNet(Splicer):
     ) -> None:
         """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
         self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
-        meter.done(WANTED_STAGE, (last - first) * len(senones), len(senones))
+        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -132,7 +132,7 @@ class QuantisedNet(Splicer):
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        return self._hidden_costs(frames) | {WANTED_STAGE: self._rows.cost()}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}

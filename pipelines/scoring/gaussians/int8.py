@@ -24,7 +24,7 @@ LEVELS = 255
 MEANS = 127
 FINE = 16  # steps of a frame in one of a mean
 FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
-LEAST_REACH = 1e-3  # deviations
+MIN_REACH = 1e-3  # deviations
 LOOK = 20_000  # Gaussians that the scale is taken from
 
 
@@ -104,7 +104,7 @@ def in_int8(gaussians: Array) -> Int8Gaussians:
         narrow[s] = np.quantile(1 / np.sqrt(some), NARROW, axis=0)
         reach[s] = np.abs(flat[:, dim : 2 * dim] / (-2 * flat[:, :dim])).max(axis=0)
     # Of Gaussians that all lie in the middle none reaches anywhere.
-    step = narrow * max((reach / narrow).max(), LEAST_REACH) / MEANS
+    step = narrow * max((reach / narrow).max(), MIN_REACH) / MEANS
     depth_of_bytes = 4 * LANES * ((dim + 1) // 2)
     panels = aligned((groups, streams, slots, depth_of_bytes + 8 * LANES), np.uint8)
     vectors = panels[..., :depth_of_bytes].reshape(groups, streams, slots, -1, 2, 2 * LANES)

@@ -149,10 +149,10 @@ class Continuous(_Quantised, Chosen):
         """Scores of some senones in frames first … last − 1: see `family.Family`."""
         self._lanes[:] = 0
         queue.mark(senones, self._lanes)
-        asked, start = np.flatnonzero(self._lanes), self._lists.start
+        active, start = np.flatnonzero(self._lanes), self._lists.start
         streams = np.arange(start.shape[0])[:, None]
         words = self._words[first:last, :, None]
-        panels = start[streams, words, asked + 1] - start[streams, words, asked]
+        panels = start[streams, words, active + 1] - start[streams, words, active]
         gaussians = int(panels.sum(dtype=np.int64)) * LANES
         self._groups(
             first, last, gaussians, (last - first) * len(senones), scores[first:last], meter

@@ -31,7 +31,7 @@ INDEX = 12.0
 
 @njit(nogil=True, cache=True)
 def passing(
-    ci_scores: Array, wanted: Array, parent: Array, beam: float, cap: int, children: Array
+    ci_scores: Array, active: Array, parent: Array, beam: float, cap: int, children: Array
 ) -> float:
     """The score that a parent needs for its children among `wanted` to be computed.
 
@@ -40,14 +40,14 @@ def passing(
     """
     if children.shape != ci_scores.shape or len(ci_scores) == 0:
         raise ArrayError("passing: parents and their scores do not fit each other")
-    for senone in wanted:
+    for senone in active:
         if not 0 <= senone < len(parent) or not 0 <= parent[senone] < len(ci_scores):
             raise ArrayError("passing: a senone that there is none")
     bound = ci_scores.max() - beam
     if cap <= 0:
         return bound  # type: ignore[no-any-return]
     children[:] = 0
-    for senone in wanted:
+    for senone in active:
         children[parent[senone]] += 1
     total = 0
     for place in np.argsort(-ci_scores):
@@ -67,7 +67,7 @@ def passing(
 
 @njit(nogil=True, cache=True)
 def choose(
-    wanted: Array, ci: Array, parent: Array, row: Array, bound: float, chosen: Array, scores: Array
+    active: Array, ci: Array, parent: Array, row: Array, bound: float, chosen: Array, scores: Array
 ) -> int:
     """Back off to the parent's score where it is below `bound`; returns how many were put into `chosen`.
 
@@ -75,9 +75,9 @@ def choose(
     theirs too, where they are wanted.
     """
     n = 0
-    if row.shape != parent.shape or scores.shape != parent.shape or len(chosen) < len(wanted):
+    if row.shape != parent.shape or scores.shape != parent.shape or len(chosen) < len(active):
         raise ArrayError("choose: senones and their scores do not fit each other")
-    for senone in wanted:
+    for senone in active:
         if not 0 <= senone < len(parent) or not 0 <= parent[senone] < len(ci):
             raise ArrayError("choose: a senone that there is none")
         if not 0 <= ci[parent[senone]] < len(row):

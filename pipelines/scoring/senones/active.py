@@ -1,4 +1,4 @@
-"""Only the senones that the search asks for in a frame: those of the arcs that its tokens can take.
+"""Only the senones that the search needs in a frame: those of the arcs that its tokens can take.
 
 As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: what is asked for is computed in
 full, and nothing else is ever looked up. Without a search all senones are asked for.

@@ -1,6 +1,6 @@
-"""Of the senones that the search asks for, those whose parent scores well: what Sphinx-3 does.
+"""Of the senones that the search needs, those whose parent scores well: what Sphinx-3 does.
 
-The cap counts the senones asked for alone, as Sphinx-3 counts the active children of a parent.
+The cap counts the active senones alone, as Sphinx-3 counts the active children of a parent.
 """
 
 from __future__ import annotations

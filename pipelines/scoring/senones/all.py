@@ -1,4 +1,4 @@
-"""Every senone of every scored frame: what the search asks for later does not matter."""
+"""Every senone of every scored frame: the active senones later does not matter."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError, check
 from profiler.spans import Cost, Linear
 
-MOST_BOUNDED = 16
+MAX_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
 
 
@@ -169,7 +169,7 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
                         continue
                     entered[winners] = i
                     winners += 1
-                    if keep <= MOST_BOUNDED:
+                    if keep <= MAX_BOUNDED:
                         bounds[:] = bound_of_nth(row, slots, keep)[0]
                 if follow:
                     bring_forward(order[book, s], entered, winners)

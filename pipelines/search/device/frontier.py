@@ -29,7 +29,7 @@ NOBODY, STAYED = -1, -2
 """Arc of a back-pointer where there is no token, and where its utterance is over."""
 PLACE_BITS = 20
 """Of a key: room for a million arcs of an utterance in a frame."""
-MOST_PLACES = 1 << PLACE_BITS
+MAX_PLACES = 1 << PLACE_BITS
 LATEST = (1 << 63) - 1
 """Later than any key: no arc has come into this state."""
 TAGS = 1 << (63 - 32 - PLACE_BITS - 1)
@@ -279,7 +279,7 @@ class Frontier:
         previous = owner.index_select(0, chosen).view(b, k) - self._owners_from
         arc = arc.view(-1).index_select(0, chosen).view(b, k).masked_fill_(~kept, NOBODY)
         alive = kept.sum(1)
-        asked = torch.zeros_like(row).view(-1).index_fill_(0, label, 1.0).view(b, -1)[:, 1:].sum(1)
+        active = torch.zeros_like(row).view(-1).index_fill_(0, label, 1.0).view(b, -1)[:, 1:].sum(1)
         full = kept.all(1).int() + 2 * (total[:, 0] > a)
         if b > 1:
             over = t >= shared.lengths
@@ -292,7 +292,7 @@ class Frontier:
             full = full.masked_fill(over[:, 0], 0)
         self.state.copy_(state)
         self.cost.copy_(cost)
-        counts = torch.stack([alive.int(), total[:, 0].int(), asked.int(), full.int()], dim=1)
+        counts = torch.stack([alive.int(), total[:, 0].int(), active.int(), full.int()], dim=1)
         for name, value in (
             ("previous", previous.int()),
             ("arc", arc.int()),

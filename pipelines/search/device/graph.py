@@ -16,9 +16,9 @@ from profiler.arrays import F32, I8, I32, I64, Array, check, check_indices, chec
 
 LONGEST_PATH = 64
 """Epsilon arcs in a row; more are a cycle."""
-MOST_PATHS = 1 << 23
+MAX_PATHS = 1 << 23
 """Of epsilon arcs, kept in 56 bytes each; the largest graphs of words have a tenth of these."""
-MOST_ARCS = 1 << 30
+MAX_ARCS = 1 << 30
 """Direct arcs are numbered in 32 bits."""
 ARC_BYTES = 17
 """Of a direct arc on the device: target, label, weight with and without penalty, words."""
@@ -95,9 +95,9 @@ def direct_arcs(graph: Graph) -> DirectArcs:
     # One direct arc for nothing behind the end, and one for each path from there.
     copies = 1 + first_path[end + 1] - first_path[end]
     total = int(copies.sum())
-    if total > MOST_ARCS:
+    if total > MAX_ARCS:
         raise GraphError(
-            f"The graph has {total} direct arcs, more than the {MOST_ARCS} of a device search."
+            f"The graph has {total} direct arcs, more than the {MAX_ARCS} of a device search."
         )
     of = np.repeat(np.arange(len(base)), copies)
     nth = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
@@ -152,9 +152,9 @@ def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
             raise GraphError(
                 "The graph has a cycle of epsilon arcs, which no device search can follow."
             )
-        if numbered + len(level["start"]) > MOST_PATHS:
+        if numbered + len(level["start"]) > MAX_PATHS:
             raise GraphError(
-                f"The graph has more than {MOST_PATHS} paths of epsilon arcs, too many for a device search; "
+                f"The graph has more than {MAX_PATHS} paths of epsilon arcs, too many for a device search; "
                 "choose search.device = cpu."
             )
         levels.append(level)

@@ -129,9 +129,9 @@ class UtteranceHistory:
             self.best_cost = self._offset + float(total[best])
         entry = int(self._entry[best])
         found = self._tracer.words(self._history[: self._used], entry, self._frames)
-        return found, self._tracer.entries
+        return found, self._tracer.backpointers
 
-    def wanted(self) -> tuple[I64, int]:
+    def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
         arcs = self._arcs
         states = self.states[self.costs < np.inf]

@@ -20,7 +20,7 @@ from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_m
 from pipelines.search.device.frontier import (
     BLOCK_FRAMES,
     COUNTS,
-    MOST_PLACES,
+    MAX_PLACES,
     Buffers,
     Frontier,
     Room,
@@ -255,27 +255,27 @@ class DeviceSearch:
         """What room the block needs that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(told[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
-        if full & 1 and tokens < self._most_tokens():
+        if full & 1 and tokens < self._max_active():
             tokens *= 2
         if full & 2:
             arcs = max(2 * arcs, int(told[:, :, 1].max()))
         larger = self._fitting(Room(tokens, arcs))
         if full & 2 and larger.arcs <= room.arcs:
             raise DeviceError(
-                f"A frame has more than the {MOST_PLACES} arcs of a device search; lower search.beam or "
+                f"A frame has more than the {MAX_PLACES} arcs of a device search; lower search.beam or "
                 "search.max_active, or choose search.device = cpu."
             )
         return larger if larger != room else None
 
-    def _most_tokens(self) -> int:
+    def _max_active(self) -> int:
         """As many as max_active and min_active let live, or as there are states."""
         return min(max(self._most, self._least + 1), self._arcs.n_states)
 
     def _fitting(self, room: Room) -> Room:
         """Room in powers of two, so that few sizes occur, and never more than can be used."""
         tokens = _power(max(room.tokens, self._least + 1, FIRST_ROOM.tokens))
-        tokens = min(tokens, self._most_tokens())
-        arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MOST_PLACES))
+        tokens = min(tokens, self._max_active())
+        arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MAX_PLACES))
         return Room(tokens, max(arcs, tokens))
 
     def _check_memory(self) -> None:

@@ -82,7 +82,7 @@ class DeviceViterbi:
         with self._work.timer.silent():
             self.start(0)
             self.advance(np.zeros((2, self.graph.n_senones), np.float32), 0)
-            self.wanted()
+            self.active_senones()
             self.finish()
             self.start(0)
 
@@ -105,10 +105,10 @@ class DeviceViterbi:
         if len(scores) and not self.lost:
             self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
 
-    def wanted(self, lane: Lane | NullLane | None = None) -> I64:
+    def active_senones(self, lane: Lane | NullLane | None = None) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
-        found, arcs = self._one.wanted()
+        found, arcs = self._one.active_senones()
         if lane is not None:
             frame = sum(self._latest)
             end = self._work.now()
@@ -152,11 +152,11 @@ class DeviceViterbi:
 
     def _backtrace(self, final: bool, lane: Lane | NullLane | None) -> list[Word]:
         begin = self._work.now()
-        found, entries = self._one.words(final)
+        found, backpointers = self._one.words(final)
         first = self._first_frame
         words = [(word, first + start, frames) for word, start, frames in found]
         if lane is not None:
             # Charged where it happens: frames already shown keep their cost.
             end = self._work.now()
-            lane.put(self._ids["search.backtrace"], begin, end, *self._latest, entries)
+            lane.put(self._ids["search.backtrace"], begin, end, *self._latest, backpointers)
         return words

@@ -94,7 +94,7 @@ def advance(
     """
     arrays: Arrays = _named(plain)
     numbers = Numbers(*plain_numbers)
-    _, registers, floats, work, before = arrays.books
+    _, decoder_state, floats, work, before = arrays.books
     row = arrays.labels.row
     first, end, first_frame = frames
     minus = np.float32(-scale)
@@ -104,7 +104,7 @@ def advance(
     status = DONE
     t = first
     while t < end:
-        if registers[PENDING] != 0:
+        if decoder_state[PENDING] != 0:
             t0 = now_ns()
             status = pruning.prune(arrays, numbers)
             prune_ns += now_ns() - t0
@@ -133,9 +133,9 @@ def advance(
             for n in range(N_WORK):
                 work[n] = before[n]
             break
-        registers[PENDING] = 1
+        decoder_state[PENDING] = 1
         floats[LIMIT] = limit
-        registers[FRAME] += 1
+        decoder_state[FRAME] += 1
         t += 1
         if t3 - started > patience_ns:
             break
@@ -144,8 +144,8 @@ def advance(
         # What the call itself costs around the steps belongs to the largest of them.
         at = max(now_ns() - epsilon_ns - prune_ns - lattice_ns, called_ns + emit_ns)
         done, begun = t - first, first_frame + first
-        tokens, passed, asked = work[TOKENS], work[EMIT_ARCS], work[SENONES]
-        put(spans, stages[0], called_ns, at, begun, done, tokens, passed, asked)
+        tokens, passed, active = work[TOKENS], work[EMIT_ARCS], work[SENONES]
+        put(spans, stages[0], called_ns, at, begun, done, tokens, passed, active)
         put(spans, stages[1], at, at + epsilon_ns, begun, done, work[EPSILON_ARCS], 0, 0)
         at += epsilon_ns
         put(spans, stages[2], at, at + prune_ns, begun, done, work[EXAMINED], 0, 0)
@@ -162,19 +162,19 @@ def prune(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover
 
 
 @njit_called
-def wanted(plain: Plain) -> tuple[int, int]:  # pragma: no cover - compiled
-    """See `token_passing.senones_asked`."""
-    return token_passing.senones_asked(_named(plain))
+def active_senones(plain: Plain) -> tuple[int, int]:  # pragma: no cover - compiled
+    """See `token_passing.active_senones`."""
+    return token_passing.active_senones(_named(plain))
 
 
 @njit_called
 def entry_of(place: int, plain: Plain) -> np.int32:  # pragma: no cover - compiled
     """History entry of the token at `place` after the last frame; the history must have room for one."""
     arrays: Arrays = _named(plain)
-    history, registers = arrays.books.history, arrays.books.registers
-    frame = np.int32(registers[FRAME] - 1)
-    entry, registers[HISTORY] = epsilon.entry_of(
-        np.uint32(place), arrays.tokens, arrays.emitting, history, registers[HISTORY], frame
+    history, decoder_state = arrays.books.history, arrays.books.decoder_state
+    frame = np.int32(decoder_state[FRAME] - 1)
+    entry, decoder_state[HISTORY] = epsilon.entry_of(
+        np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[HISTORY], frame
     )
     return entry
 

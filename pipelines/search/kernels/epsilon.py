@@ -17,7 +17,7 @@ from pipelines.search.kernels.layout import (
     EPSILONS,
     FRAME,
     HISTORY,
-    MOST_EPSILONS,
+    MAX_EPSILONS,
     NEED_HISTORY,
     Arrays,
     Emitting,
@@ -91,7 +91,7 @@ def _relax(
         return front
     if used > len(books.history) - 2:
         return Front(NEED_HISTORY, m, used, best, head, waiting)
-    frame = np.int32(books.registers[FRAME])
+    frame = np.int32(books.decoder_state[FRAME])
     entry, used = entry_of(i, tokens, arrays.emitting, books.history, used, frame)
     if record >= 0:
         entry = append(books.history, used, entry, record, frame)
@@ -123,12 +123,12 @@ def close(
     state, new_cost = arrays.tokens.state, arrays.tokens.new_cost
     listed, queue, queued = arrays.epsilons, arrays.places.queue, arrays.places.queued
     source, weight, total, chosen = listed.source, listed.weight, listed.total, listed.chosen
-    registers, floats = arrays.books.registers, arrays.books.floats
+    decoder_state, floats = arrays.books.decoder_state, arrays.books.floats
     n_epsilon_states = numbers.n_epsilon_states
-    n, m, n_arcs = registers[N], registers[M], registers[EPSILONS]
+    n, m, n_arcs = decoder_state[N], decoder_state[M], decoder_state[EPSILONS]
     extra = np.float32(numbers.penalty)
     waiting, size = 0, len(queue)
-    endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), MOST_EPSILONS)
+    endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), MAX_EPSILONS)
     for x in range(n_arcs):
         total[x] = new_cost[source[x]] + weight[x]
     passed = 0
@@ -141,7 +141,7 @@ def close(
         waiting += queued[i]
     for j in range(waiting):
         prefetch(arcs, states[state[queue[j]]].epsilon)  # type: ignore[call-arg]
-    front = Front(DONE, m, registers[HISTORY], np.float32(floats[BEST]), 0, waiting)
+    front = Front(DONE, m, decoder_state[HISTORY], np.float32(floats[BEST]), 0, waiting)
     for j in range(passed):
         x = chosen[j]
         i = source[x]
@@ -183,8 +183,8 @@ def close(
         queued[queue[head]] = 0
         head = 0 if head + 1 == size else head + 1
         waiting -= 1
-    registers[M] = m
-    registers[HISTORY] = used
+    decoder_state[M] = m
+    decoder_state[HISTORY] = used
     floats[BEST] = best
     arrays.books.work[EPSILON_ARCS] += n_arcs
     return front.status

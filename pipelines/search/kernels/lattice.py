@@ -102,11 +102,11 @@ def record_frame(
     target, chosen = emitting.target, emitting.chosen
     alternative, _, head, way_cost, way_entry, way_next, rank = lattice
     slot, queue = arrays.places.slot, arrays.places.queue
-    history, registers = arrays.books.history, arrays.books.registers
+    history, decoder_state = arrays.books.history, arrays.books.decoder_state
     n_epsilon_states, beam = numbers.n_epsilon_states, numbers.lattice_beam
-    n, m = registers[N], registers[M]
-    used, kept = registers[HISTORY], registers[ALTERNATIVES]
-    frame = np.int32(registers[FRAME])
+    n, m = decoder_state[N], decoder_state[M]
+    used, kept = decoder_state[HISTORY], decoder_state[ALTERNATIVES]
+    frame = np.int32(decoder_state[FRAME])
     extra = np.float32(numbers.penalty)
     ways = 0
     for i in range(m):
@@ -120,9 +120,9 @@ def record_frame(
             head[i] = ways
             ways += 1
     # Each token and each arc below needs at most one entry.
-    if used + registers[CHOSEN] + m > len(history):
+    if used + decoder_state[CHOSEN] + m > len(history):
         return NEED_HISTORY
-    for j in range(registers[CHOSEN]):
+    for j in range(decoder_state[CHOSEN]):
         e = chosen[j]
         place = slot[target[e]]
         if total[e] <= new_cost[place] + beam:
@@ -174,8 +174,8 @@ def record_frame(
         return NEED_HISTORY
     for i in range(m):
         used, kept = _decide(np.uint32(i), tokens, history, used, frame, lattice, kept)
-    registers[HISTORY] = used
-    registers[ALTERNATIVES] = kept
+    decoder_state[HISTORY] = used
+    decoder_state[ALTERNATIVES] = kept
     arrays.books.work[CONTENDERS] += ways
     return DONE
 
@@ -244,7 +244,7 @@ def posteriors(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def words_before(
-    arcs: Array, ways: Ways, entries: I64, above: F64, beam: float, cost: F64
+    arcs: Array, ways: Ways, backpointers: I64, above: F64, beam: float, cost: F64
 ) -> tuple[I64, F64, float]:  # pragma: no cover - compiled
     """Entries with a word that lie next before `entries`, no other word between.
 
@@ -257,8 +257,8 @@ def words_before(
     # Entries lead backwards only: the last one waiting has met all its ways.
     heap = [np.int64(0)]
     heap.pop()
-    for i in range(len(entries)):
-        u = entries[i]
+    for i in range(len(backpointers)):
+        u = backpointers[i]
         if u < 0:
             begin = min(begin, above[i])
         else:

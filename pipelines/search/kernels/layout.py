@@ -13,10 +13,10 @@ import numpy as np
 
 from profiler.arrays import F32, F64, I32, I64, U8, U32, Array, Bool
 
-# Registers: int64 values that live from call to call. [0, N) are listed tokens, [0, M) all of them;
+# Decoder state: int64 values that live from call to call. [0, N) are listed tokens, [0, M) all of them;
 # EMITTING and EPSILONS count listed arcs, CHOSEN those of the last frame that led to a token.
-N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_REGISTERS = range(10)
-# Float registers: what was taken off all costs, the beam that the last cutoff allows, the cost over
+N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_DECODER_STATE = range(10)
+# Decoder state, floats: what was taken off all costs, the beam that the last cutoff allows, the cost over
 # which a token of the last frame does not count, the least cost in it, the last cutoff less the best.
 OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
 # Work counts of a call.
@@ -27,7 +27,7 @@ DONE, NEED_HISTORY, NO_TOKENS, ENDLESS = range(4)
 INFINITY = np.float32(np.inf)
 LARGEST = np.float32(1e30)
 """Of a weight or a score's gain: a path over a hundred million of them still adds up to a number."""
-MOST_EPSILONS = 1 << 25
+MAX_EPSILONS = 1 << 25
 """Epsilon arcs gone over in one frame, beyond which they are taken to have no end: some 0.1 s of work."""
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
@@ -90,7 +90,7 @@ class Scratch(NamedTuple):
 
     values: F32
     places: U32
-    entries: I32
+    backpointers: I32
     moved: I32
     bins: I32
 
@@ -128,7 +128,7 @@ class Labels(NamedTuple):
 
     entering: Bool
     row: F32
-    asked: U8
+    active: U8
     found: I64
 
 
@@ -137,7 +137,7 @@ class Books(NamedTuple):
     `before`: the work before the frame at hand."""
 
     history: I32
-    registers: I64
+    decoder_state: I64
     floats: F64
     work: I64
     before: I64

@@ -81,7 +81,7 @@ def cutoff(
     costs: F32, m: int, best: np.float32, numbers: Numbers, scratch: Scratch
 ) -> np.float32:  # pragma: no cover - compiled
     """Cost from which tokens are dropped, as Kaldi's GetCutoff; +inf drops none."""
-    values, bins, counts = scratch.values, scratch.entries, scratch.bins
+    values, bins, counts = scratch.values, scratch.backpointers, scratch.bins
     beam, max_active, min_active = numbers.beam, numbers.max_active, numbers.min_active
     limit = np.float32(best + beam)
     inside = below(costs, m, limit)
@@ -137,9 +137,9 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
     tokens, books = arrays.tokens, arrays.books
     hist, new_cost, new_hist, come = tokens.hist, tokens.new_cost, tokens.new_hist, tokens.come
     source, record = arrays.emitting.source, arrays.emitting.record
-    places, entries = arrays.scratch.places, arrays.scratch.entries
-    history, m, used = books.history, books.registers[M], books.registers[HISTORY]
-    frame = np.int32(books.registers[FRAME] - 1)
+    places, backpointers = arrays.scratch.places, arrays.scratch.backpointers
+    history, m, used = books.history, books.decoder_state[M], books.decoder_state[HISTORY]
+    frame = np.int32(books.decoder_state[FRAME] - 1)
     count = 0
     for i in range(m):
         places[count] = i
@@ -154,22 +154,22 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
             written = append(history, used, entry, arc, frame)
             entry = written if arc >= 0 else entry
             used += arc >= 0
-        entries[j] = entry
+        backpointers[j] = entry
     # Only now: another token's way may have begun where this one stands.
     for j in range(count):
-        hist[places[j]] = entries[j]
-    books.registers[HISTORY] = used
+        hist[places[j]] = backpointers[j]
+    books.decoder_state[HISTORY] = used
 
 
 @njit_inner
 def _close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
     """Take dead tokens and their arcs out of the lists; returns how many tokens are left."""
-    tokens, registers = arrays.tokens, arrays.books.registers
+    tokens, decoder_state = arrays.tokens, arrays.books.decoder_state
     state, cost, hist = tokens.state, tokens.cost, tokens.hist
     loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
     slot, moved = arrays.places.slot, arrays.scratch.moved
     kept = 0
-    for i in range(registers[N]):
+    for i in range(decoder_state[N]):
         keep = cost[i] < INFINITY
         at = state[i]
         state[kept] = at
@@ -183,7 +183,7 @@ def _close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
         kept += keep
     source, label, weight, target, record, _, _ = arrays.emitting
     to = 0
-    for e in range(registers[EMITTING]):
+    for e in range(decoder_state[EMITTING]):
         place = moved[source[e]]
         source[to] = place
         label[to] = label[e]
@@ -191,17 +191,17 @@ def _close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
         target[to] = target[e]
         record[to] = record[e]
         to += place >= 0
-    registers[EMITTING] = to
+    decoder_state[EMITTING] = to
     source, weight, target, record, _, _ = arrays.epsilons
     to = 0
-    for e in range(registers[EPSILONS]):
+    for e in range(decoder_state[EPSILONS]):
         place = moved[source[e]]
         source[to] = place
         weight[to] = weight[e]
         target[to] = target[e]
         record[to] = record[e]
         to += place >= 0
-    registers[EPSILONS] = to
+    decoder_state[EPSILONS] = to
     return kept
 
 
@@ -213,17 +213,17 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     state, cost, hist, new_cost = tokens.state, tokens.cost, tokens.hist, tokens.new_cost
     loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
     slot, places = arrays.places.slot, arrays.scratch.places
-    registers, floats = arrays.books.registers, arrays.books.floats
+    decoder_state, floats = arrays.books.decoder_state, arrays.books.floats
     beam = numbers.beam
-    n, m = registers[N], registers[M]
-    if registers[HISTORY] + m > len(arrays.books.history):
+    n, m = decoder_state[N], decoder_state[M]
+    if decoder_state[HISTORY] + m > len(arrays.books.history):
         return NEED_HISTORY
     best = np.float32(floats[BEST])
     if not best < INFINITY:
         # Nothing lives on: what there was before the frame is the best partial result.
-        registers[M] = n
-        registers[FRAME] -= 1
-        registers[PENDING] = 0
+        decoder_state[M] = n
+        decoder_state[FRAME] -= 1
+        decoder_state[PENDING] = 0
         return NO_TOKENS
     cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch))
     floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + numbers.beam_delta
@@ -242,7 +242,7 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     source, label, weight, target, record, _, _ = arrays.emitting
     e_source, e_weight, e_target, e_record, _, _ = arrays.epsilons
     extra = np.float32(numbers.penalty)
-    e, x = registers[EMITTING], registers[EPSILONS]
+    e, x = decoder_state[EMITTING], decoder_state[EPSILONS]
     for j in range(count):
         i = places[j]
         at = state[i]
@@ -270,12 +270,12 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
             e_record[x] = k if word else -1
             x += 1
         kept += 1
-    registers[EMITTING] = e
-    registers[EPSILONS] = x
+    decoder_state[EMITTING] = e
+    decoder_state[EPSILONS] = x
     floats[OFFSET] += best
-    registers[N] = kept
-    registers[M] = kept
-    registers[PENDING] = 0
+    decoder_state[N] = kept
+    decoder_state[M] = kept
+    decoder_state[PENDING] = 0
     arrays.books.work[EXAMINED] += m
     return DONE
 
@@ -283,13 +283,13 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
 @njit_inner
 def reprice(arrays: Arrays, penalty: float) -> None:  # pragma: no cover - compiled
     """Give listed arcs with words the present insertion penalty."""
-    arcs, registers = arrays.graph.arcs, arrays.books.registers
+    arcs, decoder_state = arrays.graph.arcs, arrays.books.decoder_state
     extra = np.float32(penalty)
     weight, record = arrays.emitting.weight, arrays.emitting.record
-    for e in range(registers[EMITTING]):
+    for e in range(decoder_state[EMITTING]):
         if record[e] >= 0 and arcs[record[e]].olabel != 0:
             weight[e] = arcs[record[e]].weight + extra
     weight, record = arrays.epsilons.weight, arrays.epsilons.record
-    for e in range(registers[EPSILONS]):
+    for e in range(decoder_state[EPSILONS]):
         if record[e] >= 0:
             weight[e] = arcs[record[e]].weight + extra

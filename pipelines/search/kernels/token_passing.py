@@ -65,10 +65,10 @@ def _price(
 
 
 @njit_inner
-def mark(n: int, cost: F32, label: U32, asked: U8) -> None:  # pragma: no cover - compiled
+def mark(n: int, cost: F32, label: U32, active: U8) -> None:  # pragma: no cover - compiled
     """Mark in asked [n_senones + 1] the labels of those whose cost is finite."""
     for i in range(n):
-        asked[label[i] if cost[i] < INFINITY else np.uint32(0)] = 1
+        active[label[i] if cost[i] < INFINITY else np.uint32(0)] = 1
 
 
 @njit_inner
@@ -79,9 +79,9 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
     state, cost, new_cost, come = tokens.state, tokens.cost, tokens.new_cost, tokens.come
     loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
     source, label, weight, target, _, total, chosen = arrays.emitting
-    row, asked = arrays.labels.row, arrays.labels.asked
-    registers, floats, work = arrays.books.registers, arrays.books.floats, arrays.books.work
-    n, n_arcs = registers[N], registers[EMITTING]
+    row, active = arrays.labels.row, arrays.labels.active
+    decoder_state, floats, work = arrays.books.decoder_state, arrays.books.floats, arrays.books.work
+    n, n_arcs = decoder_state[N], decoder_state[EMITTING]
     low = _loop(n, cost, loop_weight, loop_label, row, new_cost, come)
     low = min(low, _price(n_arcs, cost, source, weight, label, row, total))
     limit = np.float32(low + floats[ADAPTIVE])
@@ -89,8 +89,8 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
     for e in range(n_arcs):
         chosen[passed] = e
         passed += total[e] < limit
-    mark(n_arcs, total, label, asked)
-    mark(n, cost, loop_label, asked)
+    mark(n_arcs, total, label, active)
+    mark(n, cost, loop_label, active)
     m = n
     nowhere = np.uint32(len(new_cost) - 1)
     for j in range(passed):
@@ -108,35 +108,35 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
         at = place if total[e] < new_cost[place] else nowhere
         new_cost[at] = total[e]
         come[at] = e
-    n_asked = 0
-    asked[0] = 0
-    for s in range(len(asked)):
-        n_asked += asked[s]
-        asked[s] = 0
-    registers[M] = m
-    registers[CHOSEN] = passed
+    n_active = 0
+    active[0] = 0
+    for s in range(len(active)):
+        n_active += active[s]
+        active[s] = 0
+    decoder_state[M] = m
+    decoder_state[CHOSEN] = passed
     floats[BEST] = low
     work[TOKENS] += below(cost, n, INFINITY)
     work[EMIT_ARCS] += n + n_arcs
-    work[SENONES] += n_asked
+    work[SENONES] += n_active
     return limit
 
 
 @njit_inner
-def senones_asked(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - compiled
+def active_senones(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - compiled
     """The senones that the next frame will look up: (how many, arcs gone over), ascending in `labels.found`."""
     cost, loop_label = arrays.tokens.cost, arrays.tokens.loop_label
     source, label = arrays.emitting.source, arrays.emitting.label
-    asked, found = arrays.labels.asked, arrays.labels.found
-    n, n_arcs = arrays.books.registers[N], arrays.books.registers[EMITTING]
-    mark(n, cost, loop_label, asked)
+    active, found = arrays.labels.active, arrays.labels.found
+    n, n_arcs = arrays.books.decoder_state[N], arrays.books.decoder_state[EMITTING]
+    mark(n, cost, loop_label, active)
     for e in range(n_arcs):
-        asked[label[e] if cost[source[e]] < INFINITY else np.uint32(0)] = 1
-    asked[0] = 0
+        active[label[e] if cost[source[e]] < INFINITY else np.uint32(0)] = 1
+    active[0] = 0
     count = 0
-    for s in range(1, len(asked)):
+    for s in range(1, len(active)):
         # Without a branch: whether a senone is asked for is as good as random.
         found[count] = s - 1
-        count += asked[s]
-        asked[s] = 0
+        count += active[s]
+        active[s] = 0
     return count, n + n_arcs

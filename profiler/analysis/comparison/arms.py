@@ -14,13 +14,13 @@ import numpy as np
 
 from profiler.analysis.attribution import OVERHEAD
 from profiler.analysis.comparison.statistics import (
-    LEAST_REPEATS,
+    MIN_REPEATS,
     Pair,
     alternated,
     undisturbed,
     warm_up,
 )
-from profiler.analysis.tiles import group_codes, tile
+from profiler.analysis.nesting import group_codes, nest
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.session.model import LaneInfo, StageInfo, Utterance
@@ -30,7 +30,7 @@ CELL_FRAMES: Final = 16
 """A block of the default size. On a loaded machine cells of 64 frames scattered nearly twice as much: the
 shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
 
-MOST_CELLS: Final = 800
+MAX_CELLS: Final = 800
 """More cells than these are not resampled in reasonable time; cells then become longer."""
 
 Key = tuple[str, int]
@@ -122,10 +122,10 @@ class FrameSums:
         for lane in session.lanes.values():
             if not lane.decode:
                 continue
-            tiled = tile(spans[spans["lane"] == lane.id], codes)
-            self.wall += self._running(tiled.tiles)
-            for number in np.unique(tiled.leaves["stage"]):
-                of_stage = self._running(tiled.leaves[tiled.leaves["stage"] == number])
+            nested = nest(spans[spans["lane"] == lane.id], codes)
+            self.wall += self._running(nested.outer)
+            for number in np.unique(nested.leaves["stage"]):
+                of_stage = self._running(nested.leaves[nested.leaves["stage"] == number])
                 leaves_sum += of_stage
                 name = session.stages[int(number)].name
                 self.stages[name] = (
@@ -173,7 +173,7 @@ class Times:
         """How many of the first repeats are warm-up, leaving enough for an interval."""
         relative = self.by_utterance / np.maximum(undisturbed(self.by_utterance), 1.0)
         cut: int = math.ceil(warm_up(relative.ravel()) / relative.shape[1])
-        return min(cut, max(self.repeats - LEAST_REPEATS, 0))
+        return min(cut, max(self.repeats - MIN_REPEATS, 0))
 
 
 def by_key(utterances: Iterable[Utterance]) -> dict[Key, list[Utterance]]:
@@ -197,7 +197,7 @@ def lay_out(
     A last repeat that was not decoded to its end is left out.
     """
     lengths = list(frames)
-    step = max(CELL_FRAMES, math.ceil(sum(lengths) / MOST_CELLS))
+    step = max(CELL_FRAMES, math.ceil(sum(lengths) / MAX_CELLS))
     repeats = min(len(u) for u in utterances)
     begin, end = [], []
     which: list[int] = []

@@ -23,7 +23,7 @@ from profiler.analysis.comparison.arms import (
     whole,
 )
 from profiler.analysis.comparison.statistics import (
-    LEAST_REPEATS,
+    MIN_REPEATS,
     Pair,
     Ratio,
     alternated,
@@ -199,7 +199,7 @@ def floor_within(*arms: Times) -> float | None:
     halves = []
     for times in arms:
         couples = times.repeats // 2
-        if couples < LEAST_REPEATS:
+        if couples < MIN_REPEATS:
             return None
         first, second = [], []
         for number in range(couples):
@@ -225,9 +225,9 @@ def _warnings(
     matched: int,
     unmatched: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> Iterable[str]:
-    if repeats < LEAST_REPEATS:
+    if repeats < MIN_REPEATS:
         yield (
-            f"Too few repeats for an interval ({repeats}; {LEAST_REPEATS} are the least, 10 are good): one "
+            f"Too few repeats for an interval ({repeats}; {MIN_REPEATS} are the least, 10 are good): one "
             "run per arm cannot know the noise between runs, so nothing is decided."
         )
     for name, missing in zip("AB", unmatched, strict=True):
@@ -244,7 +244,7 @@ def _warnings(
         if arm.session is b.session and name == "A":
             break
     if a.session is not b.session:
-        if repeats >= LEAST_REPEATS:
+        if repeats >= MIN_REPEATS:
             yield (
                 "The arms were recorded one after the other: the intervals know the noise within each "
                 "session, not between them; `asrscope ab` interleaves."

@@ -25,7 +25,7 @@ DRAWS: Final = 400
 
 SEED: Final = 20010314
 
-LEAST_REPEATS: Final = 3
+MIN_REPEATS: Final = 3
 """Fewer repeats say too little of the noise between them: Student's factor is 12.7 for two, 4.3 for three."""
 
 UNDISTURBED_SHARE: Final = 0.4
@@ -207,7 +207,7 @@ class Pair:
         if min(self.a, self.b) <= 0:
             return None
         estimate = math.log(self.b / self.a)
-        if n < LEAST_REPEATS:
+        if n < MIN_REPEATS:
             return Ratio(math.exp(estimate))
         drawn_a, drawn_b = (np.log(np.maximum(x, 1e-3)) for x in (self.drawn_a, self.drawn_b))
         if self.interleaved:

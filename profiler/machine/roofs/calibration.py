@@ -19,7 +19,7 @@ from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
 from profiler.machine.roofs import cpu, torch_child
 from profiler.machine.roofs.cpu import Step
-from profiler.machine.roofs.peaks import Cancelled, Peaks, Progress, Roof
+from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
 from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
 from profiler.machine.roofs.torch_child import Missing
 
@@ -45,9 +45,9 @@ class Calibration:
     unavailable: dict[str, list[Missing]] = field(default_factory=dict)
 
     @property
-    def peaks(self) -> Peaks:
+    def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
-        return Peaks(tuple(roof for roof in self.roofs.values() if roof.sound))
+        return RoofTable(tuple(roof for roof in self.roofs.values() if roof.sound))
 
     @property
     def measured_at(self) -> float | None:
@@ -86,7 +86,7 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        rows = Peaks(tuple(self.roofs.values())).rows()
+        rows = RoofTable(tuple(self.roofs.values())).rows()
         for row, (key, roof) in zip(rows, self.roofs.items(), strict=True):
             del row["phase"]
             row["spread"], row["steady"] = roof.spread, is_steady(roof)
@@ -104,7 +104,7 @@ class Calibration:
         made = cls()
         for row in tree["roofs"]:
             values = {name: row[name] for name in Roof.__slots__}
-            for roof in Peaks.from_rows([values]).roofs:
+            for roof in RoofTable.from_rows([values]).roofs:
                 made.add([roof], str(row["part"]), float(row["measured_at"]))
         for part, found in tree["unavailable"].items():
             made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
@@ -118,7 +118,7 @@ def load_or_measure(
     *,
     fresh: bool = False,
     kernels: Mapping[str, Work] | None = None,
-) -> Peaks:
+) -> RoofTable:
     """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
     known = load(file())
     steps = _lacking(known, cpu.plan(threads, kernels, whole=False), fresh)
@@ -126,7 +126,7 @@ def load_or_measure(
         roofs = cpu.take(steps, progress, cancelled)
         known.add(roofs, "run", time.time(), replace=fresh)
         _keep(known)
-    return known.peaks
+    return known.roof_table
 
 
 def calibrate(
@@ -172,7 +172,7 @@ def thread_counts(most: int) -> list[int]:
 
 def file() -> Path:
     """Return where this machine's roofs are kept, for these versions of the libraries."""
-    return cache.path_of(cache.PEAKS, _name())
+    return cache.path_of(cache.ROOFS, _name())
 
 
 def _name() -> str:
@@ -186,9 +186,9 @@ def _name() -> str:
     return digest[:20]
 
 
-def stored() -> Peaks:
+def stored() -> RoofTable:
     """Return what is known of this machine without measuring anything; empty where nothing is kept."""
-    return load(file()).peaks
+    return load(file()).roof_table
 
 
 def load(path: Path) -> Calibration:
@@ -211,4 +211,4 @@ def _scaled(progress: Progress | None, first: float, last: float) -> Progress | 
 
 def _keep(known: Calibration) -> None:
     # Two programs may calibrate at once; each puts a whole file in place.
-    cache.keep(cache.PEAKS, _name(), {}, known.as_dict())
+    cache.keep(cache.ROOFS, _name(), {}, known.as_dict())

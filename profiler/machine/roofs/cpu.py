@@ -17,14 +17,14 @@ from profiler.arrays import Array, check, check_indices
 from profiler.errors import Cancelled as Stopped
 from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs import timing
-from profiler.machine.roofs.peaks import (
+from profiler.machine.roofs.table import (
     BANDWIDTH,
     OVERHEAD,
     RATE,
     Cancelled,
-    Peaks,
     Progress,
     Roof,
+    RoofTable,
     size_text,
 )
 from profiler.machine.roofs.timing import Effort, Key, Task, Work, is_steady, key_of, roof_of
@@ -93,13 +93,13 @@ def measure(
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
     kernels: Mapping[str, Work] | None = None,
-) -> Peaks:
+) -> RoofTable:
     """Measure what a run on `threads` threads needs; about 3 s, plus compilation the first time.
 
     `progress(what, fraction)` is called for each step; profiler.errors.Cancelled as soon as `cancelled()`.
     """
     steps = plan(threads, kernels, whole=False)
-    return Peaks.from_rows(Peaks(tuple(take(steps, progress, cancelled))).rows())
+    return RoofTable.from_rows(RoofTable(tuple(take(steps, progress, cancelled))).rows())
 
 
 def take(
@@ -141,10 +141,12 @@ def take(
     return list(found.values())
 
 
-def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
-    """Measure GEMM and the ladder's last rung again (0.3 s); compare with `peaks.drift`."""
-    gemm = next((r for r in peaks.roofs if key_of(r) == Key(RATE, "gemm", threads=threads)), None)
-    known = [*peaks.ladder("read", threads)[-1:], *([gemm] if gemm else [])]
+def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
+    """Measure GEMM and the ladder's last rung again (0.3 s); compare with `table.drift`."""
+    gemm = next(
+        (r for r in roof_table.roofs if key_of(r) == Key(RATE, "gemm", threads=threads)), None
+    )
+    known = [*roof_table.ladder("read", threads)[-1:], *([gemm] if gemm else [])]
     again = []
     for old in known:
         size = old.bytes
@@ -157,7 +159,7 @@ def recheck(peaks: Peaks, threads: int = 1) -> Peaks:
                 break
         if found is not None:
             again.append(found)
-    return Peaks(tuple(again))
+    return RoofTable(tuple(again))
 
 
 def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool) -> list[Step]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from profiler.machine.roofs.peaks import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
 
 DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")

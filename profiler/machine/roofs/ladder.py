@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.machine.roofs.peaks import Roof, size_text
+from profiler.machine.roofs.table import Roof, size_text
 
 FLAT: Final = 0.12
 """Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more."""
 
-LEAST_RUNGS: Final = 2
+MIN_RUNGS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def plateaus(rungs: Sequence[Roof]) -> list[Plateau]:
         if rung is not None and group and _fits(group, rung):
             group.append(rung)
             continue
-        if len(group) >= LEAST_RUNGS:
+        if len(group) >= MIN_RUNGS:
             rates = sorted(r.median for r in group)
             found.append(Plateau(group[0].bytes, group[-1].bytes, rates[len(rates) // 2]))
         group = [rung] if rung is not None else []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.calibration import Calibration
-from profiler.machine.roofs.peaks import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof, size_text
+from profiler.machine.roofs.table import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof, size_text
 from profiler.machine.roofs.timing import is_steady
 
 NOT_YET = "not measured yet: run `asrscope calibrate`"
@@ -23,7 +23,7 @@ class Tier(NamedTuple):
     detail: str
 
 
-def peak_tiers(known: Calibration | None = None) -> list[Tier]:
+def roof_tiers(known: Calibration | None = None) -> list[Tier]:
     """Return the tiers of roofs stored for this machine (or those in `known`)."""
     known = calibration.load(calibration.file()) if known is None else known
     roofs = list(known.roofs.values())

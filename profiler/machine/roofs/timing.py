@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from profiler.machine.roofs.peaks import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof
 
 clock: Callable[[], float] = time.perf_counter
 cpu_clock: Callable[[], float] = time.process_time

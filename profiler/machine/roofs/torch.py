@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
-from profiler.machine.roofs.peaks import OVERHEAD, RATE, Peaks, Roof
+from profiler.machine.roofs.table import OVERHEAD, RATE, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Key, Task, is_steady, roof_of
 from profiler.machine.roofs.torch_child import DEVICE, part
 
@@ -54,7 +54,7 @@ def main(parts: Sequence[str], say: Say) -> None:
             threads = next(n for n in range(1, 1 << 16) if part(n) == name)
             steps = _steps(torch, threads, missing)
         roofs = _taken(steps, missing, i, len(parts), say)
-        rows = Peaks(tuple(roofs)).rows()
+        rows = RoofTable(tuple(roofs)).rows()
         for row, roof in zip(rows, roofs, strict=True):
             row["disturbed"] = roof.disturbed
         say({"part": name, "roofs": rows, "missing": missing})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final, NamedTuple
 
 from profiler.errors import Cancelled as Stopped
-from profiler.machine.roofs.peaks import Cancelled, Peaks, Progress, Roof
+from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
 from profiler.process import children
 
 MODULE: Final = "profiler.machine.roofs.torch"
@@ -133,7 +133,7 @@ def _take(said: dict[str, Any], answer: Answer, progress: Progress | None) -> No
         progress(str(said["progress"]), float(said["fraction"]))
     if "part" in said:
         name = said["part"]
-        answer.roofs.setdefault(name, []).extend(Peaks.from_rows(said["roofs"]).roofs)
+        answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(said["roofs"]).roofs)
         answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in said["missing"])
 
 

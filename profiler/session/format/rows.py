@@ -39,11 +39,11 @@ LONGEST_NAME: Final = 1 << 14
 
 LONGEST_MARK: Final = schema.LONGEST_MARK
 
-MOST_IDS: Final = 1 << 16
+MAX_IDS: Final = 1 << 16
 """Spans name stage, lane and epoch in 16 bits."""
 
-MOST_STAGES: Final = 512
-MOST_LANES: Final = 64
+MAX_STAGES: Final = 512
+MAX_LANES: Final = 64
 """A run has some 40 stages on one to three lanes; views keep arrays for each."""
 
 LONGEST_AUDIO_S: Final = 1e8
@@ -51,7 +51,7 @@ LONGEST_AUDIO_S: Final = 1e8
 
 Frame = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Words = tuple[tuple[str, Frame, Frame], ...]
-Epochs = tuple[Annotated[int, msgspec.Meta(ge=0, lt=MOST_IDS)], ...]
+Epochs = tuple[Annotated[int, msgspec.Meta(ge=0, lt=MAX_IDS)], ...]
 
 _PAIRS: Final = 2
 
@@ -70,7 +70,7 @@ def count(value: object, what: str) -> int:
     return value
 
 
-def number_of(value: object, what: str, most: int = MOST_IDS) -> int:
+def number_of(value: object, what: str, most: int = MAX_IDS) -> int:
     """Return `value` if it is the number of a stage, lane or epoch: 0 … `most` − 1."""
     if not isinstance(value, int) or not 0 <= value < most:
         raise Damaged(f"{what} holds {value!r:.40} where a number below {most} belongs")
@@ -141,7 +141,7 @@ def stage(row: tuple[Any, ...]) -> StageInfo:
     names = json(work, "stage", tuple[str, ...])
     if group not in GROUPS or len(names) > WORK_COUNTS:
         raise Damaged(f"stage {name!r:.40} is of no known kind")
-    return StageInfo(number_of(number, "stage", MOST_STAGES), text(name, "stage"), group, names)
+    return StageInfo(number_of(number, "stage", MAX_STAGES), text(name, "stage"), group, names)
 
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:

@@ -117,7 +117,7 @@ CALIBRATION: Final = (
     "high",
     "unit",
 )
-"""The columns of a calibration row, as `Peaks.rows()` names them."""
+"""The columns of a calibration row, as `RoofTable.rows()` names them."""
 
 INDEXES: Final[dict[str, str]] = {
     "block_by_record": "CREATE INDEX block_by_record ON block(lane, end_record)",

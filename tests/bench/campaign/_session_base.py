@@ -60,8 +60,8 @@ def full(interleaved: bool = False) -> bytes:
         path = Path(name) / NAME
         pipeline = _sessions.record(path, 24, utterance_frames=96)
         writer = pipeline.writer
-        writer.calibration(_sessions.PEAKS.rows())
-        writer.calibration(_sessions.PEAKS.rows("end"))
+        writer.calibration(_sessions.ROOF_TABLE.rows())
+        writer.calibration(_sessions.ROOF_TABLE.rows("end"))
         for number in range(len(_sessions.LEAVES)):
             cost = next(c for stage, _, c in pipeline.recorder.costs if stage == number + 4)
             pipeline.recorder.cost(number + 4, 1, cost)

@@ -27,7 +27,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.export import writers
-from profiler.machine.roofs.peaks import drift_text, drift_warning, sound_drift
+from profiler.machine.roofs.table import drift_text, drift_warning, sound_drift
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 

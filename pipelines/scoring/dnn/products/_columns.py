@@ -14,7 +14,7 @@ from profiler.arrays import Array, check_indices, check_offsets
 from profiler.errors import BadInput
 from profiler.spans import Cost, Linear
 
-MOST_INPUTS = 1 << 16  # that 16 bits tell apart
+MAX_INPUTS = 1 << 16  # that 16 bits tell apart
 
 
 @njit(nogil=True, cache=True)
@@ -41,9 +41,9 @@ class SparseProduct(Product):
         BadInput, which names the product, for more inputs than 16 bits tell apart.
         """
         inputs = self.shape[1]
-        if inputs > MOST_INPUTS:
+        if inputs > MAX_INPUTS:
             raise BadInput(
-                f"A layer has {inputs - 1} inputs; dnn.product={name} takes at most {MOST_INPUTS - 1}."
+                f"A layer has {inputs - 1} inputs; dnn.product={name} takes at most {MAX_INPUTS - 1}."
             )
         self._starts = np.searchsorted(rows, np.arange(count + 1))
         self._columns, self._values = columns.astype(np.uint16), values

@@ -12,7 +12,7 @@ import pytest
 from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
 
-WORKER = Path(__file__).with_name("frame_worker.py")
+WORKER = Path(__file__).with_name("window_worker.py")
 
 
 class Heard:

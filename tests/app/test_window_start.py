@@ -66,7 +66,7 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
 
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
-    worker = Path(__file__).with_name("frame_worker.py")
+    worker = Path(__file__).with_name("window_worker.py")
     told = run(
         f"""
         import sys

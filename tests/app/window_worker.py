@@ -1,6 +1,6 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-python frame_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty]
+python window_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from frame_recording import Recording
+from window_recording import Recording
 
 MODES = set(sys.argv[1:])
 

@@ -20,14 +20,14 @@ LEAF_GROUPS: Final = ("frontend", "scoring", "search", "transfer")
 _IS_TILE: Final = np.array([group in TILING for group in (*GROUPS, "")])
 
 
-class Tiled(NamedTuple):
+class Nested(NamedTuple):
     """`tiles` [t] and `leaves` [l] (dtype SPAN); `tile_of` [l]: the tile of each leaf; positions of both
     in the array given; `used`: how many spans are dealt with. Those after the last tile must wait."""
 
-    tiles: Array
+    outer: Array
     leaves: Array
-    tile_of: Array
-    tile_positions: Array
+    outer_of: Array
+    outer_positions: Array
     leaf_positions: Array
     used: int
 
@@ -46,19 +46,19 @@ def pick(spans: Array, positions: Array) -> Array:
     return rows.take(positions, axis=0).view(SPAN)[:, 0]
 
 
-def tile(spans: Array, codes: Array, groups: tuple[str, ...] = LEAF_GROUPS) -> Tiled:
+def nest(spans: Array, codes: Array, groups: tuple[str, ...] = LEAF_GROUPS) -> Nested:
     """Sort out the spans of one decode lane (dtype SPAN [n], in order of arrival); `groups`: of the leaves."""
     is_leaf = np.array([group in groups for group in (*GROUPS, "")])
     group = codes[spans["stage"]]
-    tile_positions = np.flatnonzero(_IS_TILE[group])
-    used = int(tile_positions[-1]) + 1 if len(tile_positions) else 0
-    tiles = pick(spans, tile_positions)
+    outer_positions = np.flatnonzero(_IS_TILE[group])
+    used = int(outer_positions[-1]) + 1 if len(outer_positions) else 0
+    outer = pick(spans, outer_positions)
     positions = np.flatnonzero(is_leaf[group[:used]])
-    tile_of = np.searchsorted(tile_positions, positions)
+    outer_of = np.searchsorted(outer_positions, positions)
     leaves = pick(spans, positions)
     begin, end = leaves["start_ns"], leaves["start_ns"] + leaves["duration_ns"]
-    opens, closes = tiles["start_ns"], tiles["start_ns"] + tiles["duration_ns"]
-    inside = (begin >= opens[tile_of]) & (end <= closes[tile_of])
+    opens, closes = outer["start_ns"], outer["start_ns"] + outer["duration_ns"]
+    inside = (begin >= opens[outer_of]) & (end <= closes[outer_of])
     if not inside.all():
-        leaves, tile_of, positions = leaves[inside], tile_of[inside], positions[inside]
-    return Tiled(tiles, leaves, tile_of, tile_positions, positions, used)
+        leaves, outer_of, positions = leaves[inside], outer_of[inside], positions[inside]
+    return Nested(outer, leaves, outer_of, outer_positions, positions, used)

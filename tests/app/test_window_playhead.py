@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from frame_recording import UTTERANCE, WALL_PER_FRAME
+from window_recording import UTTERANCE, WALL_PER_FRAME
 
 from app.model import playhead as module
 from app.model.playhead import Playhead

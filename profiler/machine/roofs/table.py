@@ -1,6 +1,6 @@
 """The roofs of the machine: its best rates of computation and transfer, measured with the libraries of the workload.
 
-`Peaks` is the table of measured roofs that attribution divides by; it is stored in every session, so
+`RoofTable` is the table of measured roofs that attribution divides by; it is stored in every session, so
 that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
 `load_or_measure` keeps them per machine and library build. Plateaus of the bandwidth ladder are labelled
 by size, not by cache name: names are right only where topology is known.
@@ -65,7 +65,7 @@ class Roof:
 
 
 @dataclass(frozen=True)
-class Peaks:
+class RoofTable:
     """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
 
     roofs: tuple[Roof, ...] = ()
@@ -184,7 +184,7 @@ class Peaks:
         ]
 
     @classmethod
-    def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "Peaks":
+    def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "RoofTable":
         """Read what `rows` wrote; a later row replaces an earlier one of the same roof.
 
         Rows that are no sensible figure are left out.
@@ -197,9 +197,9 @@ class Peaks:
                 roofs[roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes] = roof
         return cls(tuple(roofs.values()))
 
-    def merged(self, other: "Peaks") -> "Peaks":
+    def merged(self, other: "RoofTable") -> "RoofTable":
         """Return these roofs with those of `other` added or put in their place."""
-        return Peaks.from_rows(self.rows() + other.rows())
+        return RoofTable.from_rows(self.rows() + other.rows())
 
 
 def _on(name: str, device: str) -> str:
@@ -223,7 +223,7 @@ Progress = Callable[[str, float], None]
 Cancelled = Callable[[], bool]
 
 
-def drift(before: Peaks, after: Peaks) -> dict[str, float]:
+def drift(before: RoofTable, after: RoofTable) -> dict[str, float]:
     """Return by how much each roof measured again has changed: gemm → -0.05 means 5 % slower."""
     old = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in before.roofs}
     changes = {}
