@@ -65,7 +65,7 @@ def test_kernels_are_called_from_one_place():
 
 def _importers() -> dict[str, set[str]]:
     """Which modules import each file of kernels; of files that hold more than kernels, those that import one."""
-    found: dict[str, set[str]] = {name: set() for name in (*ENTRIES, *WITHIN)}
+    found: dict[str, set[str]] = {name: set() for name in (*ENTRIES, *WITHIN, *INNER)}
     modules = re.compile("|".join(name.rpartition(".")[2] for name in found))
     for file in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
         text = file.read_text(encoding="utf-8")

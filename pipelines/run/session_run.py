@@ -181,7 +181,7 @@ def _prepare(
 ) -> Recogniser:
     """Everything slow that comes before the first frame. Raises Cancelled when asked to stop."""
     if isinstance(journal, SessionWriter):
-        stage, start = recorder.stage("setup.peaks", "setup"), recorder.clock()
+        stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
         measured = calibration.load_or_measure(
             request.config.threads,
             lambda what, fraction: progress(f"measuring the machine: {what}", fraction),

@@ -32,7 +32,7 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     label, weight and total 16); most are all fields read and written, with a cache line for the slot
     of an arc's target and one for the token there. epsilon: an addition and a comparison per arc, a
     line for its slot. prune: 4 comparisons and a subtraction per token; most bytes with the lists
-    closed up, and a token's state and arcs fetched. ask: a store for an arc, a list entry for a
+    closed up, and a token's state and arcs fetched. active: a store for an arc, a list entry for a
     senone. lattice: an addition and 2 comparisons for each way into a token. backtrace: the entries of
     the path that were followed; making words of them is Python and in no count.
     """
@@ -80,7 +80,7 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             touched,
             scattered=True,
         ),
-        "search.ask": Cost(
+        "search.active": Cost(
             {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
             Linear(per_frame=1.0 * senones, per_work=(12.0, 8.0, 0.0)),
             Linear(per_frame=3.0 * senones, per_work=(12.0 + LINE_BYTES, 24.0, 0.0)),

@@ -33,9 +33,9 @@ _STAGES = {
     "search.epsilon": ("arcs",),
     # Names of their own: counts of one name are added up over the stages.
     "search.prune": ("examined",),
-    "search.ask": ("looked at", "asked"),
+    "search.active": ("looked at", "active"),
     "search.lattice": ("ways",),
-    "search.backtrace": ("entries",),
+    "search.backtrace": ("backpointers",),
 }
 _NO_LANE = NullLane()
 
@@ -177,7 +177,7 @@ class Viterbi:
             stuck = status == layout.NEED_HISTORY and done == begin
 
     def active_senones(self, lane: Lane | NullLane = _NO_LANE) -> I64:
-        """Senones that the next frame will look up, ascending; stages search.prune and search.ask."""
+        """Senones that the next frame will look up, ascending; stages search.prune and search.active."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
         if self._space.books.decoder_state[layout.PENDING] and not self._lost:
@@ -187,7 +187,7 @@ class Viterbi:
             examined, begin, start = int(work[layout.EXAMINED]), now_ns(), begin
             lane.put(self._stage["search.prune"], start, begin, frame, 1, examined)
         result, arcs = self._space.active_senones()
-        lane.put(self._stage["search.ask"], begin, now_ns(), frame, 1, arcs, len(result))
+        lane.put(self._stage["search.active"], begin, now_ns(), frame, 1, arcs, len(result))
         return result
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:

@@ -246,7 +246,7 @@ def test_the_file_has_ordinary_permissions(tmp_path: Path) -> None:
 
 
 def test_wrong_names(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match="no view is called 'nope'; there are cost"):
+    with pytest.raises(PictureError, match="no view is called 'nope'; the views are cost"):
         desk_picture(path, tmp_path / "a.png", view="nope")
     with pytest.raises(PictureError, match="dark or light"):
         desk_picture(path, tmp_path / "a.png", theme="pink")

@@ -125,7 +125,7 @@ def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str,
 
 
 def lazy_rows(arms: dict[str, Arm]) -> list[dict[str, Any]]:
-    """What computing only the wanted outputs saves of the last layer's time, and of what it could save."""
+    """What computing only the active outputs saves of the last layer's time, and of what it could save."""
     every_senone = arms[NET].work[OUTPUT_STAGE, "senones"]
     active = arms["active"].work[ACTIVE_STAGE, "senones"] / every_senone
     rows = []

@@ -60,15 +60,15 @@ def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
     whole, single = arms[runs.NET], arms[runs.SINGLE]
     asked, ahead, alone = (arms[name] for name in runs.LAZY)
     whole.work["score.output", "senones"] = 100 * 50
-    asked.work["score.wanted outputs", "senones"] = 25 * 50
-    ahead.work["score.wanted outputs", "senones"] = 40 * 50
-    alone.work["score.wanted outputs", "senones"] = 25 * 50
+    asked.work["score.active outputs", "senones"] = 25 * 50
+    ahead.work["score.active outputs", "senones"] = 40 * 50
+    alone.work["score.active outputs", "senones"] = 25 * 50
     for ns in (800, 1600):
         whole.rounds.append({"score.output": ns})
-        asked.rounds.append({"score.wanted outputs": ns // 2})
-        ahead.rounds.append({"score.wanted outputs": ns // 4})
+        asked.rounds.append({"score.active outputs": ns // 2})
+        ahead.rounds.append({"score.active outputs": ns // 4})
         single.rounds.append({"score.output": 4 * ns})
-        alone.rounds.append({"score.wanted outputs": ns})
+        alone.rounds.append({"score.active outputs": ns})
     lazy, batched, frame_by_frame = runs.lazy_rows(arms)
     assert (lazy["share computed"], lazy["efficiency"]) == pytest.approx((0.25, 0.5))
     assert (batched["share computed"], batched["efficiency"]) == pytest.approx((0.4, 1.0))

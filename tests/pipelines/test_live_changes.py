@@ -269,7 +269,7 @@ def test_every_layer_changes_while_it_runs(
             "score.copy",
             "score.select",
         } <= used
-        assert "search.ask" in used
+        assert "search.active" in used
 
 
 def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(

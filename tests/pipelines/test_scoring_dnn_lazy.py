@@ -323,7 +323,7 @@ def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: 
         found = {row.name: row for row in breakdown(session).stages}
         session.close()
         work = found[ACTIVE_STAGE].work
-        counts[rule] = work["senones"], work["rows"], found["search.ask"].work["asked"]
+        counts[rule] = work["senones"], work["rows"], found["search.active"].work["active"]
     computed, read, needed = counts["active"]
     assert computed == read == needed > 0
     assert counts["active-ahead"][2] == needed

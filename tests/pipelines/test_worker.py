@@ -178,8 +178,9 @@ def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path
     assert window.process.wait(timeout=60) == -signal.SIGSEGV
     window.complaints.seek(0)
     said = window.complaints.read().decode()
-    assert "in follow" in said
-    assert "in _run" in said
+    assert "Segmentation fault" in said
+    # Of a thread that goes on meanwhile Python may read half a frame and give up: what is sure is that stacks begin.
+    assert "(most recent call first):\n  File " in said
     # Which of its threads the system gives the signal to is not ours to say.
     words = children.last_words(said, -signal.SIGSEGV)
     assert words.startswith("it crashed (segmentation fault) ")

@@ -27,7 +27,7 @@ from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
-ACTIVE_STAGE = "score.wanted outputs"
+ACTIVE_STAGE = "score.active outputs"
 NET_STAGE = "score.net"
 """Of a net that a library computes as a whole."""
 

@@ -48,8 +48,8 @@ STAGES: dict[str, tuple[str, ...]] = {
     "search.frames": ("places", "tokens held"),
     "search.launch": (),
     "search.history": ("tokens", "arcs", "senones"),
-    "search.ask": ("looked at", "asked"),
-    "search.backtrace": ("entries",),
+    "search.active": ("looked at", "active"),
+    "search.backtrace": ("backpointers",),
 }
 
 
@@ -155,7 +155,7 @@ class DeviceSearch:
             "search.frames": frames,
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.history": Cost(unmodelled=KEEPS),
-            "search.ask": Cost(unmodelled=ASKS),
+            "search.active": Cost(unmodelled=ASKS),
             "search.backtrace": Cost(unmodelled=KEEPS),
             **self._work.costs(),
         }

@@ -112,7 +112,7 @@ class DeviceViterbi:
         if lane is not None:
             frame = sum(self._latest)
             end = self._work.now()
-            lane.put(self._ids["search.ask"], begin, end, frame, 1, arcs, len(found))
+            lane.put(self._ids["search.active"], begin, end, frame, 1, arcs, len(found))
         return found
 
     def partial(self, lane: Lane | NullLane | None = None) -> list[Word]:

@@ -16,6 +16,7 @@ from profiler.errors import BadInput
 from profiler.files.inputs import check_tree
 from profiler.session.errors import Damaged, plain
 from profiler.session.format import schema
+from profiler.session.format.renamed import named_now
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 
@@ -141,7 +142,8 @@ def stage(row: tuple[Any, ...]) -> StageInfo:
     names = json(work, "stage", tuple[str, ...])
     if group not in GROUPS or len(names) > WORK_COUNTS:
         raise Damaged(f"stage {name!r:.40} is of no known kind")
-    return StageInfo(number_of(number, "stage", MAX_STAGES), text(name, "stage"), group, names)
+    name, names = named_now(text(name, "stage"), names)
+    return StageInfo(number_of(number, "stage", MAX_STAGES), name, group, names)
 
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:
