@@ -106,7 +106,7 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 
 SEARCH = {
-    "calls": ("_named", "begin", "advance", "prune", "wanted", "entry_of", "reprice"),
+    "calls": ("_named", "begin", "advance", "prune", "active_senones", "entry_of", "reprice"),
     "token_passing": ("_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
