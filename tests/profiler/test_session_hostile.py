@@ -277,7 +277,7 @@ def test_the_kept_run_opens_and_says_what_it_said_then() -> None:
     with Session.open(KEPT / "v1-0.1.0.asrs") as session:
         parts = breakdown(session)
         assert session.meta["asrscope_version"] == "0.1.0"
-        assert (len(session.spans), parts.wall_ns, parts.audio_s) == (90, 238_838_115, 1.314625)
+        assert (len(session.spans), parts.wall_ns, parts.audio_s) == (83, 20_176_610, 1.314625)
         assert parts.stages[-1].name == "search.backtrace"
         (utterance,) = session.utterances
         assert (utterance.hypothesis, utterance.errors) == ("yes of course", 0)
