@@ -73,6 +73,10 @@ LIMITS: Final = {
 columns. The first is raised once the schema is known."""
 
 
+SCHEMA_COOKIE_AT: Final = 40
+"""Where SQLite counts the changes of the schema: 0 until the first table is made."""
+
+
 def side_files(path: Path) -> tuple[Path, Path]:
     """Return the names of the -wal and -shm files beside a session."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
@@ -116,6 +120,11 @@ def read_header(path: Path) -> Header:
     if len(head) < HEADER_BYTES:
         raise SessionError(f"{path}: the file ends after {len(head)} bytes; it has been cut off")
     (application,) = struct.unpack_from(">I", head, 68)
+    (tables,) = struct.unpack_from(">I", head, SCHEMA_COOKIE_AT)
+    if application == 0 and tables == 0:
+        raise SessionError(
+            f"{path}: nothing has been written to this file yet; if a run is just starting, open it in a moment"
+        )
     if application != APPLICATION_ID:
         raise SessionError(
             f"{path}: this is an SQLite database of another program, not an asrscope session"

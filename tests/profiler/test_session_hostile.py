@@ -78,6 +78,17 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     assert "another program" in sentence(path)
 
 
+def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "young.asrs"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        assert path.stat().st_size > 0
+        assert "nothing has been written to this file yet" in sentence(path)
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("PRAGMA wal_checkpoint")
+        assert "another program" in sentence(path)
+
+
 def test_a_newer_session_says_both_versions_and_what_to_do(small: Path) -> None:
     edit(small, "PRAGMA user_version = 7")
     text = sentence(small)
