@@ -216,7 +216,7 @@ class Decoder:
         self._done(item, utterance, words, wall_ns, audio_s, complete)
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
-        """Let the search's governor, if it is on, set the beam by how long the last block took."""
+        """Let the adaptive beam, if it is on, follow how long the last block took."""
         search = self.recogniser.search
         if not self.recogniser.config.search.adaptive_beam:
             return
@@ -333,7 +333,7 @@ class Decoder:
             self._journal.meta("nets", self._nets)
 
     def _keep_pace(self, now: int) -> int:
-        """Wait until the audio decoded so far would have been spoken at the wished pace."""
+        """Wait until the audio decoded so far would have been spoken at the set pace."""
         assert self._pace_start is not None
         start, start_frame = self._pace_start
         spoken_s = (self._frame - start_frame) * FRAME_S / self.recogniser.config.pace

@@ -2,7 +2,7 @@
 
 Kernels check no bounds. Here each array is made as long as the graph can ever need and checked once against what
 the kernels take it for; the graph is sound or does not exist (`wfst.Graph`); and what is given per call (scores,
-settings, a token's place) is checked per call. `layout` says what the arrays and registers are.
+settings, a token's place) is checked per call. `layout` says what the arrays and the decoder state are.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Workspace:
 
     @property
     def books(self) -> layout.Books:
-        """History, registers and counts."""
+        """History, decoder state and counts."""
         return self.arrays.books
 
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:

@@ -1,4 +1,4 @@
-"""The scorer that the decode loop holds when a net scores: frame rule, wanted senones, and an arithmetic.
+"""The scorer that the decode loop holds when a net scores: frame rule, active senones, and an arithmetic.
 
 All settings of `dnn` are live. The net that they ask for is read, made smaller and put into the form of its
 arithmetic by whoever prepares a change, and tried out there, so that kernels are compiled; the next block is

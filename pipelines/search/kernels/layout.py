@@ -1,4 +1,4 @@
-"""What the search's kernels and their callers agree on: arrays and what they are called, registers, return codes.
+"""What the search's kernels and their callers agree on: arrays and what they are called, decoder state, return codes.
 
 A token keeps its place as long as it lives. Places [0, N) have their arcs listed, [N, M) are new. All arrays are
 as long as the graph can ever need; `search.workspace` makes and checks them. Indices are unsigned where they can
@@ -123,7 +123,7 @@ class Places(NamedTuple):
 
 class Labels(NamedTuple):
     """By label (senone + 1), [n_senones + 1]: whether it is the first state of a phone's (`entering`), its cost in
-    this frame (`row`; row[0] is +inf, for states without a self-loop), whether it was `asked` for (all zero between
+    this frame (`row`; row[0] is +inf, for states without a self-loop), whether it is `active` (all zero between
     steps), and room for those `found`."""
 
     entering: Bool
@@ -133,7 +133,7 @@ class Labels(NamedTuple):
 
 
 class Books(NamedTuple):
-    """`history` int32 [capacity, 3], see `history`; `registers`, `floats` and `work`, whose places are named above;
+    """`history` int32 [capacity, 3], see `history`; `decoder_state`, `floats` and `work`, whose places are named above;
     `before`: the work before the frame at hand."""
 
     history: I32

@@ -135,7 +135,7 @@ def active_senones(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - com
     active[0] = 0
     count = 0
     for s in range(1, len(active)):
-        # Without a branch: whether a senone is asked for is as good as random.
+        # Without a branch: whether a senone is active is as good as random.
         found[count] = s - 1
         count += active[s]
         active[s] = 0
