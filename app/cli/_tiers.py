@@ -135,10 +135,10 @@ def roof_table() -> Iterator[Tier]:
     at = known.measured_at
     if at is None:
         reason = "not measured yet: the first run or `asrscope calibrate` measures them"
-        yield Tier("peaks", False, None, reason)
+        yield Tier("roofs", False, None, reason)
     else:
         reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
-        yield Tier("peaks", True, MEASURED, reason)
+        yield Tier("roofs", True, MEASURED, reason)
     for tier in tiers.roof_tiers(known):
         yield Tier(tier.name, tier.available, MEASURED if tier.available else None, tier.detail)
 

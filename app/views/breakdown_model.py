@@ -29,7 +29,7 @@ MAX_SENTENCE = 600
 
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
-NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no peaks", "no scoring", "nothing"
+NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
 
 
 @dataclass(frozen=True)

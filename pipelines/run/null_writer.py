@@ -35,7 +35,7 @@ class NullWriter:
         """Readings of the machine."""
 
     def calibration(self, *_: object) -> None:
-        """Measured peaks."""
+        """Measured roofs."""
 
     def counters(self, *_: object) -> None:
         """Totals of hardware and kernel counters."""

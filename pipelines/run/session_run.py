@@ -213,7 +213,7 @@ def _prepare(
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:
-    """Measure two of the peaks again: did the machine change under the run?"""
+    """Measure two of the roofs again: did the machine change under the run?"""
     before = calibration.stored()
     after = cpu.recheck(before, threads)
     journal.calibration(after.rows("end"))

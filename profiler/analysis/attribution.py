@@ -1,7 +1,7 @@
 """Where a stage's time went: arithmetic, memory, calls, or nobody knows.
 
 For a span of measured time T with W_k operations of class k and Q bytes, arithmetic at the machine's
-measured peaks takes t_c = Σ W_k / P_k and its traffic t_m = Q / bandwidth(working set). Then compute =
+measured roofs takes t_c = Σ W_k / P_k and its traffic t_m = Q / bandwidth(working set). Then compute =
 min(T, t_c), memory = what the bytes need beyond that (max(0, t_m − t_c), within T), and the rest is
 unexplained, and shown as such. Q is an interval, from compulsory traffic to that of the kernel's actual
 tiling: the split uses the compulsory end (it never blames memory for more than must have moved), the
@@ -179,8 +179,8 @@ def judge(e: Evidence) -> Verdict:
     defect = None
     if e.min_ns is not None and e.min_ns > e.time_ns:
         defect = (
-            f"It ran in {e.time_ns / e.min_ns:.0%} of the least time that the machine's measured peaks "
-            "allow, so its cost law or a peak is wrong."
+            f"It ran in {e.time_ns / e.min_ns:.0%} of the least time that the machine's measured roofs "
+            "allow, so its cost law or a roof is wrong."
         )
     sentence = _sentence(e, verdict, e.arithmetic_ns, e.traffic_min_ns, high)
     return Verdict(verdict, grade, sentence, defect)
@@ -238,7 +238,7 @@ def _sentence(e: Evidence, verdict: str, arithmetic: float, low: float, high: fl
 def _missing(e: Evidence) -> str:
     if e.bytes_min is None:
         return e.reason or "what it computes is not modelled"
-    return "the machine's peaks were not measured"
+    return "the machine's roofs were not measured"
 
 
 def _call(e: Evidence) -> str:

@@ -48,7 +48,7 @@ def test_every_tier_has_a_name_of_its_own_and_a_reason(told: dict) -> None:
     assert len(set(names)) == len(names)
     assert {
         "time spans", "counters per stage", "sampled: energy (RAPL)", "sampled: NVIDIA device (NVML)",
-        "sampled: CPU frequency", "accelerator: cuda", "device time", "peaks", "Qt", "display",
+        "sampled: CPU frequency", "accelerator: cuda", "device time", "roofs", "Qt", "display",
         "acoustic model", "cache folder", "sessions folder",
     } <= set(names)  # fmt: skip
     assert {f"counter: {event.title}" for event in EVENTS} <= set(names)

@@ -160,7 +160,7 @@ def test_the_sentence_is_plain() -> None:
 def test_above_the_roof_within_its_spread_is_no_defect() -> None:
     # The best repeat of the calibration was 10 % faster than the median.
     assert judge(evidence(10_000, cost(gemm=1.05e6))).defect is None
-    assert "cost law or a peak is wrong" in (judge(evidence(10_000, cost(gemm=1.2e6))).defect or "")
+    assert "cost law or a roof is wrong" in (judge(evidence(10_000, cost(gemm=1.2e6))).defect or "")
     assert "is wrong" in (judge(evidence(10_000, cost(low=1.2e6))).defect or "")
 
 
@@ -171,7 +171,7 @@ def test_what_is_not_known_is_said_and_not_zero() -> None:
     reasoned = judge(Evidence(5_000.0, 5, 5, reason="a library reads the file"))
     assert reasoned.sentence == "Takes 1 µs per frame; a library reads the file."
     unmeasured = judge(Evidence(5_000.0, 5, 80, bytes_min=100.0))
-    assert "peaks were not measured" in unmeasured.sentence
+    assert "roofs were not measured" in unmeasured.sentence
     assert judge(Evidence(0.0, 0, 0)).verdict is None
 
 

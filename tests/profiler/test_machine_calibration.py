@@ -170,7 +170,7 @@ def test_thread_counts_thin_out_on_many_cores() -> None:
 def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     tiers = {tier.name: tier for tier in roof_tiers(Calibration())}
     assert all(not tier.available and tier.detail for tier in tiers.values())
-    assert tiers["peaks: device"].detail == NOT_YET
+    assert tiers["roofs: device"].detail == NOT_YET
     known = Calibration()
     known.add(
         [
@@ -187,12 +187,12 @@ def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     known.unavailable["device"] = [Missing("device", "no accelerator")]
     known.unavailable["torch on 1"] = [Missing("gemm.torch float16", "a fallback")]
     tiers = {tier.name: tier for tier in roof_tiers(known)}
-    assert tiers["peaks: GEMM int8"].detail == "800 Gop/s with 2 threads"
-    assert tiers["peaks: bandwidth"].detail == "ladder from 16 KiB to 128 MiB"
-    assert not tiers["peaks: GEMM float16"].available
-    assert tiers["peaks: GEMM float16"].detail == "a fallback"
-    assert tiers["peaks: device"].detail == "no accelerator"
-    assert tiers["peaks: steadiness"].detail.startswith("1 of 6")
+    assert tiers["roofs: GEMM int8"].detail == "800 Gop/s with 2 threads"
+    assert tiers["roofs: bandwidth"].detail == "ladder from 16 KiB to 128 MiB"
+    assert not tiers["roofs: GEMM float16"].available
+    assert tiers["roofs: GEMM float16"].detail == "a fallback"
+    assert tiers["roofs: device"].detail == "no accelerator"
+    assert tiers["roofs: steadiness"].detail.startswith("1 of 6")
 
 
 def test_the_scorers_kernels_compute_what_they_are_named_after() -> None:

@@ -28,17 +28,17 @@ def roof_tiers(known: Calibration | None = None) -> list[Tier]:
     known = calibration.load(calibration.file()) if known is None else known
     roofs = list(known.roofs.values())
     tiers = [
-        _tier("peaks: GEMM float32", _named(roofs, RATE, "gemm"), NOT_YET),
+        _tier("roofs: GEMM float32", _named(roofs, RATE, "gemm"), NOT_YET),
         *(_torch(known, roofs, dtype) for dtype in ("bfloat16", "float16", "int8")),
-        _tier("peaks: exp and log", _named(roofs, RATE, "exp"), NOT_YET),
+        _tier("roofs: exp and log", _named(roofs, RATE, "exp"), NOT_YET),
         _ladder(roofs),
-        _tier("peaks: calls", _named(roofs, OVERHEAD, "numpy"), NOT_YET),
+        _tier("roofs: calls", _named(roofs, OVERHEAD, "numpy"), NOT_YET),
         _device(known, roofs),
     ]
     shaky = [roof for roof in roofs if roof.kind != OVERHEAD and not is_steady(roof)]
     if roofs:
         detail = f"{len(shaky)} of {len(roofs)} roofs disturbed by other programs"
-        tiers.append(Tier("peaks: steadiness", not shaky, detail))
+        tiers.append(Tier("roofs: steadiness", not shaky, detail))
     return tiers
 
 
@@ -73,21 +73,21 @@ def _torch(known: Calibration, roofs: list[Roof], dtype: str) -> Tier:
         if missing.name == f"gemm.torch {dtype}" or missing.name.startswith("torch on"):
             reason = missing.reason
             break
-    return _tier(f"peaks: GEMM {dtype}", _named(roofs, RATE, "gemm", dtype), reason)
+    return _tier(f"roofs: GEMM {dtype}", _named(roofs, RATE, "gemm", dtype), reason)
 
 
 def _ladder(roofs: list[Roof]) -> Tier:
     rungs = [r for r in roofs if (r.kind, r.name) == (BANDWIDTH, "read")]
     if not rungs:
-        return Tier("peaks: bandwidth", False, NOT_YET)
+        return Tier("roofs: bandwidth", False, NOT_YET)
     first, last = min(r.bytes for r in rungs), max(r.bytes for r in rungs)
-    return Tier("peaks: bandwidth", True, f"ladder from {size_text(first)} to {size_text(last)}")
+    return Tier("roofs: bandwidth", True, f"ladder from {size_text(first)} to {size_text(last)}")
 
 
 def _device(known: Calibration, roofs: list[Roof]) -> Tier:
     there = [roof for roof in roofs if "@" in roof.name]
     if there:
         kind = there[0].name.partition("@")[2]
-        return Tier("peaks: device", True, f"{len(there)} roofs of {kind}")
+        return Tier("roofs: device", True, f"{len(there)} roofs of {kind}")
     reasons = [missing.reason for missing in known.missing if missing.name == "device"]
-    return Tier("peaks: device", False, reasons[0] if reasons else NOT_YET)
+    return Tier("roofs: device", False, reasons[0] if reasons else NOT_YET)
