@@ -1,8 +1,8 @@
 """Show what works on this machine, what does not, and why.
 
-asrscope doctor
-asrscope doctor --json
-asrscope doctor --empty-cache
+    asrscope doctor
+    asrscope doctor --json
+    asrscope doctor --empty-cache
 
 First what the program needs, then the tiers of evidence: where its figures can come from here. Figures of an
 absent tier stay blank in every report. Grades: A counted by hardware or kernel, B time measured.

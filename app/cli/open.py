@@ -1,7 +1,7 @@
 """Open the window: on a session, or where you left off.
 
 asrscope
-asrscope run.asrs
+    asrscope run.asrs
 """
 
 from __future__ import annotations
