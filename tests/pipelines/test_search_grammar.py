@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from grammar_examples import EXPRESSIONS, WORDS, sentences
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from search_graphs import QUIET, best_path, full_dictionary, model
 
@@ -50,6 +50,15 @@ def costs(fst, words):
     return result
 
 
+def unless_refused(make):
+    """What `make` returns; the example is given up where no acceptor can be deterministic (tested by itself below)."""
+    try:
+        return make()
+    except GrammarError as error:
+        assume("cannot be made deterministic" not in str(error))
+        raise
+
+
 def accept(rules, public=("rule",)):
     labels = {}
     whole = Grammar(assets.path("grammars"), rules, public)
@@ -62,7 +71,7 @@ def accept(rules, public=("rule",)):
 @example(Repeat(Alternatives(((1.0, Word("a", 1)), (1.0, Sequence(()))))))
 def test_the_acceptor_says_what_the_grammar_says(expression):
     expected = sentences(expression, {}, LONGEST)
-    found = accept({"rule": expression})
+    found = unless_refused(lambda: accept({"rule": expression}))
     assert found.keys() == expected.keys()
     for said, cost in found.items():
         assert cost == pytest.approx(-np.log(expected[said]), abs=ROUNDING)
@@ -106,6 +115,7 @@ def test_several_public_rules_are_alternatives():
         ("public <a> = <VOID>;", "can never be said to their end"),
         ("public <a> = <NULL>;", "say no word"),
         ("public <a> = (/9/ x | /1/ y)* u | (/1/ x | /9/ y)* v;", "cannot be made deterministic"),
+        ("public <a> = x* | (x | <NULL>)*;", "cannot be made deterministic"),
         ("public <a> = (x | y)* x " + "(x | y) " * 30 + ";", "cannot be made deterministic"),
         (
             "<r0> = x;" + "".join(f"<r{i + 1}> = <r{i}> <r{i}>;" for i in range(24)) + "public <a> = <r24>;",
@@ -151,7 +161,8 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
     path.write_text(f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n")
     small = folder / "accepts.dict"
     dictionary.write(full_dictionary().restrict([*WORDS]), small)
-    graph = compile_graph(recipe(path, dictionary=str(small)), lambda *_: None)
+    chosen = recipe(path, dictionary=str(small))
+    graph = unless_refused(lambda: compile_graph(chosen, lambda *_: None))
     expected = sentences(expression, {}, LONGEST)
     for length in range(LONGEST):
         for rest in product([w for w in WORDS if w in graph.words], repeat=length):
