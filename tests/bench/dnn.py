@@ -196,7 +196,7 @@ def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[floa
 
 def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dict[str, Any]:
     """Word errors of `config` and of exact scoring of `items`, from the cache if they are there."""
-    kept = Kept("dnn", [*said(items), *sources("audit.py")])
+    kept = Kept("dnn", [*said(items), *sources("experiments/audit.py")])
     key = key_of(config) + digest_of(nets.find(config.dnn.net).read_bytes())
     row: dict[str, Any] | None = kept.get(key)
     if row is None:

@@ -128,7 +128,7 @@ class Table:
 
     def __init__(self, items: Sequence[Item], progress: Progress) -> None:
         self._items, self._progress = list(items), progress
-        self._kept = Kept(NAME, [*said(self._items), *sources("audit.py")])
+        self._kept = Kept(NAME, [*said(self._items), *sources("experiments/audit.py")])
 
     def rows(self, rounds: int) -> list[dict[str, Any]]:
         """Speeds and audits of all strategies."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from app.cli.bench import names
 from pipelines.models.nets import Layer
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
-from tests.bench import _data, dnn
+from tests.bench import _data, _rounds, dnn
 from tests.bench import _dnn_runs as runs
 from tests.pipelines.net_files import card, forward, net
 from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
@@ -73,3 +74,19 @@ def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
     assert (lazy["share computed"], lazy["efficiency"]) == pytest.approx((0.25, 0.5))
     assert (batched["share computed"], batched["efficiency"]) == pytest.approx((0.4, 1.0))
     assert (frame_by_frame["share computed"], frame_by_frame["efficiency"]) == (0.25, 1.0)
+
+
+def test_files_whose_content_counts_are_there() -> None:
+    """What `sources` is given by name moves with the code: a bench finds out only when it has decoded for minutes."""
+    named = 0
+    for file in sorted(Path(_rounds.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "sources"
+            ):
+                names = [part.value for part in node.args if isinstance(part, ast.Constant)]
+                assert _rounds.sources(*map(str, names))
+                named += len(names)
+    assert named
