@@ -4,8 +4,7 @@ The tokens of an utterance are a list of fixed capacity, best first, so that the
 beforehand and the host never has to ask for one within a block (and a CUDA graph can hold a frame). A frame
 spreads the tokens' arcs over `arcs` places, adds scores, finds the best arc into each state by a 64-bit
 scatter-minimum over (cost, place) as Chen et al. (2018) do with atomicMin, and keeps the best tokens by a
-partial sort: beam, max_active and min_active are then masks. What was too small is seen after the block, which
-is done again with more room.
+partial sort (`pruning`). What was too small is seen after the block, which is done again with more room.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 
 from pipelines.device import Device, is_out_of_memory
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
+from pipelines.search.device.pruning import survivors
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ class Buffers:
 
 
 class Frontier:
-    """The tokens of some utterances in a `room`, and what a frame does to them; `least`: min_active.
+    """The tokens of some utterances in a `room`, and what a frame does to them.
 
     Everything but `told` and `found` is called on the device's compute stream.
     """
 
-    def __init__(self, buffers: Buffers, room: Room, least: int) -> None:
-        self.room, self.least = room, least
+    def __init__(self, buffers: Buffers, room: Room, min_active: int) -> None:
+        self.room, self.min_active = room, min_active
         self._b = buffers
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -261,16 +261,7 @@ class Frontier:
         won = shared.into.index_select(0, into) == key
         cost = cost.masked_fill_(~won, torch.inf).view(b, a)
 
-        top, chosen = cost.topk(k, dim=1, largest=False, sorted=False)
-        lowest = top.amin(1, keepdim=True)
-        # As Kaldi's GetCutoff: the beam, wider where fewer than min_active tokens are in it.
-        limit = lowest + shared.beam
-        if self.least < k:
-            fewest = top.topk(self.least + 1, dim=1, largest=False).values[:, -1:]
-            limit = torch.maximum(limit, fewest)
-        else:
-            limit = torch.full_like(limit, torch.inf)
-        kept = top < limit
+        top, chosen, lowest, kept = survivors(cost, k, shared.beam, self.min_active)
         chosen = (chosen + self._places_from).view(-1)
         state = (into.index_select(0, chosen).view(b, k) - self._states_from).masked_fill_(
             ~kept, self._dead

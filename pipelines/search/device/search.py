@@ -87,7 +87,7 @@ class DeviceSearch:
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
         self._scale = float(config.acoustic_scale)
-        self._least, self._most = int(config.min_active), int(config.max_active)
+        self._min_active, self._max_active = int(config.min_active), int(config.max_active)
         penalty = self._penalty = float(config.insertion_penalty)
         self.use_beam(float(config.beam))
         self._path_costs = self._arcs.path_weight + np.float32(penalty) * self._arcs.path_words
@@ -103,7 +103,7 @@ class DeviceSearch:
         arcs, costs = self._arcs, self._path_costs
         self.utterances = [UtteranceHistory(self.graph, arcs, costs) for _ in range(self.batch)]
         for one in self.utterances:
-            one.prune(self.beam, self._least)
+            one.prune(self.beam, self._min_active)
         tokens = len(self.utterances[0].states)
         # A power of two above what the utterances before had; it grows as need be.
         peak, self._frontier = self._peak, None
@@ -229,7 +229,7 @@ class DeviceSearch:
     def _ready(self) -> Frontier:
         """The frontier with the present room, holding the tokens as they are now."""
         last = self._frontier
-        if last is not None and last.least == self._least and last.room == self._room:
+        if last is not None and last.min_active == self._min_active and last.room == self._room:
             return last
         frontier, tokens = self._made(self._room), self._room.tokens
         if last is not None and last.room.tokens <= tokens:
@@ -246,8 +246,8 @@ class DeviceSearch:
 
     def _made(self, room: Room) -> Frontier:
         found = self._frontiers.get(room)
-        if found is None or found.least != self._least:
-            found = self._frontiers[room] = Frontier(self._buffers, room, self._least)
+        if found is None or found.min_active != self._min_active:
+            found = self._frontiers[room] = Frontier(self._buffers, room, self._min_active)
             self._at_once(found.place)
         return found
 
@@ -255,7 +255,7 @@ class DeviceSearch:
         """What room the block needs that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(told[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
-        if full & 1 and tokens < self._max_active():
+        if full & 1 and tokens < self._token_limit():
             tokens *= 2
         if full & 2:
             arcs = max(2 * arcs, int(told[:, :, 1].max()))
@@ -267,14 +267,14 @@ class DeviceSearch:
             )
         return larger if larger != room else None
 
-    def _max_active(self) -> int:
+    def _token_limit(self) -> int:
         """As many as max_active and min_active let live, or as there are states."""
-        return min(max(self._most, self._least + 1), self._arcs.n_states)
+        return min(max(self._max_active, self._min_active + 1), self._arcs.n_states)
 
     def _fitting(self, room: Room) -> Room:
         """Room in powers of two, so that few sizes occur, and never more than can be used."""
-        tokens = _power(max(room.tokens, self._least + 1, FIRST_ROOM.tokens))
-        tokens = min(tokens, self._max_active())
+        tokens = _power(max(room.tokens, self._min_active + 1, FIRST_ROOM.tokens))
+        tokens = min(tokens, self._token_limit())
         arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MAX_PLACES))
         return Room(tokens, max(arcs, tokens))
 
