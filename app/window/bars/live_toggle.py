@@ -1,0 +1,71 @@
+"""A live toggle of the top bar: the switch, its name, and what it does now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+
+from app.model.toggles import Toggle
+from app.style.plain_text import Label, describe, set_tip
+from app.style.theme import font
+from app.widgets import Elided, Switch
+from app.window.actions.actions import key_text
+
+TOGGLE_WIDTH = 232
+
+
+class LiveToggle(QWidget):
+    """A switch with its name and, below it, what it does now; toggles that share a place take turns."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._toggle: Toggle | None = None
+        self.switch = Switch()
+        self.switch.toggled.connect(self._switched)
+        self.title = Label()
+        self.title.setFont(font(1.0, strong=True))
+        self.title.setBuddy(self.switch)
+        self.subtitle = Elided()
+        self.subtitle.setObjectName("muted")
+        self.subtitle.setFont(font(0.9))
+        self.setMinimumWidth(118)
+        self.setMaximumWidth(TOGGLE_WIDTH)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(0)
+        top = Qt.AlignmentFlag.AlignTop
+        grid.addWidget(self.switch, 0, 0, 2, 1, top)
+        grid.addWidget(self.title, 0, 1)
+        grid.addWidget(self.subtitle, 1, 1)
+        grid.setColumnStretch(1, 1)
+
+    def sizeHint(self) -> QSize:
+        """As wide as possible: a switch must not move because a text next to it changed."""
+        return QSize(TOGGLE_WIDTH, super().sizeHint().height())
+
+    def _switched(self, on: bool) -> None:
+        if self._toggle is not None:
+            self._toggle.set(on)
+
+    def show_toggles(self, sharing: Sequence[Toggle]) -> None:
+        """Show the first of those that share the place; the tool tip says why it is not another one."""
+        shown = self._toggle = sharing[0]
+        title, text, obstacle = self.tr(shown.declared.title), shown.text(), shown.obstacle
+        tip = self.tr("{0}; can be changed during a run ({1})")
+        tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
+        for other in sharing[1:]:
+            tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
+        set_tip(self, "\n".join(tips))
+        self.title.setText(title)
+        self.switch.setEnabled(obstacle is None)
+        blocked = self.switch.blockSignals(True)
+        self.switch.setChecked(shown.on)
+        self.switch.blockSignals(blocked)
+        self.switch.update()
+        describe(self.switch, title)
+        describe(self.switch, description=obstacle or text)
+        self.subtitle.set_full(text)
