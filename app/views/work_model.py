@@ -31,7 +31,7 @@ BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
 
 OF_SENONES: Final = ("scoring senones", "search senones")
-"""Counts that are some of all senones: those scored, and those asked for."""
+"""Counts that are some of all senones: those scored, and the active ones."""
 
 LANES: Final = (
     ("search tokens",),

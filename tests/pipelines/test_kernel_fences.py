@@ -1,7 +1,7 @@
 """No compiled kernel of scoring goes beyond its arrays: each is called between walls, in a process of its own.
 
 `kernel_calls` says how. A new kernel is in the list as soon as it stands in the room, and its test fails until some
-model of `kernel_calls` calls it.
+model of `kernel_plays` calls it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kernel", [*ENTERED, "products"])
 def test_a_kernel_stays_within_its_arrays(outcomes: dict[str, Any], kernel: str) -> None:
-    assert kernel in outcomes["replay"], f"no model of kernel_calls.play calls {kernel}"
+    assert kernel in outcomes["replay"], f"no model of kernel_plays calls {kernel}"
     assert not outcomes["replay"][kernel], outcomes["said"][-3000:]
 
 

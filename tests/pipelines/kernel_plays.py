@@ -1,0 +1,174 @@
+"""What the kernels of scoring are called for: models, nets and products of odd sizes on all kinds of blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import net_files
+import numpy as np
+import sphinx_writer as writer
+from selection_reference import METHODS, configured, family_of
+
+from pipelines.config import Config, assign
+from pipelines.models import sphinx
+from pipelines.models.nets import Layer
+from pipelines.scoring import roofs, senones
+from pipelines.scoring.clustering.codewords import codewords_of
+from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.scorer import EXACT, _Source
+from pipelines.scoring.strategy import never, quietly
+from profiler.arrays import Array
+
+FRAMES = (0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 64)
+TIED = ((1, 1, 1), (1, 16, 16), (2, 15, 17), (3, 17, 33), (4, 40, 150))
+"""Codebooks, densities and senones; 8, 2 and 1 panels of sixteen of them are done by tiles of their own."""
+CONTINUOUS = ((1, 1, 1), (15, 3, 1), (17, 3, 17), (33, 1, 16), (40, 3, 5))
+"""Senones, streams and components."""
+LAYERS = ((1, 1), (15, 40), (16, 17), (64, 64), (65, 33), (129, 65))
+"""Outputs and inputs of a product."""
+
+
+def play() -> None:
+    """All that scores, on models and blocks of odd sizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        tied = sphinx.load(writer.write_model(base / "tied", 4, 20))
+        own = sphinx.load(writer.write_continuous(base / "own", 3, 4))
+    for sizes in TIED:
+        _play_model(_tied(tied, *sizes))
+    for sizes in CONTINUOUS:
+        _play_model(_continuous(own, *sizes))
+    _play_nets()
+    _play_products()
+    codewords_of(tied, 5, quietly, never).nearest(_features(7), Meter())
+    roofs._multiplied()(1)
+    for roof in (roofs._exp, roofs._log):
+        roof(np.full(48, 0.5, np.float32), np.zeros(48, np.float32), 1)
+
+
+def _features(n: int) -> Array:
+    return np.random.default_rng(n).normal(0, 3, (n, 39)).astype(np.float32)
+
+
+def _tied(model: Any, books: int, densities: int, count: int) -> Any:
+    rng = np.random.default_rng(count)
+    shape = (books, 3, densities, 13)
+    weights = rng.uniform(0.1, 1, (3, densities, count)).astype(np.float32)
+    owner = rng.integers(max(1, books - 1), size=count)  # a codebook of many may be nobody's
+    return dataclasses.replace(
+        model,
+        mdef=SimpleNamespace(n_senones=count),  # type: ignore[arg-type]
+        means=rng.normal(0, 3, shape).astype(np.float32),
+        variances=rng.uniform(0.5, 4, shape).astype(np.float32),
+        weights=weights / weights.sum(1, keepdims=True),
+        senone_codebook=owner.astype(np.int32),
+    )
+
+
+def _continuous(model: Any, count: int, streams: int, components: int) -> Any:
+    rng = np.random.default_rng(count)
+    shape = (count, streams, components, 39 // streams)
+    weights = rng.uniform(0.1, 1, (streams, components, count)).astype(np.float32)
+    return dataclasses.replace(
+        model,
+        mdef=SimpleNamespace(n_senones=count),  # type: ignore[arg-type]
+        means=rng.normal(0, 3, shape).astype(np.float32),
+        variances=rng.uniform(0.5, 4, shape).astype(np.float32),
+        weights=weights,
+        senone_codebook=np.arange(count, dtype=np.int32),
+    )
+
+
+def _play_model(model: Any) -> None:
+    for threads in (1, 3):
+        family = family_of(model, threads)
+        n = family.n_senones
+        for method, changes in _ways(family.kind):
+            strategy, _ = configured(family, method, **changes)
+            for frames in FRAMES if threads == 1 else (1, 17):
+                scores = np.zeros((frames, n), np.float32)
+                strategy.score(_features(frames), scores, Meter())
+        strategy, _ = configured(family, EXACT)
+        vq, _ = configured(family, "vq")
+        for chosen, frames in itertools.product((strategy, vq), (1, 3, 17)):
+            _play_rules(_Source(family, chosen), n, frames)
+
+
+def _ways(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    for method in ("none", *METHODS):
+        yield method, {}
+    for component in ("int8", "max"):
+        yield "none", {"gmm__component": component}
+        if kind == "Continuous":
+            yield "vq", {"gmm__component": component}
+    for top_n in (1, 7, 16, 64):
+        yield "top-n", {"gmm__selection__top_n": top_n}
+        yield (
+            "top-n",
+            {"gmm__selection__top_n": top_n, "gmm__component": "partial-distance"},
+        )
+
+
+def _play_rules(source: Any, n: int, frames: int) -> None:
+    own = np.arange(0, n, 3)
+    parents = senones.Parents(own, (np.arange(n) // 3).astype(np.int32))
+    features, scores = _features(frames), np.zeros((frames, n), np.float32)
+    for name, cap in itertools.product(senones.rules(), (0, 4)):
+        rule = senones.create(name, n, parents)
+        rule.configure(assign(Config(), {"gmm.ci_cap": cap}).gmm, source)
+        rule.score(features, scores, Meter())
+        if rule.lazy:
+            rule.begin(features, Meter(), ahead=True)
+            for t in range(frames):
+                active = np.random.default_rng(t).permutation(n)[: max(1, n - 2 * t)]
+                rule.frame(t, active, scores, Meter())
+
+
+def _play_nets() -> None:
+    for count, layers in ((1, ()), (17, (Layer(16),)), (65, (Layer(33), Layer(15, relu=False)))):
+        made = net_files.net(net_files.card(*layers, senones=count, left=0, right=1, heads=2))
+        for kind, frames in itertools.product((DenseNet, QuantisedNet), FRAMES[1:]):
+            net = kind(made, 1, 64)
+            spliced = net.splice(_features(frames + 1), Meter())
+            scores = np.zeros((frames, count), np.float32)
+            net.score(spliced, scores, Meter())
+            net.begin_some(spliced, Meter())
+            for some in {0, 1, min(5, count), count}:
+                net.score_some(0, frames, np.arange(some), scores, Meter())
+            net.score_by_heads(np.zeros(frames, np.int64), np.arange(frames) % 2, scores, Meter())
+
+
+def weights(outputs: int, inputs: int) -> Array:
+    rng = np.random.default_rng(outputs)
+    weight = rng.standard_normal((outputs, inputs)).astype(np.float32)
+    weight[rng.random(weight.shape) < 0.5] = 0
+    return weight
+
+
+def blocks(inputs: int, outputs: int) -> Iterator[tuple[Array, Array]]:
+    """(x, room for the product), in the orders that a product may be given them."""
+    for n in FRAMES[1:]:
+        x = np.random.default_rng(n).standard_normal((inputs, n)).astype(np.float32)
+        yield x, np.zeros((outputs, n), np.float32)
+        yield np.asfortranarray(x), np.zeros((outputs, n), np.float32)
+
+
+def _play_products() -> None:
+    for outputs, inputs in LAYERS:
+        for name, threads in itertools.product(products.names(), (1, 3)):
+            product = products.create(name, weights(outputs, inputs), threads, 64)
+            for x, out in blocks(inputs, outputs):
+                product.multiply(x, out)
+                if product.into_rows:
+                    product.multiply(x, np.zeros(out.shape[::-1], np.float32).T)
+        for threads in (1, 3):
+            panels = integers.Panels(weights(outputs, inputs).astype(np.int8), threads, 64)
+            for n in FRAMES[1:]:
+                panels.sums(np.ones((n, integers.filled(inputs)), np.int8))
