@@ -25,6 +25,7 @@ from pipelines.run.live_changes import Asked, LiveChanges
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
 from profiler.arrays import Array
@@ -78,8 +79,10 @@ class Decoder:
         lane: Lane | NullLane,
         journal: SessionWriter | NullWriter,
         control: Control,
+        roofs_needed: NeededRoofs | None = None,
     ) -> None:
         self.recogniser = recogniser
+        self._roofs_needed = roofs_needed
         self.result = Result()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
@@ -172,7 +175,8 @@ class Decoder:
         partial_due = clock() + PARTIAL_EVERY_NS
         block_start_ns = clock()
         while True:
-            self._follow_requests()
+            # What is measured for new settings belongs to no block.
+            block_start_ns = max(block_start_ns, self._follow_requests())
             # At the first block, and where another net takes over.
             if context != recogniser.scorer.context:
                 context = recogniser.scorer.context
@@ -293,10 +297,13 @@ class Decoder:
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
 
-    def _follow_requests(self) -> None:
-        """Take what was asked for since the last block; apply what can act now, as one new configuration."""
+    def _follow_requests(self) -> int:
+        """Take what was asked for since the last block; apply what can act now, as one new configuration.
+
+        Returns when roofs had been measured for it, 0 where none were.
+        """
         if not self._control.asked and not self._live.waiting:
-            return
+            return 0
         asked = []
         for request in self._control.take():
             if isinstance(request, Mark):
@@ -313,24 +320,31 @@ class Decoder:
             self._journal.marker("error", sentence, self._frame)
             self._control.config = self._live.wanted(before)
         if due is None:
-            return
+            return 0
         self.recogniser.configure(due.config, due.prepared)
-        self._begin_epoch(due.config, self._epoch + 1)
+        measured_ns = self._begin_epoch(due.config, self._epoch + 1)
         self._epochs.append(self._epoch)
         if due.config.pace != before.pace:
             self._pace_start = (self._clock(), self._frame)
         for one in due.changes:
             self._journal.marker_applied(one.marker, self._frame, self._epoch)
+        return measured_ns
 
-    def _begin_epoch(self, config: Config, epoch: int) -> None:
+    def _begin_epoch(self, config: Config, epoch: int) -> int:
+        """Note the configuration and its laws; returns when roofs had been measured for them, else 0."""
         self._lane.epoch = self._epoch = epoch
-        for name, cost in self.recogniser.costs().items():
+        costs = self.recogniser.costs()
+        measured_ns = 0
+        if self._roofs_needed is not None:
+            measured_ns = self._roofs_needed.take(costs.values(), self._frame)
+        for name, cost in costs.items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         self._journal.config(self._epoch, self._frame, settings.to_dict(config))
         if config.model == "dnn" and config.dnn.net not in self._nets:
             # What a reader would otherwise have to look up in a file that is named there.
             self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
             self._journal.meta("nets", self._nets)
+        return measured_ns
 
     def _keep_pace(self, now: int) -> int:
         """Wait until the audio decoded so far would have been spoken at the set pace."""

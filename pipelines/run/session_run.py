@@ -24,6 +24,7 @@ from pipelines.run.decode import Decoder, Result
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.scoring import roofs
 from profiler import counting
 from profiler.counting import CountingLane
@@ -123,8 +124,15 @@ def execute(
             state = "stopped"
             return outcome
         outcome.setup_ns = recorder.clock() - start
+        decoder = Decoder(
+            recogniser,
+            recorder,
+            lane,
+            journal,
+            control,
+            _roofs_needed(journal, recorder, lane, progress, control),
+        )
         progress("decoding", None)
-        decoder = Decoder(recogniser, recorder, lane, journal, control)
         outcome.result = decoder.result
         threads = request.config.threads
         with (
@@ -210,6 +218,18 @@ def _prepare(
     recogniser = made(request.config)
     course.prepare(recogniser, made)
     return recogniser
+
+
+def _roofs_needed(
+    journal: Journal,
+    recorder: Recorder,
+    lane: Lane | NullLane,
+    progress: Progress,
+    control: Control,
+) -> NeededRoofs | None:
+    if not isinstance(journal, SessionWriter):
+        return None
+    return NeededRoofs(journal, recorder, lane, progress, lambda: control.stopping)
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:

@@ -1,33 +1,34 @@
-"""Where a stage's time went: arithmetic, memory, calls, or nobody knows.
+"""Where a stage's time went, in the categories and words that the user sees.
 
-For a span of measured time T with W_k operations of class k and Q bytes, arithmetic at the machine's
-measured roofs takes t_c = Σ W_k / P_k and its traffic t_m = Q / bandwidth(working set). Then compute =
-min(T, t_c), memory = what the bytes need beyond that (max(0, t_m − t_c), within T), and the rest is
-unexplained, and shown as such. Q is an interval, from compulsory traffic to that of the kernel's actual
-tiling: the split uses the compulsory end (it never blames memory for more than must have moved), the
-verdict looks at both. See Williams et al. 2009 (roofline) and Treibig & Hager (execution-cache-memory).
+The parts of scoring and search come from `parts`. Compute = arithmetic at peak, instructions beyond it and calls;
+memory = bandwidth and latency; what neither law nor measurement accounts for is unexplained, and shown as not
+attributed. See Williams et al. 2009 (roofline) and Treibig & Hager 2009 (execution-cache-memory).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from profiler.arrays import Array
-from profiler.machine.roofs.table import RoofTable
-from profiler.spans import WORK_COUNTS, Cost, Linear
-
-CATEGORIES: Final = (
-    "compute",
-    "memory",
-    "unexplained",
-    "transfer",
-    "search",
-    "frontend",
-    "overhead",
+from profiler.analysis.parts import (
+    NOT_ATTRIBUTED,
+    OTHER_PROGRAMS,
+    PART_NAMES,
+    PARTS,
+    Parts,
+    by_category,
+    split,
 )
-"""What the user sees; `compute`, `memory` and `unexplained` are the scoring time."""
+from profiler.arrays import Array
+from profiler.costs import Cost
+from profiler.machine.roofs.table import RoofTable
+
+UNEXPLAINED: Final = "unexplained"
+SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED, OTHER_PROGRAMS)
+"""What the scoring time consists of."""
+
+CATEGORIES: Final = (*SCORING_CATEGORIES, "transfer", "search", "frontend", "overhead")
+"""What the user sees; together they are the wall time of the decode lane."""
 
 OVERHEAD: Final = "overhead"
 """The category of what leaves do not cover, and the group of stages that say what some of it was."""
@@ -36,81 +37,36 @@ GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
 
 COMPUTE_BOUND: Final = "compute-bound"
-MEMORY_BOUND: Final = "memory-bound"
-OVERHEAD_BOUND: Final = "overhead-bound"
+INSTRUCTION_BOUND: Final = "instruction-bound"
+BANDWIDTH_BOUND: Final = "bandwidth-bound"
+LATENCY_BOUND: Final = "latency-bound"
+CALL_BOUND: Final = "call-bound"
+PREEMPTED: Final = "preempted"
 UNDECIDED: Final = "undecided"
-UNEXPLAINED: Final = "unexplained"
 
-BOUND_SHARE: Final = 0.5
-"""A roof that accounts for half of the time or more is what bounds the stage."""
+VERDICT_OF: Final = {
+    "arithmetic": COMPUTE_BOUND,
+    "instructions": INSTRUCTION_BOUND,
+    "bandwidth": BANDWIDTH_BOUND,
+    "latency": LATENCY_BOUND,
+    "calls": CALL_BOUND,
+    OTHER_PROGRAMS: PREEMPTED,
+    NOT_ATTRIBUTED: UNDECIDED,
+}
+"""What is said of a stage whose largest part this is."""
 
-NS: Final = 1e9
-
-
-class Roofs(NamedTuple):
-    """A cost law in ns at the machine's roofs: median roofs, and the best that any repeat reached.
-
-    All are linear in a span's counts, so sums over spans follow from the sums of their counts.
-    `complete` is false when an operation class or the bandwidth has no measured roof.
-    """
-
-    arithmetic: Linear
-    traffic_min: Linear
-    traffic_max: Linear
-    min_arithmetic: Linear
-    min_traffic: Linear
-    complete: bool
+TOLD_FROM: Final = 0.02
+"""A part below this share of the time is left out of the sentence."""
 
 
-def roofs(cost: Cost, roof_table: RoofTable) -> Roofs:
-    """Return what `cost` takes at the roofs of as many threads as share its work."""
-    arithmetic, best = [], []
-    complete = True
-    for name, law in cost.operations.items():
-        roof = roof_table.rate(name, cost.threads)
-        if roof is None:
-            complete = False
-            continue
-        arithmetic.append((law, NS / roof.median))
-        best.append((law, NS / roof.high))
-    memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
-    low = high = least = Linear()
-    if memory is None:
-        complete = False
-    else:
-        low = _sum([(cost.bytes_min, NS / memory.median)])
-        high = _sum([(cost.bytes_max, NS / memory.median)])
-        least = _sum([(cost.bytes_min, NS / memory.high)])
-    return Roofs(_sum(arithmetic), low, high, _sum(best), least, complete)
-
-
-def _sum(terms: Iterable[tuple[Linear, float]]) -> Linear:
-    fixed = per_frame = 0.0
-    work = [0.0] * WORK_COUNTS
-    for law, factor in terms:
-        fixed += law.fixed * factor
-        per_frame += law.per_frame * factor
-        work = [w + f * factor for w, f in zip(work, law.per_work, strict=True)]
-    return Linear(fixed, per_frame, (work[0], work[1], work[2]))
-
-
-def split(spans: Array, cost: Cost | None, roof_table: RoofTable) -> tuple[Array, Array]:
-    """Return (compute ns, memory ns) of each span, float64 [n]; the rest of its time is unexplained.
-
-    Without a cost law or without roofs both are zero. The arithmetic is done span by span, so the result
-    does not depend on how many are given at once.
-    """
-    duration = spans["duration_ns"].astype(np.float64)
-    if cost is None or not roof_table:
-        return np.zeros(len(spans)), np.zeros(len(spans))
-    law = roofs(cost, roof_table)
-    arithmetic = law.arithmetic.of(spans)
-    compute = np.clip(arithmetic, 0.0, duration)
-    memory = np.clip(law.traffic_min.of(spans) - arithmetic, 0.0, duration - compute)
-    return compute, memory
-
-
-def assign(group: str, spans: Array, cost: Cost | None, roof_table: RoofTable) -> dict[str, Array]:
+def assign(
+    group: str,
+    spans: Array,
+    cost: Cost | None,
+    roof_table: RoofTable,
+    other: Array | None = None,
+    slowness: Array | None = None,
+) -> dict[str, Array]:
     """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
 
     Together they are the spans' whole time: scoring is `split`, any other group of leaves is a category by itself.
@@ -118,8 +74,15 @@ def assign(group: str, spans: Array, cost: Cost | None, roof_table: RoofTable) -
     duration = spans["duration_ns"].astype(np.float64)
     if group != "scoring":
         return {group: duration}
-    compute, memory = (grains(part) for part in split(spans, cost, roof_table))
-    return {"compute": compute, "memory": memory, UNEXPLAINED: duration - compute - memory}
+    parts = split(spans, cost, roof_table, other, slowness)
+    found = dict(
+        zip(
+            ("compute", "memory", OTHER_PROGRAMS),
+            (grains(part) for part in by_category(parts)),
+            strict=True,
+        )
+    )
+    return {**found, UNEXPLAINED: duration - np.sum(list(found.values()), axis=0)}
 
 
 def grains(amounts: Array) -> Array:
@@ -132,27 +95,23 @@ def grains(amounts: Array) -> Array:
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
 
-    `min_ns`: the shortest time that any repeat of the calibration would allow. `call_ns`: what one call
-    costs. `complete`: every operation class has a measured roof. `unit`, `units`: what the stage counts
-    its work in, and how many. `scattered`, `reason`: of the cost law (`Cost.scattered`, `.unmodelled`).
+    `least_ns`: the shortest time that its law allows at any repeat of the calibration. `missing`: roofs that its law
+    names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
+    `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
     """
 
     time_ns: float
     calls: float
     frames: float
-    arithmetic_ns: float | None = None
-    traffic_min_ns: float | None = None
-    traffic_max_ns: float | None = None
-    min_ns: float | None = None
+    parts: Parts | None = None
+    least_ns: float | None = None
     bytes_min: float | None = None
-    bytes_max: float | None = None
-    call_ns: float | None = None
-    complete: bool = True
-    working_set: float | None = None
+    missing: tuple[str, ...] = ()
+    replayed: bool = False
     unit: str = ""
     units: float = 0.0
-    scattered: bool = False
     reason: str = ""
+    roofs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,76 +128,64 @@ def judge(e: Evidence) -> Verdict:
     """Turn a stage's sums into a verdict, an evidence grade and a sentence."""
     if not e.calls or e.time_ns <= 0:
         return Verdict(None, "–", "Did not run.")
-    if e.arithmetic_ns is None or e.traffic_min_ns is None or e.traffic_max_ns is None:
+    if e.parts is None:
         return Verdict(
-            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_missing(e)}."
+            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}."
         )
-    grade = "D" if not e.complete else "C" if e.bytes_min else "B"
-    high = max(e.traffic_min_ns, e.traffic_max_ns)
-    verdict = _verdict(e, e.arithmetic_ns, e.traffic_min_ns, high)
+    grade = "D" if e.missing else "B" if e.replayed or not e.bytes_min else "C"
     defect = None
-    if e.min_ns is not None and e.min_ns > e.time_ns:
+    if e.least_ns is not None and e.least_ns > e.time_ns:
         defect = (
-            f"It ran in {e.time_ns / e.min_ns:.0%} of the least time that the machine's measured roofs "
+            f"It ran in {e.time_ns / e.least_ns:.0%} of the least time that the machine's measured roofs "
             "allow, so its cost law or a roof is wrong."
         )
-    sentence = _sentence(e, verdict, e.arithmetic_ns, e.traffic_min_ns, high)
-    return Verdict(verdict, grade, sentence, defect)
+    return Verdict(_verdict(e.parts), grade, _sentence(e, e.parts), defect)
 
 
-def _verdict(e: Evidence, arithmetic: float, low: float, high: float) -> str:
-    need = BOUND_SHARE * e.time_ns
-    if max(arithmetic, low) >= need:
-        # The compulsory traffic or the arithmetic is enough; does the answer hold over the interval?
-        if low > arithmetic:
-            return MEMORY_BOUND
-        return UNDECIDED if high > arithmetic else COMPUTE_BOUND
-    if high >= need:
+def _verdict(parts: Parts) -> str:
+    """The largest part says what bounds the stage, if at either end of its interval no other would be larger."""
+    order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
+    first, second = order[:2]
+    if first == NOT_ATTRIBUTED:
         return UNDECIDED
-    if e.call_ns is not None and e.calls * e.call_ns >= need:
-        return OVERHEAD_BOUND
-    return UNEXPLAINED
+    sure = parts.low[first] >= parts.likely[second] or parts.high[second] <= parts.likely[first]
+    return VERDICT_OF[first] if sure else UNDECIDED
 
 
-def _sentence(e: Evidence, verdict: str, arithmetic: float, low: float, high: float) -> str:
+def _sentence(e: Evidence, parts: Parts) -> str:
     calls, call = e.calls, _call(e)
-    took = _time(e.time_ns / calls)
-    parts = []
+    text = []
     if e.bytes_min:
         rate = e.bytes_min / e.time_ns
-        parts.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
-    if arithmetic:
-        parts.append(f"arithmetic alone would take {_time(arithmetic / calls)} of the {took}")
-    else:
-        parts.append(f"computes nothing in the {took}")
-    if verdict == MEMORY_BOUND:
-        parts.append(f"those bytes take {_time(low / calls)} at this machine's bandwidth")
-    elif verdict == UNDECIDED:
-        most = _bytes(max(e.bytes_min or 0.0, e.bytes_max or 0.0) / calls)
-        parts.append(
-            f"its traffic takes {_time(low / calls)} if every byte moves once and "
-            f"{_time(high / calls)} for the {most} of its tiling, and the truth lies between"
-        )
-    elif verdict == OVERHEAD_BOUND:
-        parts.append(f"starting a call costs {_time(e.call_ns or 0.0)}")
-    elif verdict == UNEXPLAINED and not e.scattered:
-        share = min(max(arithmetic, low) / e.time_ns, 1.0)
-        parts.append(f"its roofs account for {share:.0%}, what the rest waits for was not measured")
-    if e.scattered and verdict in {UNDECIDED, UNEXPLAINED}:
-        each = f"each of its {e.unit} takes {_time(e.time_ns / e.units)}: " if e.units else ""
-        where = f" over {_bytes(e.working_set)}" if e.working_set else ""
-        parts.append(
-            f"{each}its data lie scattered{where} and each step waits for the loads and branches "
-            "before it, which is latency and under no roof"
-        )
-    text = "; ".join(parts)
-    return text[0].upper() + text[1:] + "."
+        text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
+    if e.units:
+        text.append(f"each of its {e.unit} takes {_time(e.time_ns / e.units)}")
+    shares = [
+        f"{parts.share(name):.0%} {PART_NAMES[name]}"
+        for name in sorted(PARTS, key=lambda name: -parts.likely[name])
+        if parts.share(name) >= TOLD_FROM
+    ]
+    text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
+    if e.missing:
+        text.append(f"not measured here: {', '.join(e.missing)}")
+    whole = "; ".join(text)
+    return whole[0].upper() + whole[1:] + "."
 
 
-def _missing(e: Evidence) -> str:
-    if e.bytes_min is None:
-        return e.reason or "what it computes is not modelled"
-    return "the machine's roofs were not measured"
+def _listed(shares: list[str]) -> str:
+    if len(shares) == 1:
+        return f"{shares[0].replace(' ', ' is ', 1)}"
+    return f"{', '.join(shares[:-1]).replace(' ', ' are ', 1)} and {shares[-1]}"
+
+
+def _lacking(e: Evidence) -> str:
+    if e.reason:
+        return e.reason
+    return (
+        "the machine's roofs were not measured"
+        if not e.roofs
+        else "what it computes is not modelled"
+    )
 
 
 def _call(e: Evidence) -> str:

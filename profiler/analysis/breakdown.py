@@ -8,12 +8,24 @@ lies in it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from profiler.analysis.attribution import CATEGORIES, Evidence, judge, roofs
+import numpy as np
+
+from profiler.analysis.attribution import CATEGORIES, Evidence, judge
 from profiler.analysis.device import hidden_ns
+from profiler.analysis.law import LAW_PARTS, NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
+from profiler.analysis.parts import (
+    Parts,
+    by_category,
+    intervals,
+    law_of_cached,
+    totals,
+)
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
+from profiler.costs import WORK_COUNTS, Cost
+from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
@@ -25,8 +37,9 @@ class StageRow:
 
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
-    roofs say; `compute_ns` + `memory_ns` + `unexplained_ns` = `time_ns`. `defect`: a sentence when the
-    stage ran faster than the measured roofs allow.
+    roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
+    the time. `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`. `parts`: None where the
+    session's laws name no terms. `defect`: a sentence when the stage ran faster than the measured roofs allow.
     """
 
     name: str
@@ -52,6 +65,9 @@ class StageRow:
     compute_ns: float | None = None
     memory_ns: float | None = None
     unexplained_ns: float | None = None
+    other_ns: float | None = None
+    law_ns: float | None = None
+    parts: Parts | None = None
 
     @property
     def intensity(self) -> float | None:
@@ -169,56 +185,38 @@ def _row(
     """Put the sums of a stage's epochs together, each at the roofs of its own law."""
     stage, roof_table = session.stages[number], session.calibration
     total = [sum(values) for values in zip(*(_figures(part) for _, part in parts), strict=True)]
-    time, calls, frames, compute, memory, *work = total
+    time, calls, frames = total[:3]
+    work, measured = total[3 : 3 + WORK_COUNTS], total[3 + WORK_COUNTS :]
     model = _Model()
     for epoch, part in parts:
-        cost = session.costs.get((number, epoch))
-        if cost is None or cost.is_empty:
-            model.known = False
-            model.reason = cost.unmodelled if cost is not None else ""
-            continue
-        counts = (part.calls, part.frames, part.work)
-        for name, law in cost.operations.items():
-            model.operations[name] = model.operations.get(name, 0.0) + law.total(*counts)
-        low, high = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
-        at = roofs(cost, roof_table)
-        model.bytes_min += low
-        model.bytes_max += max(low, high)
-        model.transferred += cost.transferred.total(*counts)
-        model.working_set = max(model.working_set, cost.working_set_bytes)
-        model.scattered |= cost.scattered
-        model.complete &= at.complete
-        model.arithmetic += at.arithmetic.total(*counts)
-        model.traffic_min += at.traffic_min.total(*counts)
-        model.traffic_max += max(at.traffic_min.total(*counts), at.traffic_max.total(*counts))
-        # The least is counted per epoch: what one gains over its roof another may not lend it.
-        model.least += max(at.min_arithmetic.total(*counts), at.min_traffic.total(*counts))
+        model.add(session.costs.get((number, epoch)), part, roof_table)
     known, timed = model.known, model.known and bool(roof_table)
 
     def given(value: float, there: bool) -> float | None:
         return value if there else None
 
+    found = None
+    if timed:
+        other = measured[-1]
+        ends = [[*values, other] for values in (model.low, model.mid, model.high)]
+        found = intervals(measured, ends[0], ends[1], ends[2], time)
     unit, units = _largest_count(stage, work)
     verdict = judge(
         Evidence(
             time,
             calls,
             frames,
-            given(model.arithmetic, timed),
-            given(model.traffic_min, timed),
-            given(model.traffic_max, timed),
-            given(model.least, timed),
+            found,
+            given(sum(model.low), timed),
             given(model.bytes_min, known),
-            given(model.bytes_max, known),
-            roof_table.overhead_ns("numpy"),
-            model.complete,
-            given(model.working_set, known),
-            unit,
-            units,
-            model.scattered,
-            model.reason,
+            tuple(dict.fromkeys(model.missing)),
+            unit=unit if model.scattered else "",
+            units=units if model.scattered else 0.0,
+            reason=model.reason,
+            roofs=bool(roof_table),
         )
     )
+    compute, memory, other = (float(v) for v in by_category(np.array(measured)))
     on_wall = session.lanes[lane].decode
     return StageRow(
         stage.name,
@@ -243,7 +241,10 @@ def _row(
         given(model.traffic_max, timed),
         given(compute, timed),
         given(memory, timed),
-        given(max(time - compute - memory, 0.0), timed),
+        given(max(time - sum(measured), 0.0), timed),
+        given(other, timed),
+        given(sum(model.mid), timed),
+        found if model.terms else None,
     )
 
 
@@ -252,6 +253,7 @@ class _Model:
     """What the cost laws say of a stage; `known` is false where any of its epochs has none."""
 
     known: bool = True
+    terms: bool = True
     reason: str = ""
     operations: dict[str, float] = field(default_factory=dict)
     bytes_min: float = 0.0
@@ -261,13 +263,45 @@ class _Model:
     arithmetic: float = 0.0
     traffic_min: float = 0.0
     traffic_max: float = 0.0
-    least: float = 0.0
+    low: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
+    mid: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
+    high: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
     scattered: bool = False
-    complete: bool = True
+    missing: list[str] = field(default_factory=list)
+
+    def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
+        """Add what the law of an epoch says of its spans."""
+        if cost is None or cost.is_empty:
+            self.known = False
+            self.reason = cost.unmodelled if cost is not None else ""
+            return
+        counts = (part.calls, part.frames, part.work)
+        for name, count in cost.operations.items():
+            self.operations[name] = self.operations.get(name, 0.0) + count.total(*counts)
+        least, most = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
+        self.bytes_min += least
+        self.bytes_max += max(least, most)
+        self.transferred += cost.transferred.total(*counts)
+        self.working_set = max(self.working_set, cost.working_set_bytes)
+        self.scattered |= cost.scattered
+        self.terms &= cost.terms is not None
+        if not roof_table:
+            return
+        law = law_of_cached(cost, roof_table)
+        self.missing += law.missing
+        self.arithmetic += law.arithmetic.mid.total(*counts)
+        memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
+        if memory is not None:
+            self.traffic_min += least * NS / memory.median
+            self.traffic_max += max(least, most) * NS / memory.median
+        for into, values in zip(
+            (self.low, self.mid, self.high), totals(cost, roof_table, counts), strict=True
+        ):
+            into[:] = [a + b for a, b in zip(into, values, strict=True)]
 
 
 def _figures(part: Sums) -> tuple[float, ...]:
-    return (part.time, part.calls, part.frames, part.compute, part.memory, *part.work)
+    return (part.time, part.calls, part.frames, *part.work, *part.parts)
 
 
 def _largest_count(stage: StageInfo, work: list[float]) -> tuple[str, float]:

@@ -11,14 +11,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis import attribution
+from profiler.analysis.conditions import Speed, shared_out
 from profiler.analysis.nesting import LEAF_GROUPS, group_codes, nest, pick
+from profiler.analysis.parts import MEASURED_PARTS, split
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS
 
 CHUNK: Final = 256
-"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
+"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 112 bytes."""
 
 STRETCH: Final = 1 << 16
 """Spans taken in at once: bounds the temporary arrays to some megabytes."""
@@ -38,11 +39,12 @@ class Sums(NamedTuple):
     calls: float
     frames: float
     work: tuple[float, float, float]
-    compute: float
-    memory: float
+    parts: tuple[float, ...]
+    """MEASURED_PARTS, ns."""
 
 
-_COLUMNS: Final = len(Sums._fields) - 1 + WORK_COUNTS
+_PARTS_FROM: Final = 3 + WORK_COUNTS
+_COLUMNS: Final = _PARTS_FROM + len(MEASURED_PARTS)
 
 
 class StageSums:
@@ -56,6 +58,7 @@ class StageSums:
         self._consumed = 0
         self._kinds: dict[tuple[int, int, int], _Kind] = {}
         self._waiting: dict[int, Array] = {}
+        self.beside = Beside()
 
     def update(self, session: Session, most: int | None = None) -> bool:
         """Take in spans read since the last call; start again when a law or roof was replaced.
@@ -65,6 +68,7 @@ class StageSums:
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
+        self.beside.speed.update(session)
         spans, codes = session.spans, group_codes(session.stages)
         enough = len(spans) if most is None else self._consumed + most
         while self._consumed < min(enough, len(spans)):
@@ -75,18 +79,21 @@ class StageSums:
             for lane in session.lanes.values():
                 mine = fresh[lane_of == lane.id]
                 if lane.decode:
-                    mine = self._on_decode_lane(lane.id, mine, spans, codes)
+                    mine = self._on_decode_lane(session, lane.id, mine, codes)
                 else:
                     mine = mine[_IS_SHOWN[codes[spans["stage"][mine]]]]
                 self._sort_in(session, lane.id, mine)
         return self._consumed == len(spans)
 
-    def _on_decode_lane(self, lane: int, fresh: Array, spans: Array, codes: Array) -> Array:
+    def _on_decode_lane(self, session: Session, lane: int, fresh: Array, codes: Array) -> Array:
         """Return the positions that count by now: what lies in a tile counts when its tile has come."""
+        spans = session.spans
         waiting = self._waiting.get(lane)
         mine = fresh if waiting is None else np.concatenate([waiting, fresh])
         nested = nest(pick(spans, mine), codes, ROW_GROUPS)
         self._waiting[lane] = mine[nested.used :]
+        other = shared_out(nested.leaves, nested.outer, nested.outer_of, session.stages)
+        self.beside.add(mine[nested.leaf_positions], other)
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
         return np.concatenate([mine[nested.leaf_positions], outside])
 
@@ -98,16 +105,43 @@ class StageSums:
             kind = self._kinds.get((lane, stage, epoch))
             if kind is None:
                 kind = self._kinds[lane, stage, epoch] = _Kind(stage, epoch)
-            kind.add(session, positions[key == value])
+            kind.add(session, positions[key == value], self.beside)
 
     def within(
         self, session: Session, first: int | None, last: int | None
     ) -> Iterator[tuple[int, int, int, Sums]]:
         """Give (lane, stage, epoch, sums) of the frames first … last − 1; of all spans when both are None."""
         for (lane, stage, epoch), kind in self._kinds.items():
-            sums = kind.within(session, first, last)
+            sums = kind.within(session, first, last, self.beside)
             if sums.calls > 0:
                 yield lane, stage, epoch, sums
+
+
+class Beside:
+    """What the machine did beside each span: other programs, by position, and its speed, by time."""
+
+    def __init__(self) -> None:
+        self.speed = Speed()
+        self._pieces: list[tuple[Array, Array]] = []
+
+    def add(self, positions: Array, other: Array) -> None:
+        """These spans had `other` ns taken by other programs."""
+        some = np.flatnonzero(other)
+        if len(some):
+            self._pieces.append((positions[some].astype(np.int64), other[some]))
+
+    def other(self, positions: Array) -> Array:
+        """Return ns by position, float64 [n]."""
+        if not self._pieces:
+            return np.zeros(len(positions))
+        if len(self._pieces) > 1:
+            at, ns = (np.concatenate(part) for part in zip(*self._pieces, strict=True))
+            order = np.argsort(at, kind="stable")
+            self._pieces = [(at[order], ns[order])]
+        at, ns = self._pieces[0]
+        place = np.minimum(np.searchsorted(at, positions), len(at) - 1)
+        found: Array = np.where(at[place] == positions, ns[place], 0.0)
+        return found
 
 
 class _Kind:
@@ -122,7 +156,7 @@ class _Kind:
         self._first = np.empty(1, np.int64)
         self._end = np.empty(1, np.int64)
 
-    def add(self, session: Session, positions: Array) -> None:
+    def add(self, session: Session, positions: Array, beside: "Beside") -> None:
         """Append spans, and sum up every chunk that is full now."""
         n = self._n + len(positions)
         if n > len(self._positions):
@@ -137,20 +171,23 @@ class _Kind:
                 self._sums = _grown(self._sums, full)
                 self._first, self._end = _grown(self._first, full), _grown(self._end, full)
             new = slice(self._chunks, full)
-            amounts = self._amounts(session, spans)
+            amounts = self._amounts(session, spans, chosen, beside)
             self._sums[new] = amounts.reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
             begin, end = _reach(spans)
             self._first[new] = begin.reshape(-1, CHUNK).min(axis=1)
             self._end[new] = end.reshape(-1, CHUNK).max(axis=1)
             self._chunks = full
 
-    def within(self, session: Session, first: int | None, last: int | None) -> Sums:
+    def within(
+        self, session: Session, first: int | None, last: int | None, beside: "Beside"
+    ) -> Sums:
         """Sum up the frames first … last − 1."""
         chunks = slice(0, self._chunks)
         rest = self._positions[self._chunks * CHUNK : self._n]
         if first is None or last is None:
             total = self._sums[chunks].sum(axis=0)
-            total += self._amounts(session, pick(session.spans, rest)).sum(axis=1)
+            spans = pick(session.spans, rest)
+            total += self._amounts(session, spans, rest, beside).sum(axis=1)
         else:
             begin, end = self._first[chunks], self._end[chunks]
             inside = (begin >= first) & (end <= last)
@@ -159,12 +196,12 @@ class _Kind:
             at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
             edges = np.concatenate([self._positions[at.ravel()], rest])
             spans = pick(session.spans, edges)
-            total += self._amounts(session, spans) @ _part(spans, first, last)
-        time, calls, frames, w0, w1, w2, compute, memory = (float(v) for v in total)
-        return Sums(time, calls, frames, (w0, w1, w2), compute, memory)
+            total += self._amounts(session, spans, edges, beside) @ _part(spans, first, last)
+        time, calls, frames, w0, w1, w2, *parts = (float(v) for v in total)
+        return Sums(time, calls, frames, (w0, w1, w2), tuple(parts))
 
-    def _amounts(self, session: Session, spans: Array) -> Array:
-        """What each span adds to the sums, float64 [columns, n]."""
+    def _amounts(self, session: Session, spans: Array, positions: Array, beside: "Beside") -> Array:
+        """What each span, at its position, adds to the sums, float64 [columns, n]."""
         amounts = np.empty((_COLUMNS, len(spans)))
         amounts[0] = spans["duration_ns"]
         amounts[1] = 1.0
@@ -172,7 +209,13 @@ class _Kind:
         for i in range(WORK_COUNTS):
             amounts[3 + i] = spans[f"work{i}"]
         cost = session.costs.get((self._stage, self._epoch))
-        amounts[6], amounts[7] = attribution.split(spans, cost, session.calibration)
+        amounts[_PARTS_FROM:] = split(
+            spans,
+            cost,
+            session.calibration,
+            beside.other(positions),
+            beside.speed.at(spans["start_ns"]),
+        )
         return amounts
 
 

@@ -1,6 +1,6 @@
 """The cost of every frame, kept up with a live session.
 
-Tiles and leaves are spread evenly over the frames they name, into the seven categories that add up to the
+Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the
 wall time. Contributions are rounded to 2^-16 ns, so that all sums are exact in float64: the arrays are the
 same bit for bit whether the session is read at once or in pieces, and the categories of any stretch of
 frames add up to its wall time without a rest.
@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
+from profiler.analysis.conditions import Speed, shared_out
 from profiler.analysis.nesting import group_codes, nest, pick
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
@@ -42,7 +43,7 @@ _DECODE: Final = GROUPS.index("decode")
 class CostTrack:
     """Per-frame arrays of one session, grown by `update`.
 
-    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, 7], columns CATEGORIES;
+    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories], columns CATEGORIES;
     `wall_ns`: float64 [n_frames], their sum. `work`: "group name" → float64 [n_frames]; counts of one name are
     added up over the stages of a group that report it; SCORING_BYTES among them follows from the cost laws, where
     there are any.
@@ -61,6 +62,7 @@ class CostTrack:
         self._decoded = 0
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
+        self._speed = Speed()
         self._sums = _PerFrame(len(CATEGORIES))
         self._wall = np.zeros(0)
         self._work: dict[str, int] = {}
@@ -68,11 +70,11 @@ class CostTrack:
 
     @property
     def categories_ns(self) -> Array:
-        """Time per frame and category, float64 [n_frames, 7] in ns; a category's frames lie in a row."""
+        """Time per frame and category, float64 [n_frames, categories] in ns; a category's frames lie in a row."""
         return _read_only(self._sums.block[:, : self.n_frames].T)
 
     def total_ns(self, first: int, last: int) -> Array:
-        """Sum of the categories over the frames first … last − 1, float64 [7] in ns."""
+        """Sum of the categories over the frames first … last − 1, float64 [categories] in ns."""
         total: Array = self.categories_ns[first:last].sum(axis=0)
         return total
 
@@ -107,6 +109,7 @@ class CostTrack:
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
+        self._speed.update(session)
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
@@ -139,17 +142,18 @@ class CostTrack:
         duration = leaves["duration_ns"].astype(np.float64)
         covered = np.bincount(outer_of, weights=duration, minlength=len(outer))
         overhead = outer["duration_ns"] - covered
+        other = shared_out(leaves, outer, outer_of, session.stages)
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
-            leaves = pick(leaves, np.flatnonzero(placed))
+            leaves, other = pick(leaves, np.flatnonzero(placed)), other[placed]
         sound = self._places(outer, limit)
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
         stretches = []
         if len(leaves):
             spread = _Spread(leaves)
-            self._share_out(session, leaves, spread)
+            self._share_out(session, leaves, other, spread)
             stretches.append(self._sums.add(spread))
         if len(outer):
             spread = _Spread(outer)
@@ -159,12 +163,17 @@ class CostTrack:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
         self._advance(outer, codes)
 
-    def _share_out(self, session: Session, leaves: Array, spread: "_Spread") -> None:
-        """Give every leaf's time to its categories, its counts and bytes to the work they are."""
+    def _share_out(self, session: Session, leaves: Array, other: Array, spread: "_Spread") -> None:
+        """Give every leaf's time to its categories, its counts and bytes to the work they are.
+
+        `other` [leaves]: ns of each in which other programs ran.
+        """
         for at, number, epoch in by_stage_and_epoch(leaves):
             stage, spans = session.stages[number], pick(leaves, at)
             cost = session.costs.get((number, epoch))
-            for category, ns in assign(stage.group, spans, cost, session.calibration).items():
+            slowness = self._speed.at(spans["start_ns"])
+            shares = assign(stage.group, spans, cost, session.calibration, other[at], slowness)
+            for category, ns in shares.items():
                 spread.give(CATEGORIES.index(category), ns, at)
             if stage.group == "scoring" and cost is not None and not cost.is_empty:
                 spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)

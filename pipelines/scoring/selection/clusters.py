@@ -160,7 +160,9 @@ class Tied(_Clustered):
         per_frame = self._gmm.gaussians_per_frame
         return self._exact.costs(frames) | {
             clusters.STAGE: self._clusters.cost(),
-            "score.exp": exponentials_cost(per_frame, frames),
+            "score.exp": exponentials_cost(
+                per_frame, frames, self._gmm.parameters.padded_densities
+            ),
             "score.gaussians": Cost(
                 operations={"fma": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),

@@ -19,11 +19,11 @@ from pipelines.scoring.continuous.int8 import dense_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
-from pipelines.scoring.tied import kernels, max_approximation
+from pipelines.scoring.tied import kernels, max_approximation, roofs
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from profiler.arrays import Array, check
-from profiler.spans import Cost, Linear
+from profiler.costs import CALL, KERNEL, Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -115,7 +115,9 @@ class Tied:
         if self._log_rows is not None:
             return costs | {"score.mixture": max_approximation.cost(self._gmm.parameters, frames)}
         return costs | {
-            "score.exp": exponentials_cost(self._gmm.gaussians_per_frame, frames),
+            "score.exp": exponentials_cost(
+                self._gmm.gaussians_per_frame, frames, self._gmm.parameters.padded_densities
+            ),
             "score.mixture": self._mixture_cost(frames),
         }
 
@@ -141,6 +143,15 @@ class Tied:
             bytes_min=Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
+            terms=(
+                Term(
+                    KERNEL,
+                    f"{roofs.MIXTURE}/{frames}/{p.padded_densities}",
+                    Linear(per_work=(1.0, 0.0, 0.0)),
+                    block_bytes(p, frames),
+                ),
+                Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+            ),
         )
 
 

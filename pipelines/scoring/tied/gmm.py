@@ -19,14 +19,14 @@ from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
-from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied import kernels, roofs
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
 
 STAGES: dict[str, tuple[str, ...]] = {
     "score.gaussians": ("gaussians",),
@@ -111,7 +111,9 @@ class Gmm:
         """Cost laws of the stages that `begin_some` and `score_some` record."""
         return {
             "score.gaussians": gaussians_cost(self.parameters, frames),
-            "score.exp": exponentials_cost(self.gaussians_per_frame, frames),
+            "score.exp": exponentials_cost(
+                self.gaussians_per_frame, frames, self.parameters.padded_densities
+            ),
             LAZY_STAGE: self._lazy.cost(frames),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
@@ -145,10 +147,19 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_min=least,
         bytes_max=most,
         working_set_bytes=block_bytes(p, frames),
+        terms=(
+            Term(
+                KERNEL,
+                f"{roofs.GAUSSIANS}/{frames}",
+                Linear(per_work=(1.0, 0.0, 0.0)),
+                block_bytes(p, frames),
+            ),
+            Term(CALL, roofs.CALL, Linear(fixed=2.0)),
+        ),
     )
 
 
-def exponentials_cost(per_frame: int, frames: int) -> Cost:
+def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
     """A comparison, a subtraction and an exponential per density, read and written in place.
 
     The second pass over a stream's 128 densities finds them in the first-level cache.
@@ -162,6 +173,11 @@ def exponentials_cost(per_frame: int, frames: int) -> Cost:
         bytes_min=traffic,
         bytes_max=traffic,
         working_set_bytes=float(frames * per_frame * FLOAT),
+        terms=(
+            Term(KERNEL, f"{roofs.EXP}/{frames}/{densities}", Linear(per_work=(1.0, 0.0, 0.0))),
+            Term(STREAM, "read", traffic, float(frames * per_frame * FLOAT)),
+            Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+        ),
     )
 
 
@@ -180,6 +196,8 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
 
     The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
     """
+    width = round(p.n_senones / p.n_codebooks)
+    pieces = max(1, round(len(p.order[1]) / p.n_codebooks))
     return Cost(
         operations={
             "log.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
@@ -188,4 +206,19 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
         bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
         working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
+        terms=(
+            Term(
+                KERNEL,
+                f"{roofs.LOG}/{frames}/{width}/{pieces}",
+                Linear(per_work=(1.0, 0.0, 0.0)),
+            ),
+            Term(
+                STREAM,
+                "read",
+                Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
+                2.0 * FLOAT * frames * p.n_senones,
+                Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
+            ),
+            Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+        ),
     )

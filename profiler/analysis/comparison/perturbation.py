@@ -1,7 +1,7 @@
 """Does a verdict survive? What each verdict says a change should do to a stage's time, beside what it did.
 
 Horace He's three regimes ("Making deep learning go brrrr from first principles", 2022) made into a test: a
-change that compute-, memory- and overhead-bound stages would answer differently is made, and the measured
+change that compute-, bandwidth- and call-bound stages would answer differently is made, and the measured
 ratio of times is laid beside the ratios that the cost laws and roofs give for each regime. A change that
 all of them would answer alike says nothing, and is reported as that.
 """
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from profiler.analysis.attribution import (
+    BANDWIDTH_BOUND,
+    CALL_BOUND,
     COMPUTE_BOUND,
-    MEMORY_BOUND,
-    OVERHEAD_BOUND,
     UNDECIDED,
-    UNEXPLAINED,
 )
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.comparison.statistics import Ratio
+
+OTHERWISE: Final = "none of these"
 
 SAME: Final = 0.1
 """Ratios within 10 % are the same answer: roofs are measured to a few per cent, laws are models."""
@@ -71,23 +72,23 @@ def expected(
 ) -> dict[str, float]:
     """Return by verdict the ratio of times per unit that the laws give for the change before → after.
 
-    compute-bound: the arithmetic decides. memory-bound: the least traffic does, as long as it exceeds the
-    arithmetic. overhead-bound: the number of calls. unexplained: `otherwise`, 1 where nothing that
+    compute-bound: the arithmetic decides. bandwidth-bound: the least traffic does, as long as it exceeds the
+    arithmetic. call-bound: the number of calls. none of these: `otherwise`, 1 where nothing that
     changed should matter.
     """
     units = _units(after, per) / _units(before, per)
-    ratios = {UNEXPLAINED: otherwise}
+    ratios = {OTHERWISE: otherwise}
     if before.arithmetic_ns and after.arithmetic_ns is not None:
         ratios[COMPUTE_BOUND] = after.arithmetic_ns / before.arithmetic_ns / units
         if before.traffic_min_ns and after.traffic_min_ns is not None:
             roof_after = max(after.traffic_min_ns, after.arithmetic_ns)
-            ratios[MEMORY_BOUND] = (
+            ratios[BANDWIDTH_BOUND] = (
                 roof_after / max(before.traffic_min_ns, before.arithmetic_ns) / units
             )
     elif before.traffic_min_ns and after.traffic_min_ns is not None:
-        ratios[MEMORY_BOUND] = after.traffic_min_ns / before.traffic_min_ns / units
+        ratios[BANDWIDTH_BOUND] = after.traffic_min_ns / before.traffic_min_ns / units
     if call_ns and before.calls:
-        ratios[OVERHEAD_BOUND] = after.calls / before.calls / units
+        ratios[CALL_BOUND] = after.calls / before.calls / units
     return {name: ratio for name, ratio in ratios.items() if ratio > 0}
 
 

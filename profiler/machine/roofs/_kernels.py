@@ -153,3 +153,26 @@ def triad(a: Array, b: Array, c: Array, repeats: int) -> None:
 def nothing(value: int) -> int:
     """Return `value`: what a call into compiled code costs."""
     return value
+
+
+@numba.njit(cache=True, nogil=True)
+def chase(places: Array, state: Array, accesses: int) -> None:
+    """Follow `places` (uint32 [n], each the index of the next) from `state` [1]: each waits for the one before."""
+    at = state[0]
+    for _ in range(accesses):
+        at = places[at]
+    state[0] = at
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def gather(places: Array, order: Array, accesses: int) -> np.uint32:
+    """Add up `places` (uint32 [n]) at the indices of `order`, again and again: none waits for another."""
+    total = np.uint32(0)
+    n = order.size
+    i = 0
+    for _ in range(accesses):
+        total += places[order[i]]
+        i += 1
+        if i == n:
+            i = 0
+    return total

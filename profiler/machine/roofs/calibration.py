@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from profiler.costs import Term
 from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
-from profiler.machine.roofs import cpu, torch_child
+from profiler.machine.roofs import cpu, terms, torch_child
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
+from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 8
+METHOD: Final = 9
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
@@ -120,10 +122,31 @@ def load_or_measure(
     kernels: Mapping[str, Work] | None = None,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
+    steps = cpu.plan(threads, kernels, whole=False) + terms.access_steps()
+    return _known_with(steps, progress, cancelled, fresh=fresh)
+
+
+def measure_terms(
+    needed: Iterable[tuple[Term, int]],
+    work_of: WorkOf,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+) -> RoofTable:
+    """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks."""
+    return _known_with(terms.steps(needed, work_of), progress, cancelled)
+
+
+def _known_with(
+    steps: list[Step],
+    progress: Progress | None,
+    cancelled: Cancelled | None,
+    *,
+    fresh: bool = False,
+) -> RoofTable:
     known = load(file())
-    steps = _lacking(known, cpu.plan(threads, kernels, whole=False), fresh)
-    if steps:
-        roofs = cpu.take(steps, progress, cancelled)
+    lacking = _lacking(known, steps, fresh)
+    if lacking:
+        roofs = cpu.take(lacking, progress, cancelled)
         known.add(roofs, "run", time.time(), replace=fresh)
         _keep(known)
     return known.roof_table
@@ -146,6 +169,7 @@ def calibrate(
     now = time.time()
     # Several plans share what does not depend on threads; by its key each roof is taken once.
     planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=True)}
+    planned |= {s.key: s for s in terms.access_steps()}
     steps = _lacking(known, list(planned.values()), fresh)
     parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
     parts = [part for part in parts if fresh or not known.fit_part(part, now)]

@@ -19,6 +19,7 @@ from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import (
     BANDWIDTH,
+    LATENCY,
     OVERHEAD,
     RATE,
     Cancelled,
@@ -83,7 +84,7 @@ class Step(NamedTuple):
         """What a person reads while it is taken."""
         key = self.key
         count = "" if key.threads == 1 else f", {key.threads} threads"
-        if key.kind == BANDWIDTH:
+        if key.kind in (BANDWIDTH, LATENCY) or key.bytes:
             return f"{key.name} {size_text(key.bytes)}{count}"
         return f"a {key.name} call" if key.kind == OVERHEAD else f"{key.name}{count}"
 
@@ -307,7 +308,7 @@ def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
     def timed(effort: Effort) -> Roof:
         operations, make = work()
         tasks = [make() for _ in range(threads)]
-        return _together(key, operations * threads, tasks, effort)
+        return together(key, operations * threads, tasks, effort)
 
     return Step(key, timed)
 
@@ -332,13 +333,13 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
             return lambda repeats: kernel(values, repeats)
 
         moved = float(threads * n * (12 if name == "triad" else 4))
-        return _together(key, moved, [make() for _ in range(threads)], effort)
+        return together(key, moved, [make() for _ in range(threads)], effort)
 
     return timed
 
 
-def _together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof:
-    """Time several threads at once, each on its own arrays."""
+def together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof:
+    """Time several threads at once, each on its own arrays: `amount` is what one repeat of all tasks does."""
     if len(tasks) == 1:
         return roof_of(key, amount, tasks[0], effort, 1, timing.thread_clock)
     spent = [0.0]

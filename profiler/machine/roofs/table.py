@@ -13,14 +13,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    pass
+from typing import Any, Final
 
 RATE: Final = "rate"
 BANDWIDTH: Final = "bandwidth"
 OVERHEAD: Final = "overhead"
+KERNEL: Final = "kernel"
+LATENCY: Final = "latency"
 
 NOMINAL_DTYPE: Final = "float32"
 
@@ -36,7 +35,9 @@ MOST: Final = 1e24
 class Roof:
     """One measured figure: median of repeats, with the lowest and highest of them.
 
-    rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call.
+    rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call; kernel: units/s
+    of a kernel of the workload, over `bytes` of data or, where that is 0, within the first cache; latency: ns per
+    access scattered over `bytes`.
     """
 
     kind: str
@@ -59,7 +60,7 @@ class Roof:
     @property
     def sound(self) -> bool:
         """Whether this can be a figure at all: a roof of zero would explain anything."""
-        sized = self.kind != BANDWIDTH or self.bytes > 0
+        sized = self.kind not in (BANDWIDTH, LATENCY) or self.bytes > 0
         figures = (self.median, self.low, self.high)
         return sized and self.threads > 0 and all(LEAST < v < MOST for v in figures)
 
@@ -75,6 +76,9 @@ class RoofTable:
     _ladders: dict[tuple[str, int, str], tuple[list[int], list[Roof]]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _named: dict[tuple[str, str, bool], list[Roof]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
@@ -82,7 +86,8 @@ class RoofTable:
     @property
     def threads(self) -> tuple[int, ...]:
         """Thread counts that were measured."""
-        return tuple(sorted({roof.threads for roof in self.roofs if roof.kind != OVERHEAD}))
+        single = (OVERHEAD, LATENCY)
+        return tuple(sorted({roof.threads for roof in self.roofs if roof.kind not in single}))
 
     def rate(self, operation: str, threads: int = 1, dtype: str = NOMINAL_DTYPE) -> Roof | None:
         """Return the roof of an operation class (operations/s), or None when it was not measured.
@@ -148,6 +153,56 @@ class RoofTable:
             high=between(low.high, high.high),
         )
 
+    def kernel(self, name: str, threads: int = 1, size_bytes: float = 0.0) -> Roof | None:
+        """Return the roof of a kernel of the workload (units/s), or None when it was not measured.
+
+        Over `size_bytes` of data, of the sizes measured the nearest; 0: within the first cache.
+        """
+        key = (KERNEL, name, bool(size_bytes))
+        if key not in self._named:
+            self._named[key] = [r for r in self.roofs if (r.kind, r.name, bool(r.bytes)) == key]
+        found = self._named[key]
+        one = _at_threads(found, threads)
+        if one is None:
+            return None
+        alike = [r for r in found if r.threads == one.threads]
+        return min(alike, key=lambda r: abs(math.log(max(r.bytes, 1) / max(size_bytes, 1.0))))
+
+    def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
+        """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.
+
+        `name`: chase, where each access waits for the one before, or gather, where they overlap. Between two
+        sizes the time is interpolated over the logarithm of the size.
+        """
+        key = (LATENCY, name, True)
+        if key not in self._named:
+            self._named[key] = sorted(
+                (r for r in self.roofs if (r.kind, r.name) == key[:2]), key=lambda r: r.bytes
+            )
+        rungs = self._named[key]
+        if not rungs:
+            return None
+        above = bisect_left([rung.bytes for rung in rungs], size_bytes)
+        if above in (0, len(rungs)):
+            return rungs[min(above, len(rungs) - 1)]
+        low, high = rungs[above - 1], rungs[above]
+        part = math.log(size_bytes / low.bytes) / math.log(high.bytes / low.bytes)
+
+        def between(a: float, b: float) -> float:
+            return (1.0 - part) * a + part * b
+
+        return replace(
+            high,
+            bytes=int(size_bytes),
+            median=between(low.median, high.median),
+            low=between(low.low, high.low),
+            high=between(low.high, high.high),
+        )
+
+    def call(self, name: str) -> Roof | None:
+        """Return what a call of that kind takes (ns), or None when it was not measured."""
+        return next((r for r in self.roofs if (r.kind, r.name) == (OVERHEAD, name)), None)
+
     def transfer(
         self, size_bytes: float, *, to_device: bool, pinned: bool, device: str
     ) -> Roof | None:
@@ -160,10 +215,8 @@ class RoofTable:
 
         `name` is numpy, numba, python or torch; on a device "launch@cuda" or "roundtrip@cuda".
         """
-        return next(
-            (r.median for r in self.roofs if (r.kind, r.name) == (OVERHEAD, name)),
-            None,
-        )
+        roof = self.call(name)
+        return None if roof is None else roof.median
 
     def rows(self, phase: str = "start") -> list[dict[str, Any]]:
         """Return the roofs as rows for `SessionWriter.calibration`."""

@@ -10,7 +10,15 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from profiler.machine.roofs.table import BANDWIDTH, NOMINAL_DTYPE, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import (
+    BANDWIDTH,
+    KERNEL,
+    LATENCY,
+    NOMINAL_DTYPE,
+    OVERHEAD,
+    RATE,
+    Roof,
+)
 
 clock: Callable[[], float] = time.perf_counter
 cpu_clock: Callable[[], float] = time.process_time
@@ -33,7 +41,9 @@ QUICK_SECONDS: Final = 0.15
 PATIENT_SECONDS: Final = 0.6
 """How long rounds are taken for one roof while another program disturbs them."""
 
-UNITS: Final = {RATE: "op/s", BANDWIDTH: "B/s", OVERHEAD: "ns"}
+UNITS: Final = {RATE: "op/s", BANDWIDTH: "B/s", OVERHEAD: "ns", KERNEL: "unit/s", LATENCY: "ns"}
+TIMES: Final = (OVERHEAD, LATENCY)
+"""Kinds whose figure is a time, so that less is better."""
 
 Task = Callable[[int], object]
 """Work that repeats itself the given number of times."""
@@ -142,7 +152,7 @@ def roof_of(
     """
     repeats, seconds, disturbed = rounds(task, effort, threads, cpu)
     total = amount * repeats
-    if key.kind == OVERHEAD:
+    if key.kind in TIMES:
         low, median, high = (
             s / total * 1e9 for s in (seconds[0], seconds[len(seconds) // 2], seconds[-1])
         )
@@ -155,7 +165,7 @@ def roof_of(
 
 def is_steady(roof: Roof) -> bool:
     """Whether the machine was undisturbed enough for this roof to be kept for good."""
-    best = roof.median / roof.low if roof.kind == OVERHEAD else roof.high / roof.median
+    best = roof.median / roof.low if roof.kind in TIMES else roof.high / roof.median
     return not roof.disturbed and best <= 1 + STEADY_SPREAD
 
 
@@ -166,6 +176,6 @@ def better(one: Roof, other: Roof) -> Roof:
     """
     if one.disturbed != other.disturbed:
         return other if one.disturbed else one
-    if one.kind == OVERHEAD:
+    if one.kind in TIMES:
         return min(one, other, key=lambda roof: roof.median)
     return max(one, other, key=lambda roof: roof.median)

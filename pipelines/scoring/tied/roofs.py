@@ -1,0 +1,198 @@
+"""The kernels of tied-mixture scoring as roofs: at a tile's shape, on data within the first cache or over as many bytes.
+
+Each is called as scoring calls it; its units are those of the cost law that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numba import njit
+
+from pipelines.frontend.parameters import STREAMS
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.tied import kernels
+from pipelines.scoring.tied.kernels import EXPANDED
+from profiler.arrays import Array, ArrayError
+from profiler.machine.roofs.timing import Task, Work
+
+GAUSSIANS, EXP, MIXTURE, LOG, CALL = (
+    "tied Gaussians",
+    "tied exp",
+    "tied mixture",
+    "tied log",
+    "kernel call",
+)
+
+Numbers = tuple[int, ...]
+Family = Callable[[int, Numbers], Work]
+"""Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""
+
+SOME = 64
+"""Densities of a codebook for data within the first cache: 7 kB of Gaussians a stream, four panels."""
+PANELS = 2
+"""Of a tile of the mixture: 32 senones."""
+
+
+@njit(nogil=True, cache=True)
+def _tile(a: Array, b: Array, c: Array, times: bool, repeats: int) -> None:
+    rows, depth = a.shape
+    panels = len(b)
+    if b.shape != (panels, depth, LANES) or c.shape != (rows, panels * LANES):
+        raise ArrayError("_tile: factors and product do not fit each other")
+    for _ in range(repeats):
+        kernels._multiply(
+            (address(a, np.float32), 4 * depth),
+            rows,
+            (address(b, np.float32), 4 * depth * LANES),
+            panels,
+            depth,
+            (address(c, np.float32), 4 * panels * LANES),
+            times,
+        )
+
+
+@njit(nogil=True, cache=True)
+def _exponentials(g: Array, shift: Array, repeats: int) -> None:
+    for _ in range(repeats):
+        kernels.exponentiate(g, shift, 0, g.shape[1])
+
+
+@njit(nogil=True, cache=True)
+def _logarithms(
+    products: Array, shift: Array, order: kernels.Order, scores: Array, repeats: int
+) -> None:
+    for _ in range(repeats):
+        # The logarithm of a logarithm would soon be none of a number.
+        products[:] = np.float32(1)
+        kernels.logarithms(products, shift, order, scores, 0, shift.shape[1])
+
+
+def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
+    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
+    return np.full(shape, value, np.float32)
+
+
+def _product(rows: int, depth: int, panels: int, units: float, times: bool) -> Work:
+    def make() -> Task:
+        a = np.ones((rows, depth), np.float32)
+        # Their product is 1, so that multiplying by it again and again leads nowhere.
+        b = filled((panels, depth, LANES), 1.0 / depth)
+        c = filled((rows, panels * LANES))
+        return lambda repeats: _tile(a, b, c, times, repeats)
+
+    return Work(units, make)
+
+
+def gaussians(size: int, numbers: Numbers) -> Work:
+    """Gaussians of `rows` frames: units are Gaussians."""
+    (rows,) = numbers
+    if not size:
+        return _product(rows, EXPANDED, SOME // LANES, float(rows * SOME), False)
+    book = STREAMS * SOME * (EXPANDED + rows) * FLOAT
+    books = max(1, size // book)
+
+    def make() -> Task:
+        x = np.ones((rows, STREAMS, EXPANDED), np.float32)
+        packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
+        g = filled((rows, books, STREAMS, SOME))
+        return _repeated(lambda: kernels.evaluate(x, packed, g, 0, books))
+
+    return Work(float(rows * books * STREAMS * SOME), make)
+
+
+def exponentials(size: int, numbers: Numbers) -> Work:
+    """The best of a stream's densities taken off and the exponential of all: units are densities."""
+    rows, densities = numbers
+    books = max(1, size // (rows * STREAMS * densities * FLOAT))
+
+    def make() -> Task:
+        g = filled((rows, books, STREAMS, densities))
+        shift = np.zeros((rows, books), np.float32)
+        return lambda repeats: _exponentials(g, shift, repeats)
+
+    return Work(float(rows * books * STREAMS * densities), make)
+
+
+def mixtures(size: int, numbers: Numbers) -> Work:
+    """Mixtures of `rows` frames: units are components."""
+    rows, densities = numbers
+    if not size:
+        units = float(rows * densities * PANELS * LANES)
+        return _product(rows, densities, PANELS, units, True)
+    width = 4 * PANELS * LANES
+    books = max(1, size // (STREAMS * densities * width * FLOAT))
+
+    def make() -> Task:
+        g = filled((rows, books, STREAMS, densities))
+        weights = filled((books * width * STREAMS * densities,))
+        start = np.arange(books + 1) * width
+        products = filled((rows, books * width))
+        return _repeated(lambda: kernels.mix(g, weights, start, products, 0, books))
+
+    return Work(float(rows * books * width * STREAMS * densities), make)
+
+
+def logarithms(size: int, numbers: Numbers) -> Work:
+    """Logarithms of codebooks of `width` senones and their copies in `runs` pieces: units are senones."""
+    rows, width, runs = numbers
+    books = max(1, size // (2 * rows * width * FLOAT))
+    padded = -(-width // LANES) * LANES
+
+    def make() -> Task:
+        start = np.arange(books + 1) * padded
+        ends = np.linspace(0, width, runs + 1).astype(np.int64)
+        pieces = np.empty((books, runs, 3), np.int64)
+        for book in range(books):
+            pieces[book, :, 0] = book * width + ends[:-1]
+            pieces[book, :, 1] = book * padded + ends[:-1]
+            pieces[book, :, 2] = np.diff(ends)
+        order = start, pieces.reshape(-1, 3), np.arange(books + 1) * runs
+        products = np.ones((rows, books * padded), np.float32)
+        shift = np.zeros((rows, books), np.float32)
+        scores = np.zeros((rows, books * width), np.float32)
+
+        return lambda repeats: _logarithms(products, shift, order, scores, repeats)
+
+    return Work(float(rows * books * width), make)
+
+
+def call(size: int, numbers: Numbers) -> Work:
+    """A call of a compiled kernel with its arrays and numbers, and the close of its span."""
+    x = np.ones((1, STREAMS, EXPANDED), np.float32)
+    packed = np.zeros((1, STREAMS, 1, EXPANDED, LANES), np.float32)
+    g = np.zeros((1, 1, STREAMS, LANES), np.float32)
+    meter = Meter()
+
+    def make() -> Task:
+        def once() -> None:
+            kernels.evaluate(x, packed, g, 0, 0)
+            meter.done("", 1)
+
+        return _repeated(once)
+
+    return Work(1.0, make)
+
+
+def _repeated(once: Callable[[], None]) -> Task:
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            once()
+
+    return task
+
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        GAUSSIANS: gaussians,
+        EXP: exponentials,
+        MIXTURE: mixtures,
+        LOG: logarithms,
+        CALL: call,
+    }
+)
+"""Family of roofs → what makes its work from a size and the numbers of its name."""

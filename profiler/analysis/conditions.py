@@ -1,0 +1,99 @@
+"""What else the machine did while spans were recorded: other programs on its processor, and how fast it was.
+
+A tile of the decode lane may carry, as a work count OTHER_COUNT, for how long its thread was ready and another program
+ran; its leaves share that by their length. Between tiles the run may time two small kernels whose roofs are known
+(PROBES): how much slower they ran than their roofs is how much slower the machine was.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from profiler.analysis.nesting import pick
+from profiler.arrays import Array
+from profiler.session.reader import Session
+from profiler.spans import Stage
+
+OTHER_COUNT: Final = "other_programs_ns"
+
+PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
+"""Stages whose spans are timings of a kernel of the same name (`RoofTable.kernel`), their first count its units."""
+
+LEAST: Final = 0.8
+MOST: Final = 8.0
+"""Bounds of a believable slowness: a probe beyond them was disturbed itself."""
+
+
+def other_of(tiles: Array, stages: Mapping[int, Stage]) -> Array:
+    """Return the ns in which another program ran instead, float64 [tiles]; 0 where nothing was counted."""
+    found = np.zeros(len(tiles))
+    for number, stage in stages.items():
+        if OTHER_COUNT in stage.work:
+            count = tiles[f"work{stage.work.index(OTHER_COUNT)}"]
+            found = np.where(tiles["stage"] == number, count, found)
+    return np.asarray(np.minimum(found, tiles["duration_ns"]))
+
+
+def shared_out(leaves: Array, tiles: Array, tile_of: Array, stages: Mapping[int, Stage]) -> Array:
+    """Return what of their tiles' other programs falls to `leaves`, float64 [leaves] in ns."""
+    other = other_of(tiles, stages)
+    if not other.any():
+        return np.zeros(len(leaves))
+    share = np.divide(other, tiles["duration_ns"], out=np.zeros(len(tiles)), where=other > 0)
+    found: Array = leaves["duration_ns"] * share[tile_of]
+    return found
+
+
+class Speed:
+    """How much slower than its roofs the machine was, from the probes of a session, kept up with it."""
+
+    def __init__(self) -> None:
+        self._consumed = 0
+        self._generation = -1
+        self._times: tuple[Array, ...] = tuple(np.zeros(0, np.int64) for _ in PROBES)
+        self._values: tuple[Array, ...] = tuple(np.zeros(0) for _ in PROBES)
+
+    def update(self, session: Session) -> None:
+        """Take in the probes among the spans read since the last call; all again where a roof was replaced."""
+        if session.generation != self._generation:
+            self.__init__()  # type: ignore[misc]
+            self._generation = session.generation
+        fresh = session.spans[self._consumed :]
+        if not len(fresh):
+            return
+        self._consumed = len(session.spans)
+        times, values = list(self._times), list(self._values)
+        for number, stage in session.stages.items():
+            if stage.name not in PROBES:
+                continue
+            probe = PROBES.index(stage.name)
+            at = np.flatnonzero(fresh["stage"] == number)
+            roof = session.calibration.kernel(stage.name)
+            if roof is None or not len(at):
+                continue
+            spans = pick(fresh, at)
+            slowness = spans["duration_ns"] * roof.median / (1e9 * np.maximum(spans["work0"], 1))
+            sound = (slowness >= LEAST) & (slowness <= MOST)
+            times[probe] = np.concatenate([times[probe], spans["start_ns"][sound]])
+            values[probe] = np.concatenate([values[probe], slowness[sound]])
+        self._times, self._values = tuple(times), tuple(values)
+
+    def at(self, start_ns: Array) -> Array | None:
+        """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
+
+        The last probe before counts, and before the first one the first.
+        """
+        if not any(len(times) for times in self._times):
+            return None
+        found = np.ones((len(PROBES), len(start_ns)))
+        for row, times, values in zip(found, self._times, self._values, strict=True):
+            if len(times):
+                before = np.searchsorted(times, start_ns, side="right") - 1
+                row[:] = values[np.maximum(before, 0)]
+        return found
+
+    def mean(self) -> tuple[float, float]:
+        """The median slowness of arithmetic and memory over the session; 1 where none was probed."""
+        arithmetic, memory = (float(np.median(v)) if len(v) else 1.0 for v in self._values)
+        return arithmetic, memory

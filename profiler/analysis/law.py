@@ -1,0 +1,201 @@
+"""What a cost law takes on a machine: its terms at the measured roofs, each as an interval.
+
+The execution-cache-memory model (Treibig & Hager 2009): a kernel's own instructions, with their data in the first
+cache, and what its data take to come there add up, as far as the processor does not overlap them. Instructions are
+measured with the kernel itself at its tile shape (`Term.kind` kernel); arithmetic at peak is the part of them that
+its operations would take at the best rate of their class. Streams count what they take beyond the first cache,
+accesses what they take beyond a hit there.
+
+All times are linear in a span's counts, so that sums over spans follow from the sums of their counts.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from profiler.arrays import Array
+from profiler.costs import ACCESS, CALL, KERNEL, STREAM, WORK_COUNTS, Cost, Linear, Term
+from profiler.machine.roofs.table import Roof, RoofTable
+
+NS: Final = 1e9
+
+FIRST_CACHE: Final = 16 << 10
+"""Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
+
+LAW_PARTS: Final = ("arithmetic", "instructions", "bandwidth", "latency", "calls")
+"""The parts that a cost law gives, in the order of `Law.times`."""
+
+
+class Bounds(NamedTuple):
+    """A time in ns: the least that it may be, the most likely, the most."""
+
+    low: Linear
+    mid: Linear
+    high: Linear
+
+
+class Law(NamedTuple):
+    """A cost in ns at the machine's roofs. `core`: the kernel's own instructions, arithmetic among them.
+
+    `streamed`: what streams take beyond the first cache; `overlaps`: whether they may hide behind instructions.
+    `missing`: names of roofs that were not measured; what they would bound is not attributed.
+    """
+
+    arithmetic: Bounds
+    core: Bounds
+    beyond: Bounds
+    streamed: Bounds
+    latency: Bounds
+    calls: Bounds
+    missing: tuple[str, ...]
+
+    def times(self, of: Callable[[Linear], Array]) -> tuple[Array, Array, Array]:
+        """Return (least, likely, most) ns of LAW_PARTS, float64 [5, …], where `of` turns a law into an array [...].
+
+        Instructions are what the kernel's own loop takes beyond arithmetic at peak. Streams take least when the
+        processor fetches them behind instructions as far as there are any.
+        """
+        arithmetic, core, beyond, streamed, latency, calls = (
+            np.maximum([of(each) for each in bounds], 0.0) for bounds in self[:6]
+        )
+        peak = np.minimum(arithmetic, core)
+        hidden = np.maximum(streamed[0] - core[1], 0.0)
+        least = peak[0], np.maximum(core[0] - peak[2], 0.0), beyond[0] + hidden
+        likely = peak[1], core[1] - peak[1], beyond[1] + streamed[1]
+        most = peak[2], np.maximum(core[2] - peak[0], 0.0), beyond[2] + streamed[2]
+        ends = [
+            np.array([*parts, latency[i], calls[i]])
+            for i, parts in enumerate((least, likely, most))
+        ]
+        return ends[0], ends[1], ends[2]
+
+
+class _Sum:
+    """Adds up laws times factors."""
+
+    def __init__(self) -> None:
+        self._low: list[tuple[Linear, float]] = []
+        self._mid: list[tuple[Linear, float]] = []
+        self._high: list[tuple[Linear, float]] = []
+
+    def add(self, count: Linear, each: tuple[float, float, float], most: Linear | None) -> None:
+        """Add `count` units (`most` at most) of `each` ns: least, likely, most."""
+        low, mid, high = each
+        self._low.append((count, low))
+        self._mid += [(count, mid)] if most is None else [(count, mid / 2), (most, mid / 2)]
+        self._high.append((count if most is None else most, high))
+
+    def bounds(self) -> Bounds:
+        """The sums."""
+        return Bounds(_linear(self._low), _linear(self._mid), _linear(self._high))
+
+
+def law_of(cost: Cost, roof_table: RoofTable) -> Law:
+    """Return what `cost` takes at the roofs of as many threads as share its work."""
+    arithmetic, core, beyond, streamed, latency, calls = (_Sum() for _ in range(6))
+    missing: list[str] = []
+    for name, law in cost.operations.items():
+        roof = roof_table.rate(name, cost.threads)
+        if roof is None:
+            missing.append(name)
+            continue
+        arithmetic.add(law, _per_unit(roof), None)
+    for term in _terms(cost):
+        if term.kind == KERNEL:
+            roof = roof_table.kernel(term.roof, cost.threads)
+            if roof is None:
+                missing.append(term.roof)
+                continue
+            core.add(term.count, _per_unit(roof), term.most)
+            if term.bytes:
+                large = roof_table.kernel(term.roof, cost.threads, term.bytes)
+                if large is None:
+                    missing.append(f"{term.roof} over {term.bytes:.0f} bytes")
+                    continue
+                beyond.add(term.count, _between(_per_unit(roof), _per_unit(large)), term.most)
+        elif term.kind == STREAM:
+            sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
+            rungs = [
+                roof_table.bandwidth(size, cost.threads, term.roof, cost.device) for size in sizes
+            ]
+            near, far = rungs
+            if near is None or far is None:
+                missing.append(term.roof)
+                continue
+            # On a device every byte counts: nothing there is taken to be in a cache already.
+            each = _per_unit(far) if cost.device else _between(_per_unit(near), _per_unit(far))
+            streamed.add(term.count, each, term.most)
+        elif term.kind == ACCESS:
+            sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
+            rungs = [roof_table.latency(size, term.roof) for size in sizes]
+            near, far = rungs
+            if near is None or far is None:
+                missing.append(term.roof)
+                continue
+            latency.add(term.count, _between(_each(near), _each(far)), term.most)
+        elif term.kind == CALL:
+            roof = roof_table.call(term.roof)
+            if roof is None:
+                missing.append(term.roof)
+                continue
+            calls.add(term.count, _each(roof), term.most)
+    peak = arithmetic.bounds()
+    own = core.bounds() if _has_kernel(cost) else peak
+    return Law(
+        peak,
+        own,
+        beyond.bounds(),
+        streamed.bounds(),
+        latency.bounds(),
+        calls.bounds(),
+        tuple(dict.fromkeys(missing)),
+    )
+
+
+def needed(costs: Iterable[Cost]) -> list[tuple[Term, int]]:
+    """Return the terms of `costs` that name a roof of their own (kernel, call), each with the number of threads."""
+    found: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
+    for cost in costs:
+        for term in cost.terms or ():
+            if term.kind in (KERNEL, CALL):
+                threads = cost.threads if term.kind == KERNEL else 1
+                found[term.kind, term.roof, term.bytes, threads] = term, threads
+    return list(found.values())
+
+
+def _has_kernel(cost: Cost) -> bool:
+    return any(term.kind == KERNEL for term in cost.terms or ())
+
+
+def _terms(cost: Cost) -> tuple[Term, ...]:
+    """The terms of a cost; of one without, its bytes as one stream."""
+    if cost.terms is not None:
+        return cost.terms
+    return (Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, cost.bytes_max),)
+
+
+def _per_unit(roof: Roof) -> tuple[float, float, float]:
+    return NS / roof.high, NS / roof.median, NS / roof.low
+
+
+def _each(roof: Roof) -> tuple[float, float, float]:
+    return roof.low, roof.median, roof.high
+
+
+def _between(
+    near: tuple[float, float, float], far: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """What `far` takes longer than `near`; never less than nothing."""
+    low, mid, high = far[0] - near[1], far[1] - near[1], far[2] - near[1]
+    return max(low, 0.0), max(mid, 0.0), max(high, 0.0)
+
+
+def _linear(terms: Iterable[tuple[Linear, float]]) -> Linear:
+    fixed = per_frame = 0.0
+    work = [0.0] * WORK_COUNTS
+    for law, factor in terms:
+        fixed += law.fixed * factor
+        per_frame += law.per_frame * factor
+        work = [w + f * factor for w, f in zip(work, law.per_work, strict=True)]
+    return Linear(fixed, per_frame, (work[0], work[1], work[2]))

@@ -1,0 +1,170 @@
+"""The parts that a stage's time consists of, from its cost law at the machine's roofs and what was measured beside.
+
+Arithmetic at peak, instructions beyond it, memory bandwidth, memory latency and calls come from the law; other
+programs from the time that the thread was ready and did not run. None of them is a remainder: what they do not
+account for is *not attributed*, and where they account for more than the time there was, they are taken at less, down
+to the least that they may be.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from profiler.analysis.law import LAW_PARTS, Law, law_of
+from profiler.arrays import Array
+from profiler.costs import Cost, Linear
+from profiler.machine.roofs.table import RoofTable
+
+OTHER_PROGRAMS: Final = "other_programs"
+NOT_ATTRIBUTED: Final = "not_attributed"
+MEASURED_PARTS: Final = (*LAW_PARTS, OTHER_PROGRAMS)
+"""The rows of `split`."""
+PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
+"""What the user sees of a stage; together they are its time."""
+
+PART_NAMES: Final = {
+    "arithmetic": "arithmetic at peak",
+    "instructions": "instructions beyond it",
+    "bandwidth": "memory bandwidth",
+    "latency": "memory latency",
+    "calls": "calls",
+    OTHER_PROGRAMS: "other programs",
+    NOT_ATTRIBUTED: "not attributed",
+}
+"""How they are called where a person reads them."""
+
+COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
+MEMORY_PARTS: Final = ("bandwidth", "latency")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Time by part in ns: the likely figures, which add up to the stage's time, and the ends of their intervals."""
+
+    likely: Mapping[str, float]
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+
+    @property
+    def time_ns(self) -> float:
+        """Of all parts together."""
+        return sum(self.likely.values())
+
+    def share(self, name: str) -> float:
+        """The likely part of the time, 0…1."""
+        time = self.time_ns
+        return self.likely[name] / time if time else 0.0
+
+
+def split(
+    spans: Array,
+    cost: Cost | None,
+    roof_table: RoofTable,
+    other: Array | None = None,
+    slowness: Array | None = None,
+) -> Array:
+    """Return the MEASURED_PARTS of each span, float64 [6, n] in ns; the rest of its time is not attributed.
+
+    `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
+    its roofs the machine's arithmetic and its memory were at that time. The arithmetic is done span by span, so
+    the result does not depend on how many are given at once.
+    """
+    time = spans["duration_ns"].astype(np.float64)
+    parts = np.zeros((len(MEASURED_PARTS), len(spans)))
+    if other is not None:
+        parts[-1] = np.minimum(other, time)
+    if cost is None or not roof_table or cost.unmodelled:
+        return parts
+    own = time - parts[-1]
+    low, mid, _ = law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
+    least, likely = slowed(low, slowness), slowed(mid, slowness)
+    parts[:-1] = fitted(least, likely, own)
+    return parts
+
+
+def by_category(parts: Array) -> tuple[Array, Array, Array]:
+    """Return (compute, memory, other programs) of MEASURED_PARTS [6, …]."""
+    compute = sum(parts[MEASURED_PARTS.index(name)] for name in COMPUTE_PARTS)
+    memory = sum(parts[MEASURED_PARTS.index(name)] for name in MEMORY_PARTS)
+    return np.asarray(compute), np.asarray(memory), np.asarray(parts[-1])
+
+
+def slowed(times: Array, slowness: Array | None) -> Array:
+    """Return `times` [5, …] of LAW_PARTS on a machine that is slower than its roofs by `slowness` [2, …]."""
+    if slowness is None:
+        return times
+    factors = np.array([slowness[int(name in MEMORY_PARTS)] for name in LAW_PARTS])
+    slower: Array = times * factors
+    return slower
+
+
+def fitted(least: Array, likely: Array, time: Array) -> Array:
+    """Return `likely` [k, n] where its sum is within `time` [n]; else taken back as far as needed, evenly.
+
+    Where even the `least` exceed the time, they share it in proportion.
+    """
+    whole, lowest = likely.sum(axis=0), least.sum(axis=0)
+    room = whole - lowest
+    back = np.divide(time - lowest, room, out=np.zeros_like(room), where=room > 0)
+    shrunk = least + (likely - least) * np.clip(back, 0.0, 1.0)
+    over = np.divide(time, lowest, out=np.ones_like(lowest), where=lowest > time)
+    return np.asarray(np.where(whole <= time, likely, shrunk * np.minimum(over, 1.0)))
+
+
+def intervals(
+    likely: Sequence[float],
+    low: Sequence[float],
+    mid: Sequence[float],
+    high: Sequence[float],
+    time: float,
+) -> Parts:
+    """Return the parts of a stage that took `time` ns, with intervals that the others leave room for.
+
+    `likely`: MEASURED_PARTS as they add up over the spans. `low`, `mid`, `high`: what law and measurement say of the
+    same parts in sum.
+    """
+    names = (*MEASURED_PARTS, NOT_ATTRIBUTED)
+    shares = [*likely, max(time - sum(likely), 0.0)]
+    least, most = sum(low), sum(high)
+    ends_low, ends_high = [], []
+    for i, value in enumerate(likely):
+        # A part may be as large as the others leave room for, and must be as large as they leave it to be.
+        top = min(high[i], max(time - (least - low[i]), 0.0))
+        ends_low.append(min(low[i], value))
+        ends_high.append(max(top, value))
+    rest = shares[-1]
+    ends_low.append(min(max(time - most, 0.0), rest))
+    ends_high.append(max(min(time - least, time), rest, 0.0))
+    return Parts(
+        dict(zip(names, shares, strict=True)),
+        dict(zip(names, ends_low, strict=True)),
+        dict(zip(names, ends_high, strict=True)),
+    )
+
+
+_LAWS: dict[int, tuple[Cost, RoofTable, Law]] = {}
+_MOST_LAWS: Final = 512
+
+
+def law_of_cached(cost: Cost, roof_table: RoofTable) -> Law:
+    """Return `law_of(cost, roof_table)`: worked out once for a cost, as chunk after chunk of its spans asks for it."""
+    known = _LAWS.get(id(cost))
+    if known is None or known[0] is not cost or known[1] is not roof_table:
+        if len(_LAWS) >= _MOST_LAWS:
+            _LAWS.clear()
+        known = _LAWS[id(cost)] = (cost, roof_table, law_of(cost, roof_table))
+    return known[2]
+
+
+def totals(
+    cost: Cost, roof_table: RoofTable, counts: tuple[float, float, tuple[float, float, float]]
+) -> tuple[list[float], list[float], list[float]]:
+    """Return (least, likely, most) ns of LAW_PARTS over spans that together have these (calls, frames, work)."""
+
+    def of(law: Linear) -> Array:
+        return np.asarray(law.total(*counts))
+
+    low, mid, high = law_of_cached(cost, roof_table).times(of)
+    return low.tolist(), mid.tolist(), high.tolist()

@@ -1,0 +1,94 @@
+"""Taking the roofs that cost laws name: kernels of the workload, calls, and accesses scattered over memory.
+
+What a term names is measured by the workload's own code: `work_of` gives, for a roof's name and a size, the work to be
+timed (`timing.Work`). So nothing here knows what the kernels do.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+
+from profiler.arrays import Array
+from profiler.costs import CALL, KERNEL, Term
+from profiler.machine.roofs import table
+from profiler.machine.roofs.cpu import Step, aligned, together
+from profiler.machine.roofs.table import Roof
+from profiler.machine.roofs.timing import Effort, Key, Task, Work, roof_of
+
+WorkOf = Callable[[str, int], Work]
+"""Roof's name and bytes of data (0: what fits the first cache) → the work to be timed; KeyError for an unknown name."""
+
+ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26))
+"""Sizes over which accesses are scattered: 16 KiB to 64 MiB, with steps about the usual caches."""
+
+LINE_BYTES: Final = 64
+
+
+def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
+    """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
+    found: dict[Key, Step] = {}
+    for term, threads in terms:
+        if term.kind == KERNEL:
+            for size in {0, int(term.bytes)}:
+                key = Key(table.KERNEL, term.roof, threads=threads, bytes=size)
+                found[key] = Step(key, _kernel(key, work_of))
+        elif term.kind == CALL and term.roof not in ("numpy", "numba", "python"):
+            key = Key(table.OVERHEAD, term.roof, "")
+            found[key] = Step(key, _call(key, work_of))
+    return list(found.values())
+
+
+def access_steps() -> list[Step]:
+    """Return the steps that measure what a scattered access takes."""
+    keys = [
+        Key(table.LATENCY, name, "", 1, size)
+        for name in ("chase", "gather")
+        for size in ACCESS_BYTES
+    ]
+    return [Step(key, _access(key)) for key in keys]
+
+
+def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
+    def timed(effort: Effort) -> Roof:
+        work = work_of(key.name, key.bytes)
+        tasks = [work.make() for _ in range(key.threads)]
+        return together(key, work.operations * key.threads, tasks, effort)
+
+    return timed
+
+
+def _call(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
+    def timed(effort: Effort) -> Roof:
+        work = work_of(key.name, 0)
+        return roof_of(key, work.operations, work.make(), effort, 1)
+
+    return timed
+
+
+def _access(key: Key) -> Callable[[Effort], Roof]:
+    def timed(effort: Effort) -> Roof:
+        return roof_of(key, float(ACCESSES), _scattered(key.name, key.bytes), effort, 1)
+
+    return timed
+
+
+ACCESSES: Final = 1 << 12
+"""Accesses of one repeat."""
+
+
+def _scattered(name: str, size: int) -> Task:
+    """Return accesses to cache lines in random order over `size` bytes: each found in the one before, or in a list."""
+    from profiler.machine.roofs import _kernels as kernels
+
+    lines = size // LINE_BYTES
+    words = LINE_BYTES // 4
+    order = np.random.default_rng(0).permutation(lines).astype(np.uint32) * np.uint32(words)
+    places: Array = aligned(size // 4).view(np.uint32)
+    places[:] = 0
+    # One cycle through all lines.
+    places[order] = np.roll(order, -1)
+    if name == "chase":
+        state = np.zeros(1, np.uint32)
+        return lambda repeats: kernels.chase(places, state, ACCESSES * repeats)
+    return lambda repeats: kernels.gather(places, order, ACCESSES * repeats)
