@@ -1,4 +1,4 @@
-"""The kernels of tied-mixture scoring as roofs: at a tile's shape, on data within the first cache or over as many bytes.
+"""The kernels of tied-mixture scoring as roofs, at their tile shapes: within the first cache, or over as many bytes.
 
 Each is called as scoring calls it; its units are those of the cost law that names it.
 """
