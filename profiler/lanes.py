@@ -239,6 +239,12 @@ class Lane:
         """Spans recorded and not yet taken."""
         return (self._at // SLOT_BYTES - self._taken) % self._slots
 
+    def latest(self, count: int) -> Array:
+        """Copy the last `count` spans recorded, as far as there are any (dtype SLOT); for the producer only."""
+        end = self._at // SLOT_BYTES
+        count = min(count, self.recorded, self._slots - 1)
+        return self._records[np.arange(end - count, end) % self._slots]
+
     # -- the consumer ---------------------------------------------------------------------------
 
     def take(self, limit: int = RING_RECORDS) -> bytes:

@@ -109,6 +109,17 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dnn: Dnn = Dnn()
     graph: Graph = Graph()
     search: Search = Search()
+    replay: Annotated[
+        float,
+        setting(
+            "Hot replay",
+            "Share of the time that goes into scoring a block once more with its data hot, which measures how long "
+            "scoring waits for caches and memory. It lies outside the real-time factor. 0 is off.",
+            layer="Instrument",
+            ge=0.0,
+            le=0.1,
+        ),
+    ] = 0.01
     counters: Annotated[
         bool,
         setting(

@@ -20,6 +20,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
+from pipelines.run.beside import Beside
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import Asked, LiveChanges
 from pipelines.run.null_writer import NullWriter
@@ -28,6 +29,7 @@ from pipelines.run.recogniser import Recogniser
 from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
+from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.session.model import FRAME_S
 from profiler.session.writer import SessionWriter
@@ -36,6 +38,9 @@ from profiler.spans import Lane, NullLane, Recorder
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 TALLIED_FROM = 4
 """Frames from which adding spans up costs less than recording them one by one."""
+
+TILES = ("decode.utterance", "decode.block")
+"""Stages that carry how long other programs ran instead."""
 
 Word = tuple[str, int, int]  # word, first frame of the run, frames
 
@@ -80,9 +85,11 @@ class Decoder:
         journal: SessionWriter | NullWriter,
         control: Control,
         roofs_needed: NeededRoofs | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """`roofs_needed`, `beside`: what a recorded run measures besides."""
         self.recogniser = recogniser
-        self._roofs_needed = roofs_needed
+        self._roofs_needed, self._beside = roofs_needed, beside
         self.result = Result()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
@@ -96,7 +103,7 @@ class Decoder:
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
         self._stage = {
-            name: recorder.stage(name, group)
+            name: recorder.stage(name, group, (OTHER_COUNT,) if name in TILES else ())
             for name, group in (
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
@@ -145,13 +152,16 @@ class Decoder:
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
+        if self._beside is not None:
+            self._beside.begin()
         start = clock()
         sound = audio.load(item.path)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
+        other_ns = self._other_programs_ns()
         end = clock()
-        lane.put(stage["decode.utterance"], start, end, first, n_frames)
+        lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
         wall_ns = end - start
 
         peaks = audio.peaks(sound.samples, n_frames)
@@ -173,6 +183,8 @@ class Decoder:
         if self._pace_start is None:
             self._pace_start = (clock(), first)
         partial_due = clock() + PARTIAL_EVERY_NS
+        if self._beside is not None:
+            self._beside.begin()
         block_start_ns = clock()
         while True:
             # What is measured for new settings belongs to no block.
@@ -203,21 +215,30 @@ class Decoder:
                 words = recogniser.search.partial(lane)
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
+            other_ns = self._other_programs_ns()
             now = clock()
-            lane.put(stage["decode.block"], block_start_ns, now, self._frame, count)
+            lane.put(stage["decode.block"], block_start_ns, now, self._frame, count, other_ns)
             self._adapt_beam(now, count, now - block_start_ns)
             wall_ns += now - block_start_ns
             self._frame += count
             for notice in recogniser.take_notices():
                 self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
-            block_start_ns = now
+            took_ns, block_start_ns = now - block_start_ns, now
             if last:
                 break
+            if self._beside is not None:
+                begun = self._frame - count
+                block_start_ns = self._beside.between(recogniser.scorer, now, begun, took_ns)
             if recogniser.config.pace > 0:
-                block_start_ns = self._keep_pace(now)
+                block_start_ns = self._keep_pace(block_start_ns)
+                if self._beside is not None:
+                    self._beside.begin()
         audio_s = sound.duration_s * (self._frame - first) / n_frames
         self._done(item, utterance, words, wall_ns, audio_s, complete)
+
+    def _other_programs_ns(self) -> int:
+        return 0 if self._beside is None else self._beside.other_programs_ns()
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the adaptive beam, if it is on, follow how long the last block took."""

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run import playlist
+from pipelines.run.beside import Beside
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder, Result
 from pipelines.run.null_writer import NullWriter
@@ -116,6 +117,7 @@ def execute(
     running(request.out)
     outcome = Outcome(request.out, "stopped", Result())
     state = "failed"
+    beside: Beside | None = None
     try:
         start = recorder.clock()
         try:
@@ -124,6 +126,8 @@ def execute(
             state = "stopped"
             return outcome
         outcome.setup_ns = recorder.clock() - start
+        if isinstance(lane, Lane):
+            beside = Beside(recorder, lane, request.config.replay)
         decoder = Decoder(
             recogniser,
             recorder,
@@ -131,6 +135,7 @@ def execute(
             journal,
             control,
             _roofs_needed(journal, recorder, lane, progress, control),
+            beside,
         )
         progress("decoding", None)
         outcome.result = decoder.result
@@ -147,6 +152,8 @@ def execute(
     finally:
         if group is not None:
             group.close()
+        if beside is not None:
+            beside.close()
         journal.close(state)
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)

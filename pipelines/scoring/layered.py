@@ -73,6 +73,9 @@ class LayeredScorer(ABC):
         self._known = np.zeros(n_senones, np.bool_)
         self._all = np.arange(n_senones)
         self._frame = 0
+        # The block scored last and which of its frames were, for `again`.
+        self._latest: tuple[Array, Array | None] | None = None
+        self._spare: Array | None = None
 
     @abstractmethod
     def _arranged(self, config: Config) -> SenoneRule:
@@ -163,8 +166,34 @@ class LayeredScorer(ABC):
             part = scores[at : at + MAX_FRAMES]
             if at:
                 self._meter.begin(first_frame + at, len(part), lane)
-            self._part_of(self._input(block[at : at + len(part) + beyond]), part)
+            self._latest = block[at : at + len(part) + beyond], None
+            self._part_of(self._input(self._latest[0]), part)
+        if n > MAX_FRAMES:
+            self._latest = None
         return scores
+
+    @property
+    def replayable(self) -> bool:
+        """Whether `again` can score the last block once more and leave no trace."""
+        return self._latest is not None and not self.lazy and not self._remembers
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether what computes senones goes by what it computed before."""
+        return False
+
+    def again(self, first_frame: int, lane: Lane | NullLane) -> None:
+        """Score the chosen frames of the last block once more, with all that belongs to it, into spare room."""
+        assert self._latest is not None, "only where `replayable` says so"
+        block, where = self._latest
+        if self._spare is None:
+            self._spare = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
+        self._meter.begin(first_frame, len(block) - sum(self.context), lane)
+        block = self._input(block)
+        if where is not None:
+            block = block[where]
+        if len(block):
+            self._layer.score(block, self._spare[: len(block)], self._meter)
 
     def _checked(self, block: Array) -> Array:
         if block.ndim != 2 or block.shape[1] != self._dim:
@@ -183,6 +212,8 @@ class LayeredScorer(ABC):
         else:
             chosen = self._choose(block)
             where = np.flatnonzero(chosen)
+            if self._latest is not None:
+                self._latest = self._latest[0], where
             computed = self._computed[: len(where)]
             if len(where):
                 self._layer.score(block[where], computed, meter)

@@ -182,6 +182,10 @@ class GmmScorer(LayeredScorer):
         chosen = config.gmm.selection
         return self._strategies[chosen.method if chosen.enabled else EXACT]
 
+    @property
+    def _remembers(self) -> bool:
+        return getattr(self._strategy, "follow", False) is True
+
     def _arranged(self, config: Config) -> SenoneRule:
         strategy = self._strategy = self._strategy_of(config)
         strategy.configure(config.gmm, self._part("selection", strategy))

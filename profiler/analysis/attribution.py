@@ -66,6 +66,7 @@ def assign(
     roof_table: RoofTable,
     other: Array | None = None,
     slowness: Array | None = None,
+    waiting: Array | None = None,
 ) -> dict[str, Array]:
     """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
 
@@ -74,7 +75,7 @@ def assign(
     duration = spans["duration_ns"].astype(np.float64)
     if group != "scoring":
         return {group: duration}
-    parts = split(spans, cost, roof_table, other, slowness)
+    parts = split(spans, cost, roof_table, other, slowness, waiting)
     found = dict(
         zip(
             ("compute", "memory", OTHER_PROGRAMS),

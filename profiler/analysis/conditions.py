@@ -12,13 +12,17 @@ import numpy as np
 
 from profiler.analysis.nesting import pick
 from profiler.arrays import Array
+from profiler.machine.roofs.table import PROBES
 from profiler.session.reader import Session
 from profiler.spans import Stage
 
 OTHER_COUNT: Final = "other_programs_ns"
 
-PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
-"""Stages whose spans are timings of a kernel of the same name (`RoofTable.kernel`), their first count its units."""
+REPLAYED: Final = "replay."
+"""Stages whose spans are hot times of the stage named after it, their count the time that the same block had taken."""
+
+LATEST: Final = 8
+"""So many replays of a stage are taken together: one alone is too uncertain."""
 
 LEAST: Final = 0.8
 MOST: Final = 8.0
@@ -97,3 +101,54 @@ class Speed:
         """The median slowness of arithmetic and memory over the session; 1 where none was probed."""
         arithmetic, memory = (float(np.median(v)) if len(v) else 1.0 for v in self._values)
         return arithmetic, memory
+
+
+class Waiting:
+    """Which part of their time stages waited for data that were in no cache, from the hot replays of a session."""
+
+    def __init__(self) -> None:
+        self._consumed = 0
+        self._times: dict[str, Array] = {}
+        self._hot: dict[str, Array] = {}
+        self._timed: dict[str, Array] = {}
+
+    def update(self, session: Session) -> None:
+        """Take in the replays among the spans read since the last call."""
+        fresh = session.spans[self._consumed :]
+        if not len(fresh):
+            return
+        self._consumed = len(session.spans)
+        for number, stage in session.stages.items():
+            if not stage.name.startswith(REPLAYED):
+                continue
+            at = np.flatnonzero(fresh["stage"] == number)
+            if not len(at):
+                continue
+            spans, name = pick(fresh, at), stage.name.removeprefix(REPLAYED)
+            for store, values in (
+                (self._times, spans["start_ns"] + spans["duration_ns"]),
+                (self._hot, spans["duration_ns"].astype(np.float64)),
+                (self._timed, spans["work0"].astype(np.float64)),
+            ):
+                known = store.get(name)
+                store[name] = values if known is None else np.concatenate([known, values])
+
+    def replayed(self, stage: str) -> int:
+        """How often the stage was replayed."""
+        return len(self._times.get(stage, ()))
+
+    def share(self, stage: str, start_ns: Array) -> Array | None:
+        """Return 0…1 of each span's time by the last LATEST replays before it, 0 before the first; None without any."""
+        times = self._times.get(stage)
+        if times is None:
+            return None
+        hot, timed = (
+            np.concatenate([[0.0], np.cumsum(values[stage])]) for values in (self._hot, self._timed)
+        )
+        before = np.searchsorted(times, start_ns, side="right")
+        first = np.maximum(before - LATEST, 0)
+        whole = timed[before] - timed[first]
+        part = np.divide(
+            hot[before] - hot[first], whole, out=np.ones(len(start_ns)), where=whole > 0
+        )
+        return np.asarray(np.clip(1.0 - part, 0.0, 1.0))

@@ -64,11 +64,13 @@ def split(
     roof_table: RoofTable,
     other: Array | None = None,
     slowness: Array | None = None,
+    waiting: Array | None = None,
 ) -> Array:
     """Return the MEASURED_PARTS of each span, float64 [6, n] in ns; the rest of its time is not attributed.
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
-    its roofs the machine's arithmetic and its memory were at that time. The arithmetic is done span by span, so
+    its roofs the machine's arithmetic and its memory were at that time. `waiting` [n]: which part of its time it
+    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so
     the result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
@@ -80,8 +82,27 @@ def split(
     own = time - parts[-1]
     low, mid, _ = law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
     least, likely = slowed(low, slowness), slowed(mid, slowness)
+    if waiting is not None:
+        waited = waiting * own
+        least, likely = at_least_waiting(least, waited), at_least_waiting(likely, waited)
     parts[:-1] = fitted(least, likely, own)
     return parts
+
+
+def at_least_waiting(times: Array, waited: Array) -> Array:
+    """Return `times` [5, …] of LAW_PARTS with memory raised to `waited` [...] where the law gives less.
+
+    It goes to bandwidth and latency as the law shares them out; where it knows of neither, to latency.
+    """
+    rows = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
+    known = times[rows]
+    total = known.sum(axis=0)
+    raised = np.maximum(waited - total, 0.0)
+    share = np.divide(known, total, out=np.zeros_like(known), where=total > 0)
+    share[-1] = np.where(total > 0, share[-1], 1.0)
+    out = times.copy()
+    out[rows] = known + raised * share
+    return out
 
 
 def by_category(parts: Array) -> tuple[Array, Array, Array]:

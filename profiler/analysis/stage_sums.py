@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis.conditions import Speed, shared_out
+from profiler.analysis.conditions import Speed, Waiting, shared_out
 from profiler.analysis.nesting import LEAF_GROUPS, group_codes, nest, pick
 from profiler.analysis.parts import MEASURED_PARTS, split
 from profiler.arrays import Array
@@ -69,6 +69,7 @@ class StageSums:
             self._reset()
             self._generation = session.generation
         self.beside.speed.update(session)
+        self.beside.replays.update(session)
         spans, codes = session.spans, group_codes(session.stages)
         enough = len(spans) if most is None else self._consumed + most
         while self._consumed < min(enough, len(spans)):
@@ -118,10 +119,11 @@ class StageSums:
 
 
 class Beside:
-    """What the machine did beside each span: other programs, by position, and its speed, by time."""
+    """What the machine did beside each span: other programs, by position, its speed and replays, by time."""
 
     def __init__(self) -> None:
         self.speed = Speed()
+        self.replays = Waiting()
         self._pieces: list[tuple[Array, Array]] = []
 
     def add(self, positions: Array, other: Array) -> None:
@@ -215,6 +217,7 @@ class _Kind:
             session.calibration,
             beside.other(positions),
             beside.speed.at(spans["start_ns"]),
+            beside.replays.share(session.stages[self._stage].name, spans["start_ns"]),
         )
         return amounts
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
-from profiler.analysis.conditions import Speed, shared_out
+from profiler.analysis.conditions import Speed, Waiting, shared_out
 from profiler.analysis.nesting import group_codes, nest, pick
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
@@ -63,6 +63,7 @@ class CostTrack:
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
         self._speed = Speed()
+        self._replays = Waiting()
         self._sums = _PerFrame(len(CATEGORIES))
         self._wall = np.zeros(0)
         self._work: dict[str, int] = {}
@@ -110,6 +111,7 @@ class CostTrack:
             self._reset()
             self._generation = session.generation
         self._speed.update(session)
+        self._replays.update(session)
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
@@ -171,8 +173,16 @@ class CostTrack:
         for at, number, epoch in by_stage_and_epoch(leaves):
             stage, spans = session.stages[number], pick(leaves, at)
             cost = session.costs.get((number, epoch))
-            slowness = self._speed.at(spans["start_ns"])
-            shares = assign(stage.group, spans, cost, session.calibration, other[at], slowness)
+            start = spans["start_ns"]
+            shares = assign(
+                stage.group,
+                spans,
+                cost,
+                session.calibration,
+                other[at],
+                self._speed.at(start),
+                self._replays.share(stage.name, start),
+            )
             for category, ns in shares.items():
                 spread.give(CATEGORIES.index(category), ns, at)
             if stage.group == "scoring" and cost is not None and not cost.is_empty:

@@ -183,6 +183,10 @@ class DnnScorer(LayeredScorer):
             _try(arithmetic, count)
         return _Ready(arithmetic, net, origin)
 
+    @property
+    def _remembers(self) -> bool:
+        return self._rule is self._rules[HEADS]
+
     def _part_of(self, block: Array, scores: Array) -> None:
         if self._rule is not self._rules[HEADS]:
             super()._part_of(block, scores)

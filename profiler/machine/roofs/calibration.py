@@ -18,7 +18,7 @@ from typing import Any, Final
 from profiler.costs import Term
 from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
-from profiler.machine.roofs import cpu, terms, torch_child
+from profiler.machine.roofs import cpu, probe, terms, torch_child
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
 from profiler.machine.roofs.terms import WorkOf
@@ -122,7 +122,7 @@ def load_or_measure(
     kernels: Mapping[str, Work] | None = None,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
-    steps = cpu.plan(threads, kernels, whole=False) + terms.access_steps()
+    steps = [*cpu.plan(threads, kernels, whole=False), *terms.access_steps(), *probe.steps()]
     return _known_with(steps, progress, cancelled, fresh=fresh)
 
 
@@ -169,7 +169,7 @@ def calibrate(
     now = time.time()
     # Several plans share what does not depend on threads; by its key each roof is taken once.
     planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=True)}
-    planned |= {s.key: s for s in terms.access_steps()}
+    planned |= {s.key: s for s in [*terms.access_steps(), *probe.steps()]}
     steps = _lacking(known, list(planned.values()), fresh)
     parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
     parts = [part for part in parts if fresh or not known.fit_part(part, now)]

@@ -21,6 +21,10 @@ OVERHEAD: Final = "overhead"
 KERNEL: Final = "kernel"
 LATENCY: Final = "latency"
 
+PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
+"""Kernels that a run times again and again (`roofs.probe`), and the stages whose spans are these timings: the first
+count of a span is its repeats."""
+
 NOMINAL_DTYPE: Final = "float32"
 
 DRIFT_TOLD: Final = 0.05

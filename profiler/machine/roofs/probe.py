@@ -1,0 +1,82 @@
+"""How fast the machine is now: two small kernels timed between blocks, whose roofs the calibration has.
+
+A neighbour on the same core, on the same cache or on the same memory slows a run down without ever taking its
+processor. The probe of arithmetic stays in registers and the first cache, that of memory reads 4 MiB, which most
+processors keep in the cache that cores share. Each is timed three times and the best counts, so that a turn of another
+program in between does not; together they take some 0.3 ms.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from profiler.machine.roofs import table
+from profiler.machine.roofs.cpu import Step, aligned
+from profiler.machine.roofs.table import PROBES, Roof
+from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
+from profiler.spans import Lane, Recorder
+
+EVERY_NS: Final = 2_000_000_000
+TIMES: Final = 3
+
+PASSES: Final = 6
+"""Of the arithmetic over its vector: some 30 µs."""
+MEMORY_BYTES: Final = 4 << 20
+
+
+def _arithmetic() -> Task:
+    from profiler.machine.roofs import _kernels as kernels
+
+    values, out = aligned(2048), aligned(2048, 21 * 64)
+    return lambda repeats: kernels.fma_vector(values, out, PASSES * repeats)
+
+
+def _memory() -> Task:
+    from profiler.machine.roofs import _kernels as kernels
+
+    values = aligned(MEMORY_BYTES // 4)
+    return lambda repeats: kernels.read(values, repeats)
+
+
+TASKS: Final[tuple[Callable[[], Task], ...]] = (_arithmetic, _memory)
+
+
+def steps() -> list[Step]:
+    """Return the steps that measure what the probes take on this machine at its best: repeats a second."""
+
+    def step(name: str, make: Callable[[], Task]) -> Step:
+        key = Key(table.KERNEL, name)
+
+        def timed(effort: Effort) -> Roof:
+            return roof_of(key, 1.0, make(), effort, 1)
+
+        return Step(key, timed)
+
+    return [step(name, make) for name, make in zip(PROBES, TASKS, strict=True)]
+
+
+class Probe:
+    """Times the two kernels when it is time, and records each as a span of set-up."""
+
+    def __init__(self, recorder: Recorder, lane: Lane) -> None:
+        self._clock, self._lane = recorder.clock, lane
+        self._stages = [recorder.stage(name, "setup", ("repeats",)) for name in PROBES]
+        self._tasks = [make() for make in TASKS]
+        self._next = 0
+
+    def take(self, now: int, frame: int) -> int:
+        """Time them if the last time is long ago; returns the time after it, or `now`."""
+        if now < self._next:
+            return now
+        for stage, task in zip(self._stages, self._tasks, strict=True):
+            task(1)
+            best, at = None, 0
+            for _ in range(TIMES):
+                start = self._clock()
+                task(1)
+                taken = self._clock() - start
+                if best is None or taken < best:
+                    best, at = taken, start
+            self._lane.put(stage, at, at + (best or 0), frame, 0, 1)
+        after = self._clock()
+        self._next = after + EVERY_NS
+        return after
