@@ -75,7 +75,7 @@ def assign(
     duration = spans["duration_ns"].astype(np.float64)
     if group != "scoring":
         return {group: duration}
-    parts = split(spans, cost, roof_table, other, slowness, waiting)
+    parts = split(spans, cost, roof_table, other, slowness, waiting).parts
     found = dict(
         zip(
             ("compute", "memory", OTHER_PROGRAMS),

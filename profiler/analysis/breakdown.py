@@ -12,19 +12,18 @@ import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, Evidence, judge
 from profiler.analysis.device import hidden_ns
-from profiler.analysis.law import LAW_PARTS, NS
+from profiler.analysis.law import NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.parts import (
     Parts,
     by_category,
     intervals,
     law_of_cached,
-    totals,
 )
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
-from profiler.costs import WORK_COUNTS, Cost
+from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
@@ -186,7 +185,11 @@ def _row(
     stage, roof_table = session.stages[number], session.calibration
     total = [sum(values) for values in zip(*(_figures(part) for _, part in parts), strict=True)]
     time, calls, frames = total[:3]
-    work, measured = total[3 : 3 + WORK_COUNTS], total[3 + WORK_COUNTS :]
+    work = total[3:]
+    measured, least, likely, most = (
+        [sum(values) for values in zip(*lists, strict=True)]
+        for lists in zip(*((p.parts, p.least, p.likely, p.most) for _, p in parts), strict=True)
+    )
     model = _Model()
     for epoch, part in parts:
         model.add(session.costs.get((number, epoch)), part, roof_table)
@@ -197,9 +200,7 @@ def _row(
 
     found = None
     if timed:
-        other = measured[-1]
-        ends = [[*values, other] for values in (model.low, model.mid, model.high)]
-        found = intervals(measured, ends[0], ends[1], ends[2], time)
+        found = intervals(measured, [*least, measured[-1]], [*most, measured[-1]], time)
     unit, units = _largest_count(stage, work)
     verdict = judge(
         Evidence(
@@ -207,7 +208,7 @@ def _row(
             calls,
             frames,
             found,
-            given(sum(model.low), timed),
+            given(sum(least), timed),
             given(model.bytes_min, known),
             tuple(dict.fromkeys(model.missing)),
             unit=unit if model.scattered else "",
@@ -243,7 +244,7 @@ def _row(
         given(memory, timed),
         given(max(time - sum(measured), 0.0), timed),
         given(other, timed),
-        given(sum(model.mid), timed),
+        given(sum(likely), timed),
         found if model.terms else None,
     )
 
@@ -263,9 +264,6 @@ class _Model:
     arithmetic: float = 0.0
     traffic_min: float = 0.0
     traffic_max: float = 0.0
-    low: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
-    mid: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
-    high: list[float] = field(default_factory=lambda: [0.0] * len(LAW_PARTS))
     scattered: bool = False
     missing: list[str] = field(default_factory=list)
 
@@ -294,14 +292,10 @@ class _Model:
         if memory is not None:
             self.traffic_min += least * NS / memory.median
             self.traffic_max += max(least, most) * NS / memory.median
-        for into, values in zip(
-            (self.low, self.mid, self.high), totals(cost, roof_table, counts), strict=True
-        ):
-            into[:] = [a + b for a, b in zip(into, values, strict=True)]
 
 
 def _figures(part: Sums) -> tuple[float, ...]:
-    return (part.time, part.calls, part.frames, *part.work, *part.parts)
+    return (part.time, part.calls, part.frames, *part.work)
 
 
 def _largest_count(stage: StageInfo, work: list[float]) -> tuple[str, float]:

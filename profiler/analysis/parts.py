@@ -8,13 +8,13 @@ to the least that they may be.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from profiler.analysis.law import LAW_PARTS, Law, law_of
 from profiler.arrays import Array
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 
 OTHER_PROGRAMS: Final = "other_programs"
@@ -58,6 +58,16 @@ class Parts:
         return self.likely[name] / time if time else 0.0
 
 
+class Split(NamedTuple):
+    """Times of spans in ns: MEASURED_PARTS as they add up within the spans' time, float64 [6, n], and what the law
+    says of LAW_PARTS before any of it is fitted to the time, [5, n]: least, likely, most."""
+
+    parts: Array
+    least: Array
+    likely: Array
+    most: Array
+
+
 def split(
     spans: Array,
     cost: Cost | None,
@@ -65,28 +75,30 @@ def split(
     other: Array | None = None,
     slowness: Array | None = None,
     waiting: Array | None = None,
-) -> Array:
-    """Return the MEASURED_PARTS of each span, float64 [6, n] in ns; the rest of its time is not attributed.
+) -> Split:
+    """Return what the time of each span consists of; what is left of it is not attributed.
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
     its roofs the machine's arithmetic and its memory were at that time. `waiting` [n]: which part of its time it
-    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so
-    the result does not depend on how many are given at once.
+    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so the result does
+    not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
     if other is not None:
         parts[-1] = np.minimum(other, time)
     if cost is None or not roof_table or cost.unmodelled:
-        return parts
+        nothing = np.zeros((len(LAW_PARTS), len(spans)))
+        return Split(parts, nothing, nothing, nothing)
     own = time - parts[-1]
-    low, mid, _ = law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
-    least, likely = slowed(low, slowness), slowed(mid, slowness)
+    ends = [
+        slowed(end, slowness)
+        for end in law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
+    ]
     if waiting is not None:
-        waited = waiting * own
-        least, likely = at_least_waiting(least, waited), at_least_waiting(likely, waited)
-    parts[:-1] = fitted(least, likely, own)
-    return parts
+        ends = [at_least_waiting(end, waiting * own) for end in ends]
+    parts[:-1] = fitted(ends[0], ends[1], own)
+    return Split(parts, ends[0], ends[1], ends[2])
 
 
 def at_least_waiting(times: Array, waited: Array) -> Array:
@@ -135,16 +147,11 @@ def fitted(least: Array, likely: Array, time: Array) -> Array:
 
 
 def intervals(
-    likely: Sequence[float],
-    low: Sequence[float],
-    mid: Sequence[float],
-    high: Sequence[float],
-    time: float,
+    likely: Sequence[float], low: Sequence[float], high: Sequence[float], time: float
 ) -> Parts:
     """Return the parts of a stage that took `time` ns, with intervals that the others leave room for.
 
-    `likely`: MEASURED_PARTS as they add up over the spans. `low`, `mid`, `high`: what law and measurement say of the
-    same parts in sum.
+    `likely`: MEASURED_PARTS as they add up over the spans. `low`, `high`: the ends of the same parts in sum.
     """
     names = (*MEASURED_PARTS, NOT_ATTRIBUTED)
     shares = [*likely, max(time - sum(likely), 0.0)]
@@ -177,15 +184,3 @@ def law_of_cached(cost: Cost, roof_table: RoofTable) -> Law:
             _LAWS.clear()
         known = _LAWS[id(cost)] = (cost, roof_table, law_of(cost, roof_table))
     return known[2]
-
-
-def totals(
-    cost: Cost, roof_table: RoofTable, counts: tuple[float, float, tuple[float, float, float]]
-) -> tuple[list[float], list[float], list[float]]:
-    """Return (least, likely, most) ns of LAW_PARTS over spans that together have these (calls, frames, work)."""
-
-    def of(law: Linear) -> Array:
-        return np.asarray(law.total(*counts))
-
-    low, mid, high = law_of_cached(cost, roof_table).times(of)
-    return low.tolist(), mid.tolist(), high.tolist()

@@ -7,11 +7,13 @@ overlap the edge much, more spans are looked at.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from profiler.analysis.conditions import Speed, Waiting, shared_out
+from profiler.analysis.law import LAW_PARTS
 from profiler.analysis.nesting import LEAF_GROUPS, group_codes, nest, pick
 from profiler.analysis.parts import MEASURED_PARTS, split
 from profiler.arrays import Array
@@ -19,7 +21,7 @@ from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS
 
 CHUNK: Final = 256
-"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 112 bytes."""
+"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 216 bytes."""
 
 STRETCH: Final = 1 << 16
 """Spans taken in at once: bounds the temporary arrays to some megabytes."""
@@ -41,10 +43,15 @@ class Sums(NamedTuple):
     work: tuple[float, float, float]
     parts: tuple[float, ...]
     """MEASURED_PARTS, ns."""
+    least: tuple[float, ...]
+    likely: tuple[float, ...]
+    most: tuple[float, ...]
+    """What the law says of LAW_PARTS, ns; see `parts.Split`."""
 
 
-_PARTS_FROM: Final = 3 + WORK_COUNTS
-_COLUMNS: Final = _PARTS_FROM + len(MEASURED_PARTS)
+_ENDS: Final = np.cumsum([3 + WORK_COUNTS, len(MEASURED_PARTS), *[len(LAW_PARTS)] * 3]).tolist()
+"""Where the columns of counts, parts, least, likely and most end."""
+_COLUMNS: Final = _ENDS[-1]
 
 
 class StageSums:
@@ -199,8 +206,11 @@ class _Kind:
             edges = np.concatenate([self._positions[at.ravel()], rest])
             spans = pick(session.spans, edges)
             total += self._amounts(session, spans, edges, beside) @ _part(spans, first, last)
-        time, calls, frames, w0, w1, w2, *parts = (float(v) for v in total)
-        return Sums(time, calls, frames, (w0, w1, w2), tuple(parts))
+        time, calls, frames, w0, w1, w2 = total[: _ENDS[0]].tolist()
+        parts, least, likely, most = (
+            tuple(total[begin:end].tolist()) for begin, end in pairwise(_ENDS)
+        )
+        return Sums(time, calls, frames, (w0, w1, w2), parts, least, likely, most)
 
     def _amounts(self, session: Session, spans: Array, positions: Array, beside: "Beside") -> Array:
         """What each span, at its position, adds to the sums, float64 [columns, n]."""
@@ -211,7 +221,7 @@ class _Kind:
         for i in range(WORK_COUNTS):
             amounts[3 + i] = spans[f"work{i}"]
         cost = session.costs.get((self._stage, self._epoch))
-        amounts[_PARTS_FROM:] = split(
+        found = split(
             spans,
             cost,
             session.calibration,
@@ -219,6 +229,7 @@ class _Kind:
             beside.speed.at(spans["start_ns"]),
             beside.replays.share(session.stages[self._stage].name, spans["start_ns"]),
         )
+        amounts[_ENDS[0] :] = np.concatenate(found)
         return amounts
 
 
