@@ -1,0 +1,144 @@
+"""Say what the time of a stage consists of, by doing it again: hot, cold, placed elsewhere, with a row more or less.
+
+    asrscope explain run.asrs score.mixture
+    asrscope explain run score.gaussians --preset gmm-continuous --set block=1
+    asrscope explain run.asrs score.gaussians --json
+
+SESSION is a session file, whose settings and audio are taken, or the word `run` for the settings given here. A block
+scored again at once finds its data hot: what it took longer in the run, it waited for caches and memory. That is
+measured on this machine, now, and laid beside what the stage's cost law says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from app.cli import _again, _output, _pipeline
+from profiler.errors import BadInput
+
+RUN = "run"
+US = 1e3
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    parser.add_argument("session", metavar="SESSION", help=f"a session file (.asrs), or `{RUN}`")
+    parser.add_argument("stage", metavar="STAGE", help="a stage of scoring, as in `asrscope show`")
+    _pipeline.add_arguments(parser, repeat=False)
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay the stage and report."""
+    from profiler.session.reader import Session
+
+    notes: list[str] = []
+    if arguments.session == RUN:
+        config = _pipeline.preset(arguments).config
+        from pipelines.run import playlist
+
+        items = playlist.build(tuple(arguments.audio), None)
+        paths, origin = [str(item.path) for item in items], RUN
+    else:
+        _of_a_run_alone(arguments)
+        with closing(Session.open(arguments.session)) as session:
+            again = _again.prepare(session)
+            config, notes = again.config, again.notes
+            paths, origin = [u.path for u in session.utterances], str(session.path)
+        from pipelines.experiments import rerun
+
+        notes.extend(rerun.named_files(config, Path(origin)))
+    from pipelines.experiments import explain, rerun
+
+    with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
+        stretch = rerun.audio_of(paths, Path(folder))
+        found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
+    row, parts = found.row, found.row.parts
+    frames = row.work["frames"]
+
+    def seconds(values: dict[str, float]) -> dict[str, float]:
+        return {f"{name}_s": ns / 1e9 for name, ns in values.items()}
+
+    tree: dict[str, Any] = {
+        "schema": 1,
+        "session": None if origin == RUN else origin,
+        "stage": row.name,
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "sentence": row.sentence,
+        "us_per_frame": row.time_ns / frames / US,
+        "ways": [
+            {
+                "name": way.name,
+                "what": way.shown,
+                "us_per_frame": way.ns / US,
+                "low": way.low / US,
+                "high": way.high / US,
+            }
+            for way in found.ways
+        ],
+        "waiting": dict(zip(("low", "likely", "high"), found.waiting, strict=True)),
+        "parts": seconds(dict(parts.likely)) if parts else None,
+        "parts_low": seconds(dict(parts.low)) if parts else None,
+        "parts_high": seconds(dict(parts.high)) if parts else None,
+        "conclusion": found.conclusion,
+        "audio_s": stretch.audio_s,
+        "audio": stretch.note if origin != RUN else f"{stretch.audio_s:.1f} s of audio",
+        "rounds": found.rounds,
+        "blocks": found.blocks,
+        "notes": notes,
+    }
+    if arguments.json:
+        _output.print_json(tree)
+    else:
+        print(as_text(tree))
+    return 0
+
+
+def _of_a_run_alone(arguments: argparse.Namespace) -> None:
+    """BadInput where settings are given beside a session, which has its own."""
+    given = [
+        f"--{name}"
+        for name in ("preset", "config", "set", "audio", "transcripts")
+        if getattr(arguments, name)
+    ]
+    if given:
+        raise BadInput(
+            f"A session brings its own settings and audio; {', '.join(given)} can only be given with `{RUN}` "
+            "in place of SESSION."
+        )
+
+
+def as_text(tree: dict[str, Any]) -> str:
+    """The report as text."""
+    from profiler.analysis.parts import PART_NAMES
+
+    lines = [
+        f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
+        f"  {tree['sentence']}",
+        f"  {tree['rounds']} rounds over {tree['audio']}; {tree['blocks']} blocks of each were scored again.",
+        *(f"  {note}" for note in tree["notes"]),
+        "",
+        f"{'replayed':26} {'µs a frame':>10}  {'middle half of the rounds':27} of the run",
+    ]
+    whole = tree["ways"][0]["us_per_frame"]
+    for way in tree["ways"]:
+        ends = f"{way['low']:.2f} … {way['high']:.2f}"
+        share = way["us_per_frame"] / whole
+        lines.append(
+            f"{way['name']:26} {way['us_per_frame']:>10.2f}  {ends:27} {share:>6.2f}  {way['what']}"
+        )
+    if tree["parts"]:
+        total = sum(tree["parts"].values())
+        lines += ["", f"{'by its cost law':26} {'share':>10}  interval"]
+        for key, value in tree["parts"].items():
+            low, high = tree["parts_low"][key] / total, tree["parts_high"][key] / total
+            if max(value / total, high) >= 0.005:
+                name = PART_NAMES[key.removesuffix("_s")]
+                lines.append(f"{name:26} {value / total:>10.1%}  {low:.1%} … {high:.1%}")
+    lines += ["", tree["conclusion"]]
+    return _output.page(lines)
