@@ -302,9 +302,7 @@ class _Again:
         row = next((row for row in rows if row.name == self._stage_name), None)
         if row is None:
             raise BadInput(f"The stage {self._stage_name} did not run with these settings.")
-        ways = tuple(
-            Way(name, median(ns), min(ns), max(ns)) for name in WAYS if (ns := self._ns.get(name))
-        )
+        ways = tuple(Way(name, *_middle(ns)) for name in WAYS if (ns := self._ns.get(name)))
         ratios = [
             max(1.0 - hot / run, 0.0) for hot, run in zip(self._ns[HOT], self._ns[RUN], strict=True)
         ]

@@ -1,0 +1,219 @@
+"""Planted truths: does a run's attribution name the cause that was put there?
+
+Real runs of the tied-mixture model, one frame a block, each with one thing made worse:
+
+- memory: everything is pushed out of the caches before each block is scored
+- arithmetic: the mixture is computed twice, and its cost law says so
+- calls: the exponentials are taken in ten calls instead of one, and the law says so
+- preempted: another process works on the only core that the run may use
+
+The stage's verdict and its largest part must be those of the cause. `python -m tests.bench.planted_causes [--tries N]`
+prints how often they were; nothing that is measured is a stand-in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from pipelines import config as settings
+from pipelines.config import presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
+from pipelines.scoring.layered import LayeredScorer
+from pipelines.scoring.selection.none import Tied
+from pipelines.scoring.tied import kernels
+from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.costs import CALL, Cost, Linear
+from profiler.machine.describe import last_level_caches
+from profiler.session.reader import Session
+from tests.bench import _data
+
+CALLS = 10
+REPLAY = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """A thing made worse: which stage shows it, what must be said of it, and how it is planted."""
+
+    name: str
+    stage: str
+    verdicts: tuple[str, ...]
+    parts: tuple[str, ...]
+    planted: Callable[[], Any]
+
+
+@contextmanager
+def _evicted() -> Iterator[None]:
+    size, _ = last_level_caches() or (32 << 20, 1)
+    filler = np.zeros(2 * size // 8)
+    score = LayeredScorer.score
+
+    def evicting(self: LayeredScorer, *arguments: Any) -> Any:
+        np.add(filler, 1.0, out=filler)
+        return score(self, *arguments)
+
+    with mock.patch.object(LayeredScorer, "score", evicting):
+        yield
+
+
+def _times(law: Linear, factor: float) -> Linear:
+    w0, w1, w2 = (factor * w for w in law.per_work)
+    return Linear(factor * law.fixed, factor * law.per_frame, (w0, w1, w2))
+
+
+@contextmanager
+def _computed_twice() -> Iterator[None]:
+    mix, costs = kernels.mix, Tied.costs
+
+    def twice(*arguments: Any) -> None:
+        mix(*arguments)
+        mix(*arguments)
+
+    def doubled(self: Tied, frames: int) -> dict[str, Cost]:
+        laws = costs(self, frames)
+        law = laws["score.mixture"]
+        return laws | {
+            "score.mixture": dataclasses.replace(
+                law,
+                operations={name: _times(n, 2.0) for name, n in law.operations.items()},
+                bytes_min=_times(law.bytes_min, 2.0),
+                bytes_max=_times(law.bytes_max, 2.0),
+                terms=tuple(
+                    dataclasses.replace(term, count=_times(term.count, 2.0))
+                    for term in law.terms or ()
+                ),
+            )
+        }
+
+    with mock.patch.object(kernels, "mix", twice), mock.patch.object(Tied, "costs", doubled):
+        yield
+
+
+@contextmanager
+def _called_often() -> Iterator[None]:
+    exponentiate, costs = kernels.exponentiate, Tied.costs
+
+    def often(g: Any, shift: Any, first: int, last: int) -> None:
+        ends = np.linspace(first, last, CALLS + 1).astype(int).tolist()
+        for begin, end in zip(ends[:-1], ends[1:], strict=True):
+            exponentiate(g, shift, begin, end)
+
+    def counted(self: Tied, frames: int) -> dict[str, Cost]:
+        laws = costs(self, frames)
+        law = laws["score.exp"]
+        terms = tuple(
+            dataclasses.replace(term, count=_times(term.count, CALLS))
+            if term.kind == CALL
+            else term
+            for term in law.terms or ()
+        )
+        return laws | {"score.exp": dataclasses.replace(law, terms=terms)}
+
+    with (
+        mock.patch.object(kernels, "exponentiate", often),
+        mock.patch.object(Tied, "costs", counted),
+    ):
+        yield
+
+
+def _busy(core: int) -> None:
+    os.sched_setaffinity(0, {core})
+    while True:
+        pass
+
+
+@contextmanager
+def _preempted() -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    core = min(before)
+    other = multiprocessing.get_context("spawn").Process(target=_busy, args=(core,), daemon=True)
+    other.start()
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+        other.kill()
+        other.join()
+
+
+CAUSES = (
+    Cause(
+        "memory",
+        "score.mixture",
+        ("bandwidth-bound", "latency-bound"),
+        ("bandwidth", "latency"),
+        _evicted,
+    ),
+    Cause(
+        "arithmetic",
+        "score.mixture",
+        ("compute-bound", "instruction-bound"),
+        ("arithmetic", "instructions"),
+        _computed_twice,
+    ),
+    Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often),
+    Cause("preempted", "score.mixture", ("preempted",), ("other_programs",), _preempted),
+)
+
+
+def once(cause: Cause, audio: str, folder: Path) -> StageRow:
+    """Run once with the cause planted; the row of its stage."""
+    config = presets.load("gmm").config
+    config = settings.assign(config, {"block": 1, "replay": REPLAY})
+    out = folder / f"{cause.name}.asrs"
+    request = Request(config, "gmm", (audio,), None, out, replace=True)
+    with cause.planted():
+        execute(request, Control(), lambda what, share: None)
+    with closing(Session.open(out)) as session:
+        rows = breakdown(session).stages
+    return next(row for row in rows if row.name == cause.stage)
+
+
+def measure(tries: int) -> dict[str, Any]:
+    """Plant each cause so many times."""
+    audio = str(_data.human_speech()[0].path)
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for cause in CAUSES:
+            rows = [once(cause, audio, Path(folder)) for _ in range(tries)]
+            right, shares = 0, []
+            for row in rows:
+                assert row.parts is not None
+                largest = max(row.parts.likely, key=lambda name: row.parts.likely[name])  # type: ignore[union-attr]
+                right += row.verdict in cause.verdicts and largest in cause.parts
+                shares.append(sum(row.parts.share(name) for name in cause.parts))
+            found[cause.name] = {
+                "stage": cause.stage,
+                "right": right,
+                "tries": tries,
+                "verdicts": sorted({str(row.verdict) for row in rows}),
+                "share": round(float(np.median(shares)), 3),
+            }
+            print(f"{cause.name}: {found[cause.name]}", file=sys.stderr)
+    return {"schema": 1, "bench": "planted_causes", "causes": found}
+
+
+def main() -> None:
+    """Print how often each cause was named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=10)
+    print(json.dumps(measure(parser.parse_args().tries), indent=2))
+
+
+if __name__ == "__main__":
+    main()
