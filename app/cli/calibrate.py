@@ -115,6 +115,7 @@ def as_text(known: Calibration) -> str:
             "",
             f"Measured {when:%Y-%m-%d %H:%M}; stored for this machine and these libraries.",
         ]
+    lines += [f"* {sentence}" for sentence in known.roof_table.refused.values()]
     shaky = sum(not is_steady(roof) for roof in roofs if roof.kind != OVERHEAD)
     if shaky:
         lines.append(

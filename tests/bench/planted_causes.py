@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -109,7 +110,7 @@ def _called_often() -> Iterator[None]:
 
     def often(g: Any, shift: Any, first: int, last: int) -> None:
         ends = np.linspace(first, last, CALLS + 1).astype(int).tolist()
-        for begin, end in zip(ends[:-1], ends[1:], strict=True):
+        for begin, end in pairwise(ends):
             exponentiate(g, shift, begin, end)
 
     def counted(self: Tied, frames: int) -> dict[str, Cost]:

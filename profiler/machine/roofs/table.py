@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 RATE: Final = "rate"
@@ -29,6 +30,11 @@ NOMINAL_DTYPE: Final = "float32"
 
 DRIFT_TOLD: Final = 0.05
 """Roofs that moved by more than this part since they were measured are worth a warning."""
+
+MOST_GAIN: Final = 1.25
+LEAST_GAIN: Final = 0.5
+"""Threads may together be so much faster than as many times one of them (a clock that rises, caches that are shared)
+and no slower than half of one: a roof beyond that was disturbed, or its library did not do as it was told."""
 
 LEAST: Final = 1e-3
 MOST: Final = 1e24
@@ -87,6 +93,23 @@ class RoofTable:
     def __bool__(self) -> bool:
         return bool(self.roofs)
 
+    @cached_property
+    def refused(self) -> dict[Roof, str]:
+        """Roofs of several threads that do not fit those of one, each with a sentence; none of them is given out."""
+        one = {(r.kind, r.name, r.dtype, r.bytes): r for r in self.roofs if r.threads == 1}
+        found = {}
+        for roof in self.roofs:
+            single = one.get((roof.kind, roof.name, roof.dtype, roof.bytes))
+            if roof.threads == 1 or single is None or roof.kind not in (RATE, KERNEL):
+                continue
+            gain = roof.median / single.median
+            if not LEAST_GAIN <= gain <= MOST_GAIN * roof.threads:
+                found[roof] = (
+                    f"{roof.name} {roof.dtype} on {roof.threads} threads is {gain:.3g} times what one thread does, "
+                    "which cannot be; `asrscope calibrate --fresh` measures it again."
+                )
+        return found
+
     @property
     def threads(self) -> tuple[int, ...]:
         """Thread counts that were measured."""
@@ -111,7 +134,8 @@ class RoofTable:
             exact = by_name.get(_on(head, device)) if "." in head else None
             family = head.partition(".")[0]
             chosen = [exact] if exact else [r for n, r in by_name.items() if _is(n, family, device)]
-            found = [r for r in (_at_threads(roofs, threads) for roofs in chosen) if r]
+            best = (_at_threads(roofs, threads) for roofs in chosen)
+            found = [r for r in best if r and r not in self.refused]
             self._rates[key] = max(found, key=lambda r: r.median, default=None)
         return self._rates[key]
 
@@ -170,7 +194,8 @@ class RoofTable:
         if one is None:
             return None
         alike = [r for r in found if r.threads == one.threads]
-        return min(alike, key=lambda r: abs(math.log(max(r.bytes, 1) / max(size_bytes, 1.0))))
+        nearest = min(alike, key=lambda r: abs(math.log(max(r.bytes, 1) / max(size_bytes, 1.0))))
+        return None if nearest in self.refused else nearest
 
     def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
         """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.

@@ -39,6 +39,9 @@ def roof_tiers(known: Calibration | None = None) -> list[Tier]:
     if roofs:
         detail = f"{len(shaky)} of {len(roofs)} roofs disturbed by other programs"
         tiers.append(Tier("roofs: steadiness", not shaky, detail))
+        refused = list(known.roof_table.refused.values())
+        detail = refused[0] if refused else "those of several threads fit those of one"
+        tiers.append(Tier("roofs: threads", not refused, detail))
     return tiers
 
 
