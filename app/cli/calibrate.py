@@ -89,7 +89,14 @@ def as_json(known: Calibration) -> dict[str, Any]:
 
 def as_text(known: Calibration) -> str:
     """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE
+    from profiler.machine.roofs.table import (
+        BANDWIDTH,
+        KERNEL,
+        LATENCY,
+        OVERHEAD,
+        RATE,
+        size_text,
+    )
     from profiler.machine.roofs.timing import is_steady
 
     roofs = list(known.roofs.values())
@@ -102,6 +109,16 @@ def as_text(known: Calibration) -> str:
     lines += ["", f"{'one call':30} {'':7} {'median':>16} {'least':>10}"]
     for roof in _of(roofs, OVERHEAD):
         lines.append(f"{roof.name:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
+    lines += ["", f"{'kernel of the workload':30} {'threads':>7} {'sustained':>16} {'best':>10}"]
+    for roof in _of(roofs, KERNEL):
+        size = f" over {size_text(roof.bytes)}" if roof.bytes else ""
+        lines.append(
+            f"{roof.name + size:30} {roof.threads:7} {roof.median / 1e9:9.4g} Gunit/s {roof.high / 1e9:10.4g}"
+        )
+    lines += ["", f"{'one scattered access':30} {'':7} {'median':>16} {'least':>10}"]
+    for roof in sorted(_of(roofs, LATENCY), key=lambda r: (r.name, r.bytes)):
+        over = f"{roof.name} over {size_text(roof.bytes)}"
+        lines.append(f"{over:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
     ladders = sorted({(r.name, r.threads) for r in _of(roofs, BANDWIDTH)}, key=_order)
     for name, threads in ladders:
         rungs = known.roof_table.ladder(*_place(name, threads))
