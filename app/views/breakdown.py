@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.style.plain_text import add_entry, new_menu
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bars import Bars
@@ -45,6 +46,8 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    explain = Signal(str)
+    """Somebody wants to know what the time of this stage consists of."""
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
@@ -66,6 +69,8 @@ class BreakdownView(View):
         self.roofline.hide()
         self.roofline.chosen.connect(self.bars.choose)
         self.bars.chosen.connect(lambda _: self._show_roofline())
+        self.bars.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.bars.customContextMenuRequested.connect(self._open_menu)
         column.addWidget(self.roofline)
         self.set_body(body)
         self._model: BreakdownModel | None = None
@@ -77,6 +82,27 @@ class BreakdownView(View):
         self._pause_s = STAGES_EVERY_S
         self._soon = _single_shot(self, 0, self._redraw)
         self._count_soon = _single_shot(self, int(STAGES_EVERY_S * 1000), self._redraw)
+
+    def _open_menu(self, position: QPoint) -> None:
+        menu = self.menu_at(position)
+        if menu is not None:
+            menu.popup(self.bars.mapToGlobal(position))
+
+    def menu_at(self, position: QPoint) -> QMenu | None:
+        """Return the menu of the stage under a position of the bars; None where there is none."""
+        line = self.bars.stage_at(position)
+        if line is None:
+            return None
+        menu = new_menu(line.name, self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        can = line.group == "scoring"
+        name = line.name
+        add_entry(
+            menu,
+            self.tr("Explain this stage"),
+            (lambda: self.explain.emit(name)) if can else None,
+        )
+        return menu
 
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""

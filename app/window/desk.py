@@ -22,6 +22,7 @@ from app.window.form.form import PipelineForm
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
+    from app.views.breakdown import BreakdownView
     from app.views.view import View
 
 GAP = 8
@@ -126,6 +127,15 @@ class Desk(QWidget):
         super().resizeEvent(event)
         if not self._by_hand:
             self._share_width()
+
+    @property
+    def breakdown(self) -> BreakdownView:
+        """The view whose stages can be explained."""
+        from app.views.breakdown import BreakdownView
+
+        view = self.views["breakdown"]
+        assert isinstance(view, BreakdownView)
+        return view
 
     def show_view(self, view_id: str, shown: bool) -> None:
         """Show or hide one view; a hidden view costs nothing."""

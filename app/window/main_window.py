@@ -39,6 +39,7 @@ from app.window.bars.menus import Menus
 from app.window.bars.statusline import StatusLine
 from app.window.bars.topbar import TopBar
 from app.window.desk import Desk
+from app.window.explanation import Explanation
 from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
 from app.window.welcome import Welcome
@@ -130,6 +131,7 @@ class MainWindow(QMainWindow):
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             desk.form.choose_audio.connect(self._ask_audio)
             desk.form.looked_at.connect(self.devices.ask)
+            desk.breakdown.explain.connect(self.explain_stage)
             self.pages.addWidget(desk)
             self.menus.fill()
             self._show_latency()
@@ -242,6 +244,27 @@ class MainWindow(QMainWindow):
         if self._palette is None:
             self._palette = Palette(self.actions_, self)
         self._palette.open_over(self)
+
+    def explain_stage(self, stage: str = "") -> None:
+        """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
+        why, session = self.cannot_explain(), self.playhead.session
+        if why is not None or session is None:
+            self.notices.info(why or "")
+            return
+        if not stage:
+            line = self.desk.breakdown.bars.explained()
+            stage = line.name if line is not None else ""
+        Explanation(session.path, stage, self).open()
+
+    def cannot_explain(self) -> str | None:
+        """Why no stage can be explained now, or None."""
+        if not self.when.has_finished_session():
+            return self.tr(
+                "A stage is explained from a finished session; stop the run or open one."
+            )
+        if not self.when.is_idle():
+            return self.tr("A run is under way, which explaining a stage would disturb.")
+        return None
 
     def open_keys(self) -> None:
         """Show the key sheet."""

@@ -158,6 +158,15 @@ def _run(w: MainWindow) -> list[Action]:
         add("run.start", tr("Run"), w.runs.start, "Ctrl+R", enabled=w.when.can_start),
         add("run.stop", tr("Stop the run"), w.runs.stop, "Ctrl+.", enabled=w.when.can_stop),
         add("run.demo", tr("Run the demo"), w.runs.demo, "Ctrl+D", enabled=w.when.can_demo),
+        Action(
+            "run.explain",
+            tr("Explain the stage in the breakdown"),
+            group,
+            w.explain_stage,
+            enabled=lambda: w.cannot_explain() is None,
+            obstacle=w.cannot_explain,
+            help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
+        ),
         add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.when.is_running),
         add(
             "run.show",

@@ -1,0 +1,128 @@
+"""Explain this stage: runs `asrscope explain` on the session shown and shows what it found.
+
+The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
+closing the dialog ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QProcess, QSize, Qt
+from PySide6.QtGui import QCloseEvent, QFont, QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model.processes.child_process import child_process
+from app.style.plain_text import Button, Label, describe, set_title
+from profiler.plain import one_line
+from profiler.process import children
+
+EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain"))
+SIZE: Final = QSize(980, 560)
+LONGEST: Final = 200
+"""Characters of a line of progress that are shown."""
+PATIENCE_MS: Final = 3000
+
+
+class Explanation(QDialog):
+    """What the time of one stage consists of, as soon as it has been found out."""
+
+    def __init__(
+        self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = EXPLAIN
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, self.tr("Explain {0}").format(stage))
+        self.resize(SIZE)
+        self.state = Label(
+            self.tr("Scoring some seconds of the session's audio again, hot, cold and reshaped …")
+        )
+        self.state.setWordWrap(True)
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        fixed.setStyleHint(QFont.StyleHint.Monospace)
+        self.text.setFont(fixed)
+        describe(self.text, self.tr("What the stage's time consists of"))
+        self.copy = Button(self.tr("Copy"))
+        self.copy.setEnabled(False)
+        self.copy.clicked.connect(self._copy)
+        self.end = Button(self.tr("Cancel"))
+        self.end.clicked.connect(self.close)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.copy)
+        buttons.addWidget(self.end)
+        column = QVBoxLayout(self)
+        column.addWidget(self.state)
+        column.addWidget(self.bar)
+        column.addWidget(self.text, 1)
+        column.addLayout(buttons)
+        self._last = ""
+        self._process: QProcess | None = child_process(self)
+        self._process.readyReadStandardError.connect(self._told)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._failed)
+        self._process.start(command[0], [*command[1:], str(session), stage])
+
+    @property
+    def working(self) -> bool:
+        """Whether the command still runs."""
+        return self._process is not None
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """End the command."""
+        if self._process is not None:
+            self._process.blockSignals(True)
+            self._process.terminate()
+            if not self._process.waitForFinished(PATIENCE_MS):
+                self._process.kill()
+                self._process.waitForFinished(PATIENCE_MS)
+            self._process = None
+        super().closeEvent(event)
+
+    def _told(self) -> None:
+        if self._process is None:
+            return
+        told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
+        lines = [line for line in told.splitlines() if line.strip()]
+        if lines:
+            self._last = one_line(lines[-1], LONGEST)
+            self.state.setText(self._last)
+
+    def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
+        if self._process is None:
+            return
+        self._told()
+        found = bytes(self._process.readAllStandardOutput().data()).decode("utf-8", "replace")
+        self._process = None
+        self.bar.hide()
+        self.end.setText(self.tr("Close"))
+        if code == 0 and status == QProcess.ExitStatus.NormalExit:
+            self.text.setPlainText(found)
+            self.copy.setEnabled(True)
+            self.state.setText(self.tr("Measured on this machine, now."))
+        elif not self._last:
+            self.state.setText(self.tr("The command ended without saying why."))
+
+    def _failed(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._process = None
+            self.bar.hide()
+            self.state.setText(self.tr("The command could not be started."))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text.toPlainText())
