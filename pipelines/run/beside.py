@@ -6,7 +6,7 @@ block).
 
 from __future__ import annotations
 
-from pipelines.run.hot_replay import HotReplay
+from pipelines.run.hot_replay import LIMIT, HotReplay
 from profiler.lanes import Lane
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue
@@ -34,8 +34,8 @@ class Beside:
         self._queue.waited_ns()
 
     def other_programs_ns(self) -> int:
-        """For how long another program had the processor since the last call or `begin`."""
-        return self._queue.waited_ns()
+        """For how long another program had the processor since the last call or `begin`; at most what a span holds."""
+        return min(self._queue.waited_ns(), LIMIT)
 
     def between(self, scorer: object, now: int, frame: int, took_ns: int) -> int:
         """A block has ended `now`, which took `took_ns`; returns when the next one may begin."""

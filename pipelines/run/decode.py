@@ -187,8 +187,11 @@ class Decoder:
             self._beside.begin()
         block_start_ns = clock()
         while True:
-            # What is measured for new settings belongs to no block.
-            block_start_ns = max(block_start_ns, self._follow_requests())
+            if measured_ns := self._follow_requests():
+                # What is measured for new settings belongs to no block.
+                block_start_ns = measured_ns
+                if self._beside is not None:
+                    self._beside.begin()
             # At the first block, and where another net takes over.
             if context != recogniser.scorer.context:
                 context = recogniser.scorer.context

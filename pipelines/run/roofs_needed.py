@@ -7,13 +7,13 @@ At the beginning that is set-up like any other; when a live change names others,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from pipelines.kernel_roofs import work_of
 from profiler.analysis.law import needed
 from profiler.costs import Cost
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
-from profiler.machine.roofs.timing import key_of
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -37,7 +37,7 @@ class NeededRoofs:
         self._known: set[tuple[str, str, float, int]] = set()
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name, and say when that ended; 0 where nothing lacked or the run is being stopped."""
+        """Measure what `costs` name, and say when that ended, be it because the run is stopped; 0 where nothing lacked."""
         terms = [
             (term, threads)
             for term, threads in needed(costs)
@@ -46,22 +46,18 @@ class NeededRoofs:
         if not terms:
             return 0
         start = self._recorder.clock()
-        try:
+        with suppress(Cancelled):
             table = calibration.measure_terms(
                 terms,
                 work_of,
                 lambda what, share: self._progress(f"measuring the machine: {what}", share),
                 self._cancelled,
             )
-        except Cancelled:
-            return 0
-        self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
-        names = {term.roof for term, _ in terms}
-        self._journal.calibration(
-            row
-            for row, roof in zip(table.rows(), table.roofs, strict=True)
-            if key_of(roof).name in names
-        )
+            self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
+            names = {term.roof for term, _ in terms}
+            self._journal.calibration(
+                row for row, roof in zip(table.rows(), table.roofs, strict=True) if roof.name in names
+            )
         end = self._recorder.clock()
         self._lane.put(self._stage, start, end, frame, 0)
         return end

@@ -86,7 +86,8 @@ class Speed:
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
 
-        The last probe before counts, and before the first one the first.
+        The last probe before counts; before the first one the machine is taken to be as fast as its roofs, so that what
+        is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
             return None
@@ -94,7 +95,7 @@ class Speed:
         for row, times, values in zip(found, self._times, self._values, strict=True):
             if len(times):
                 before = np.searchsorted(times, start_ns, side="right") - 1
-                row[:] = values[np.maximum(before, 0)]
+                row[:] = np.where(before >= 0, values[np.maximum(before, 0)], 1.0)
         return found
 
     def mean(self) -> tuple[float, float]:

@@ -172,7 +172,8 @@ def _terms(cost: Cost) -> tuple[Term, ...]:
     """The terms of a cost; of one without, its bytes as one stream."""
     if cost.terms is not None:
         return cost.terms
-    return (Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, cost.bytes_max),)
+    most = cost.bytes_max if cost.bytes_max != Linear() else None
+    return (Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, most),)
 
 
 def _per_unit(roof: Roof) -> tuple[float, float, float]:

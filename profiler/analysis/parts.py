@@ -91,6 +91,8 @@ def split(
         nothing = np.zeros((len(LAW_PARTS), len(spans)))
         return Split(parts, nothing, nothing, nothing)
     own = time - parts[-1]
+    if cost.device:
+        slowness = None  # it is the processor's
     ends = [
         slowed(end, slowness)
         for end in law_of_cached(cost, roof_table).times(lambda law: law.of(spans))

@@ -10,6 +10,9 @@ import threading
 from contextlib import suppress
 from types import TracebackType
 
+PATH = "/proc/self/task/{}/schedstat"
+"""Of a thread by its number in the system; tests put their own here."""
+
 _ROOM = 96
 """Bytes read: three numbers of at most 20 digits."""
 
@@ -19,10 +22,9 @@ class RunQueue:
 
     def __init__(self) -> None:
         self._file = -1
-        self._last = 0
-        path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
+        self._last = -1
         with suppress(OSError, ValueError, IndexError):
-            self._file = os.open(path, os.O_RDONLY)
+            self._file = os.open(PATH.format(threading.get_native_id()), os.O_RDONLY)
             self._last = self._ready_ns()
 
     @property
@@ -32,10 +34,12 @@ class RunQueue:
 
     def waited_ns(self) -> int:
         """Return how long the thread has waited since the last call; 0 where the system does not tell it."""
+        if not self.readable:
+            return 0
         with suppress(OSError, ValueError, IndexError):
             ready = self._ready_ns()
             waited, self._last = ready - self._last, ready
-            return waited
+            return max(waited, 0)
         return 0
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, reco
 
 from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.own_cost import RecorderCost
 from profiler.analysis.track import CHUNK_SPANS, CostTrack
 from profiler.session.model import LaneInfo, Utterance
@@ -20,7 +21,7 @@ from profiler.session.reader import Session
 from profiler.spans import SPAN, Cost, Linear, Stage
 
 STAGES = [
-    Stage(0, "decode.block", "decode"),
+    Stage(0, "decode.block", "decode", (OTHER_COUNT,)),
     Stage(1, "decode.utterance", "prepare"),
     Stage(2, "score.gaussians", "scoring", ("gaussians", "senones")),
     Stage(3, "search.emit", "search", ("tokens", "arcs", "senones")),
@@ -32,6 +33,7 @@ STAGES = [
 ]
 LEAVES = (2, 3, 4, 5, 8)
 COSTS = {(2, 0): GAUSSIANS_COST}
+SEARCH = CATEGORIES.index("search")
 
 
 @st.composite
@@ -66,7 +68,8 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
             )
             now += length
         now += draw(st.integers(0, 1000))
-        rows.append((start, now - start, 1 if ahead else 0, frame, frames))
+        other = draw(st.integers(0, 10**6))
+        rows.append((start, now - start, 1 if ahead else 0, frame, frames, other))
         frame += 0 if ahead else frames
     return spans_of(rows)
 
@@ -138,9 +141,11 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert track.update(session)
         assert not track.update(session)
         assert track.n_frames == FRAMES
-        # gaussians: 3000·100 op at 100 Gop/s + 3000 exp at 1 Gop/s = 6 µs; 5000 B at 100 GB/s = 50 ns, hidden.
-        assert track.categories_ns[0] == pytest.approx([1500, 0, 1000, 0, 2000, 0, 250], abs=0.01)
-        assert track.categories_ns[-1, 4] == 2000 + BLOCKS - 1
+        # gaussians: 3000·100 op at 100 Gop/s + 3000 exp at 1 Gop/s = 6 µs; 5000 B in the first cache.
+        assert track.categories_ns[0] == pytest.approx(
+            [1500, 0, 1000, 0, 0, 2000, 0, 250], abs=0.01
+        )
+        assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
         assert {name: values[0] for name, values in track.work.items()} == {
             "scoring gaussians": 750.0,
             "scoring senones": 50.0,
@@ -273,4 +278,4 @@ def test_more_spans_than_a_chunk() -> None:
     track.update(fake_session(spans, STAGES))
     assert track.n_frames == 2 * blocks
     assert (track.wall_ns == 12).all()
-    assert (track.categories_ns[:, 4] == 10).all()
+    assert (track.categories_ns[:, SEARCH] == 10).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,15 +31,15 @@ class Machine:
         self.asked: list[list[str]] = []
         self.answer = Answer()
         monkeypatch.setattr(calibration.time, "time", lambda: self.now)
-        monkeypatch.setattr(cpu, "plan", self.plan)
+        monkeypatch.setattr(calibration, "plan", self.plan)
         monkeypatch.setattr(torch_child, "measure", self.torch)
         monkeypatch.setattr(calibration, "usable_cores", lambda: 2)
 
     def plan(
-        self, threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool
+        self, counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool
     ) -> list[cpu.Step]:
         rates = {**QUICK, **dict.fromkeys(kernels or {}, 1e9), **(REST if whole else {})}
-        keys = {Key(RATE, name, threads=threads): rate for name, rate in rates.items()}
+        keys = {Key(RATE, name, threads=n): rate for n in counts for name, rate in rates.items()}
         return [cpu.Step(key, self._taker(key, rate)) for key, rate in keys.items()]
 
     def _taker(self, key: Key, rate: float):  # type: ignore[no-untyped-def]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from profiler_sessions import GAUSSIANS_COST, ROOF_TABLE, fake_session, spans_of
 
 from profiler.analysis import stage_sums
-from profiler.analysis.attribution import split
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.parts import MEASURED_PARTS, split
 from profiler.analysis.stage_sums import CHUNK, StageSums
 from profiler.analysis.track import CostTrack
 from profiler.session.model import LaneInfo
@@ -67,9 +67,9 @@ class Plain:
         self._rows = []
         for span in spans[spans["stage"] > 0]:
             cost = COSTS.get((int(span["stage"]), int(span["epoch"])))
-            compute, memory = split(span.reshape(1), cost, ROOF_TABLE)
+            found = np.concatenate(split(span.reshape(1), cost, ROOF_TABLE))[:, 0]
             row = [span["duration_ns"], 1, span["frames"], *(span[f"work{i}"] for i in range(3))]
-            values = np.array([*map(float, row), compute[0], memory[0]])
+            values = np.array([*map(float, row), *found])
             key = (int(span["lane"]), int(span["stage"]), int(span["epoch"]))
             begin, frames = int(span["first_frame"]), max(int(span["frames"]), 1)
             self._rows.append((key, begin, frames, values))
@@ -87,7 +87,9 @@ class Plain:
 
 def answers(sums: StageSums, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
     return {
-        key: np.array([s.time, s.calls, s.frames, *s.work, s.compute, s.memory])
+        key: np.array(
+            [s.time, s.calls, s.frames, *s.work, *s.parts, *s.least, *s.likely, *s.most]
+        )
         for *key_, s in sums.within(session, first, last)
         for key in [tuple(key_)]
     }
@@ -165,7 +167,8 @@ def test_a_replaced_law_starts_the_sums_again() -> None:
         session.generation += 1
         sums.update(session)
         ((*_, found),) = sums.within(session, None, None)
-        assert (found.calls, found.compute) == (1, pytest.approx(wanted))
+        arithmetic = found.parts[MEASURED_PARTS.index("arithmetic")]
+        assert (found.calls, arithmetic) == (1, pytest.approx(wanted))
 
 
 def test_no_spans_no_sums() -> None:

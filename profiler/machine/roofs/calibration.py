@@ -122,8 +122,7 @@ def load_or_measure(
     kernels: Mapping[str, Work] | None = None,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
-    steps = [*cpu.plan(threads, kernels, whole=False), *terms.access_steps(), *probe.steps()]
-    return _known_with(steps, progress, cancelled, fresh=fresh)
+    return _known_with(plan([threads], kernels, whole=False), progress, cancelled, fresh=fresh)
 
 
 def measure_terms(
@@ -167,10 +166,7 @@ def calibrate(
     known = load(file())
     counts = thread_counts(threads or usable_cores() or 1)
     now = time.time()
-    # Several plans share what does not depend on threads; by its key each roof is taken once.
-    planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=True)}
-    planned |= {s.key: s for s in [*terms.access_steps(), *probe.steps()]}
-    steps = _lacking(known, list(planned.values()), fresh)
+    steps = _lacking(known, plan(counts, kernels, whole=True), fresh)
     parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
     parts = [part for part in parts if fresh or not known.fit_part(part, now)]
     # The shares of the bar are those of the time: a core's roofs some 20 s, torch's start alone 3 s.
@@ -186,6 +182,14 @@ def calibrate(
     if steps or parts:
         _keep(known)
     return known
+
+
+def plan(counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool) -> list[Step]:
+    """Return what to measure for these numbers of threads, but for what cost laws name and what is torch's."""
+    # Several plans share what does not depend on threads; by its key each roof is taken once.
+    planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=whole)}
+    planned |= {s.key: s for s in [*terms.access_steps(), *probe.steps()]}
+    return list(planned.values())
 
 
 def thread_counts(most: int) -> list[int]:

@@ -1,0 +1,263 @@
+"""Cost laws at hand-made roofs: what each kind of term takes, to the digit.
+
+Every roof spreads by 10 %: its best repeat lies a tenth above the median, its worst a tenth below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from profiler_sessions import ROOF_TABLE, roof, spans_of
+
+from profiler.analysis.law import FIRST_CACHE, LAW_PARTS, Law, law_of, needed
+from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
+from profiler.machine.roofs import table
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, RoofTable
+
+TILE = "tile/16"
+ROOFS = RoofTable(
+    (
+        *ROOF_TABLE.roofs,
+        roof(table.KERNEL, TILE, 1e9),
+        roof(table.KERNEL, TILE, 0.5e9, 8 << 20),
+        roof(LATENCY, "chase", 2.0, FIRST_CACHE),
+        roof(LATENCY, "chase", 100.0, 1 << 26),
+        roof(LATENCY, "gather", 1.0, FIRST_CACHE),
+        roof(LATENCY, "gather", 11.0, 1 << 26),
+        roof(OVERHEAD, "kernel call", 1000.0),
+    )
+)
+
+
+def fixed(amount: float) -> Linear:
+    return Linear(fixed=amount)
+
+
+def of(*terms: Term, gemm: float = 0.0, threads: int = 1) -> Cost:
+    return Cost({"gemm": fixed(gemm)} if gemm else {}, threads=threads, terms=terms)
+
+
+def times(cost: Cost, roof_table: RoofTable = ROOFS) -> list[dict[str, float]]:
+    """The least, the likely and the most ns of a law whose fixed part alone counts, by part."""
+    ends = law_of(cost, roof_table).times(lambda law: np.float64(law.fixed))
+    return [dict(zip(LAW_PARTS, end.tolist(), strict=True)) for end in ends]
+
+
+def parts(**ns: float) -> dict[str, float]:
+    return {name: pytest.approx(ns.get(name, 0.0)) for name in LAW_PARTS}
+
+
+def test_arithmetic_at_peak_is_taken_off_the_kernels_own_instructions() -> None:
+    least, likely, most = times(of(Term(KERNEL, TILE, fixed(5e4)), gemm=1e6))
+    assert likely == parts(arithmetic=10_000, instructions=40_000)
+    # The best instructions beyond the worst arithmetic, and the other way round.
+    assert least == parts(arithmetic=1e4 / 1.1, instructions=5e4 / 1.1 - 1e4 / 0.9)
+    assert most == parts(arithmetic=1e4 / 0.9, instructions=5e4 / 0.9 - 1e4 / 1.1)
+
+
+def test_arithmetic_is_never_more_than_the_kernels_own_time() -> None:
+    _, likely, _ = times(of(Term(KERNEL, TILE, fixed(6e3)), gemm=1e6))
+    assert likely == parts(arithmetic=6_000)
+
+
+def test_without_a_kernel_arithmetic_is_all_there_is_of_it() -> None:
+    _, likely, _ = times(Cost({"gemm": fixed(1e6), "exp": fixed(1e3)}, terms=()))
+    assert likely == parts(arithmetic=1e6 / 100 + 1e3)
+
+
+def test_a_kernel_over_much_data_takes_longer_by_its_memory() -> None:
+    least, likely, most = times(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20)))
+    assert likely == parts(instructions=10_000, bandwidth=10_000)
+    assert least["bandwidth"] == pytest.approx(1e4 * (2 / 1.1 - 1))
+    assert most["bandwidth"] == pytest.approx(1e4 * (2 / 0.9 - 1))
+
+
+def test_a_kernel_that_was_as_fast_over_much_data_has_no_memory_part() -> None:
+    fast = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, 1.2e9, 8 << 20),)))
+    least, likely, _ = times(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20)), fast)
+    assert likely["bandwidth"] == least["bandwidth"] == 0
+
+
+def test_streams_count_what_they_take_beyond_the_first_cache() -> None:
+    least, likely, most = times(of(Term(STREAM, "read", fixed(1e6), 1 << 26)))
+    assert likely == parts(bandwidth=1e6 * (1 / 25 - 1 / 100))
+    assert least["bandwidth"] == pytest.approx(1e6 * (1 / 27.5 - 1 / 100))
+    assert most["bandwidth"] == pytest.approx(1e6 * (1 / 22.5 - 1 / 100))
+    for size in (0, FIRST_CACHE, 1 << 20):
+        assert times(of(Term(STREAM, "read", fixed(1e6), size)))[1] == parts()
+    # Half-way on the logarithm of the size the time per byte is the mean of the two.
+    half = times(of(Term(STREAM, "read", fixed(1e6), 1 << 23)))[1]
+    assert half == parts(bandwidth=1e6 * (1 / 25 - 1 / 100) / 2)
+
+
+def test_on_a_device_every_byte_of_a_stream_counts() -> None:
+    there = RoofTable((roof(BANDWIDTH, "read@cuda", 500e9, 1 << 26),))
+    cost = Cost(terms=(Term(STREAM, "read", fixed(1e6), 1 << 26),), device="cuda")
+    assert times(cost, there)[1] == parts(bandwidth=1e6 / 500)
+
+
+def test_streams_may_hide_behind_instructions_and_then_take_least() -> None:
+    stream = Term(STREAM, "read", fixed(1e6), 1 << 26)
+    shown = 1e6 * (1 / 27.5 - 1 / 100)
+    for units, wanted in ((1e4, shown - 1e4), (1e5, 0.0)):
+        least, likely, _ = times(of(Term(KERNEL, TILE, fixed(units)), stream))
+        assert least["bandwidth"] == pytest.approx(wanted)
+        assert likely["bandwidth"] == pytest.approx(30_000)
+
+
+def test_scattered_accesses_count_what_they_take_beyond_a_hit() -> None:
+    for name, each in (("chase", 98.0), ("gather", 10.0)):
+        least, likely, most = times(of(Term(ACCESS, name, fixed(50), 1 << 26)))
+        assert likely == parts(latency=50 * each)
+        assert least["latency"] < likely["latency"] < most["latency"]
+        assert times(of(Term(ACCESS, name, fixed(50), 1000)))[1] == parts()
+    # 16 KiB and 64 MiB are 12 doublings apart, 1 MiB lies half-way.
+    middle = times(of(Term(ACCESS, "chase", fixed(50), 1 << 20)))[1]
+    assert middle == parts(latency=50 * 49.0)
+
+
+def test_calls_have_their_own_part() -> None:
+    calls = Term(CALL, "kernel call", fixed(2)), Term(CALL, "numpy", fixed(3))
+    least, likely, most = times(of(*calls))
+    assert likely == parts(calls=2 * 1000 + 3 * 500)
+    assert (least, most) == (parts(calls=0.9 * 3500), parts(calls=1.1 * 3500))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "size", "part", "each"),
+    [
+        (KERNEL, TILE, 0, "instructions", 1.0),
+        (STREAM, "read", 1 << 26, "bandwidth", 0.03),
+        (ACCESS, "chase", 1 << 26, "latency", 98.0),
+        (CALL, "kernel call", 0, "calls", 1000.0),
+    ],
+)
+def test_a_count_known_as_an_interval_widens_the_time(
+    kind: str, name: str, size: float, part: str, each: float
+) -> None:
+    exact = times(of(Term(kind, name, fixed(100), size)))
+    least, likely, most = times(of(Term(kind, name, fixed(100), size, fixed(300))))
+    assert likely == parts(**{part: 200 * each})
+    assert least == exact[0]
+    assert most[part] == pytest.approx(3 * exact[2][part])
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        Term(KERNEL, "tile/2", fixed(1e4)),
+        Term(STREAM, "write", fixed(1e4), 1 << 26),
+        Term(ACCESS, "leap", fixed(1e4), 1 << 26),
+        Term(CALL, "torch", fixed(1e4)),
+    ],
+)
+def test_what_was_not_measured_is_named_and_takes_nothing(term: Term) -> None:
+    law = law_of(of(term), ROOFS)
+    assert law.missing == (term.roof,)
+    assert times(of(term))[2] == parts()
+
+
+def test_a_kernel_measured_at_one_end_says_which_end_lacks() -> None:
+    near = RoofTable((roof(table.KERNEL, TILE, 1e9),))
+    law = law_of(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20), gemm=1.0), near)
+    assert law.missing == ("gemm", f"{TILE} over {8 << 20} bytes")
+    assert law.core.mid.fixed == pytest.approx(1e4)
+
+
+def test_a_law_without_terms_streams_its_bytes() -> None:
+    old = Cost({}, fixed(1e6), fixed(3e6), 1 << 26)
+    assert times(old)[1] == parts(bandwidth=2e6 * 0.03)
+    # Nothing said of the largest traffic: then the least is what there is.
+    exact = Cost({}, fixed(1e6), working_set_bytes=1 << 26)
+    assert times(exact)[1] == parts(bandwidth=1e6 * 0.03)
+
+
+@given(st.tuples(*[st.integers(0, 10**6)] * 5))
+def test_laws_follow_the_counts_of_each_span(counts: tuple[int, ...]) -> None:
+    frames, w0, w1, w2, some = counts
+    units = Linear(some, 2.0, (3.0, 0.0, 1.0))
+    cost = of(Term(KERNEL, TILE, units), Term(CALL, "kernel call", Linear(per_frame=1.0)))
+    spans = spans_of([(0, 1, 0, 0, frames, w0, w1, w2)])
+    law: Law = law_of(cost, ROOFS)
+    _, likely, _ = law.times(lambda each: each.of(spans))
+    assert likely[:, 0].tolist() == pytest.approx(
+        [0, some + 2 * frames + 3 * w0 + w2, 0, 0, 1000 * frames]
+    )
+
+
+def test_the_law_says_how_many_threads_share_the_work() -> None:
+    more = ROOFS.merged(
+        RoofTable((roof(RATE, "gemm", 400e9, threads=4), roof(table.KERNEL, TILE, 3e9, threads=4)))
+    )
+
+    def likely(threads: int) -> dict[str, float]:
+        return times(of(Term(KERNEL, TILE, fixed(6e4)), gemm=1e6, threads=threads), more)[1]
+
+    assert likely(1) == likely(3) == parts(arithmetic=10_000, instructions=50_000)
+    assert likely(8) == parts(arithmetic=2_500, instructions=17_500)
+
+
+def test_a_class_names_its_library_and_falls_back() -> None:
+    some = RoofTable((*ROOF_TABLE.roofs, roof(RATE, "exp.numba", 0.25e9)))
+    for name, wanted in (("exp.numba", 4e3), ("exp.numpy", 1e3), ("exp", 1e3)):
+        got = times(Cost({name: fixed(1e3)}), some)[1]
+        assert got == parts(arithmetic=wanted)
+
+
+def test_roofs_of_its_own_are_what_a_law_needs_measured() -> None:
+    tile, call = Term(KERNEL, TILE, fixed(1)), Term(CALL, "kernel call", fixed(1))
+    over = Term(KERNEL, TILE, fixed(9), 8 << 20)
+    others = Term(STREAM, "read", fixed(1)), Term(ACCESS, "chase", fixed(1))
+    costs = [of(tile, call, *others, threads=2), of(over, threads=2), Cost(), of(tile, threads=2)]
+    assert needed(costs) == [(tile, 2), (call, 1), (over, 2)]
+
+
+def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
+    terms = Term(KERNEL, TILE, Linear(1.0, 2.0, (3.0, 0.0, 0.0)), 1e6, fixed(2)), Term(
+        CALL, "numpy", fixed(1)
+    )
+    law = Cost({"gemm": Linear(1.0)}, threads=3, scattered=True, unmodelled="why", terms=terms)
+    for kept in (law, Cost(terms=()), Cost()):
+        assert Cost.from_dict(kept.as_dict()) == kept
+    old = {k: v for k, v in law.as_dict().items() if k not in {"threads", "scattered", "terms"}}
+    assert (Cost.from_dict(old).threads, Cost.from_dict(old).terms) == (1, None)
+    for threads in (0, -1, 1 << 20, "2", 1.5):
+        with pytest.raises(ValueError, match="threads of a cost"):
+            Cost.from_dict({**law.as_dict(), "threads": threads})
+
+
+GOOD = [CALL, "numpy", [0, 0, 0, 0, 0], 0, None]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {},
+        "terms",
+        [GOOD] * (MOST_TERMS + 1),
+        [[]],
+        [GOOD[:4]],
+        [["guess", *GOOD[1:]]],
+        [[["kernel"], *GOOD[1:]]],
+        [[*GOOD[:2], [0, 0, 0, 0], 0, None]],
+        [[*GOOD[:2], [0, 0, 0, 0, 1e30], 0, None]],
+        [[*GOOD[:2], [0, 0, 0, 0, "1"], 0, None]],
+        [[*GOOD[:3], -1, None]],
+        [[*GOOD[:3], 2**63, None]],
+        [[*GOOD[:3], float("nan"), None]],
+        [[*GOOD[:3], "8", None]],
+        [[*GOOD[:4], 7]],
+    ],
+)
+def test_hostile_terms_are_refused_in_one_sentence(terms: object) -> None:
+    with pytest.raises(ValueError, match=r"term|cost law") as refusal:
+        Cost.from_dict({**Cost().as_dict(), "terms": terms})
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 200
+
+
+def test_as_many_terms_as_allowed_are_read() -> None:
+    read = Cost.from_dict({**Cost().as_dict(), "terms": [GOOD] * MOST_TERMS})
+    assert read.terms == (Term(CALL, "numpy", Linear()),) * MOST_TERMS
