@@ -20,8 +20,11 @@ from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGuiApplication,
 from PySide6.QtWidgets import QApplication
 
 from app.style.stylesheet import stylesheet
+from profiler.analysis.attribution import CATEGORY_NAMES
 
-Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense"]
+Hatch = Literal[
+    "solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"
+]
 
 #: name -> (dark, light). Alpha, where there is any, comes first: #AARRGGBB, as Qt writes it.
 _TABLE: dict[str, tuple[str, str]] = {
@@ -50,6 +53,7 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "compute": ("#4891d9", "#2f7fd6", "solid"),
     "memory": ("#d8983b", "#d98a14", "diagonal"),
     "unexplained": ("#6c7686", "#a9b2bf", "dots"),
+    "other_programs": ("#b8523a", "#9a3b1c", "grid"),
     "transfer": ("#c77bb5", "#b0609c", "cross"),
     "search": ("#35b08c", "#1c9a77", "back"),
     "frontend": ("#98a3b3", "#8793a5", "vertical"),
@@ -66,21 +70,11 @@ _HATCH_STYLES: dict[str, Qt.BrushStyle] = {
     "horizontal": Qt.BrushStyle.HorPattern,
     "vertical": Qt.BrushStyle.VerPattern,
     "dense": Qt.BrushStyle.Dense5Pattern,
+    "grid": Qt.BrushStyle.CrossPattern,
 }
 
 #: Names of the categories as people read them (the keys are the ones of the analysis).
-CATEGORY_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "compute": "compute",
-        "memory": "memory traffic",
-        "unexplained": "unexplained",
-        "transfer": "transfer",
-        "search": "search",
-        "frontend": "front end",
-        "overhead": "overhead",
-        "idle": "idle",
-    }
-)
+CATEGORY_TITLES: Mapping[str, str] = MappingProxyType({**CATEGORY_NAMES, "idle": "idle"})
 
 
 @dataclass(frozen=True)

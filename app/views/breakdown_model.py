@@ -14,6 +14,7 @@ import numpy as np
 
 from app.views.events import baseline_range, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
+from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.arrays import F64
 from profiler.plain import one_line
@@ -161,13 +162,13 @@ def _means(series: FrameSeries, first: int, last: int) -> tuple[F64, float]:
 def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
     """Say why a category is exactly zero."""
     cost = dict(zip(CATEGORIES, ms.tolist(), strict=True))
-    scoring = cost["compute"] + cost["memory"] + cost["unexplained"]
+    scoring = sum(cost[name] for name in SCORING_CATEGORIES)
     reasons = {}
     for name in (name for name in CATEGORIES if cost[name] == 0):
         reasons[name] = NOTHING
         if name == "transfer" and _on_cpu(session, first_frame):
             reasons[name] = NO_DEVICE
-        elif name in ("compute", "memory", "unexplained") and scoring == 0:
+        elif name in SCORING_CATEGORIES and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS

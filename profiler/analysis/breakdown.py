@@ -19,6 +19,7 @@ from profiler.analysis.parts import (
     by_category,
     intervals,
     law_of_cached,
+    together,
     totals,
 )
 from profiler.analysis.stage_sums import Sums
@@ -38,8 +39,9 @@ class StageRow:
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
     roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
-    the time. `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`. `parts`: None where the
-    session's laws name no terms. `defect`: a sentence when the stage ran faster than the measured roofs allow.
+    the time, and `law` the same by LAW_PARTS (empty without one). `compute_ns` + `memory_ns` + `other_ns` +
+    `unexplained_ns` = `time_ns`. `parts`: None where the session's laws name no terms. `defect`: a sentence when
+    the stage ran faster than the measured roofs allow.
     """
 
     name: str
@@ -67,6 +69,7 @@ class StageRow:
     unexplained_ns: float | None = None
     other_ns: float | None = None
     law_ns: float | None = None
+    law: dict[str, float] = field(default_factory=dict)
     parts: Parts | None = None
 
     @property
@@ -101,6 +104,11 @@ class Breakdown:
         """Overhead that is no stage's: what lies between the stages of the decode lane."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
+
+    def parts_of(self, group: str) -> Parts | None:
+        """The parts of all stages of `group` on the decode lane; None where the laws of none name terms."""
+        mine = (row for row in self.stages if row.group == group and row.share is not None)
+        return together((row.time_ns, row.parts) for row in mine)
 
 
 def breakdown(
@@ -244,6 +252,7 @@ def _row(
         given(max(time - sum(measured), 0.0), timed),
         given(other, timed),
         given(sum(model.mid), timed),
+        dict(zip(LAW_PARTS, model.mid, strict=True)) if timed else {},
         found if model.terms else None,
     )
 
