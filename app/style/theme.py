@@ -61,6 +61,17 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "idle": ("#2a2f39", "#e9ecf0", "dense"),
 }
 
+#: part of a stage's time -> (dark, light): shades of the category that it counts to.
+_PARTS: dict[str, tuple[str, str]] = {
+    "arithmetic": ("#4891d9", "#2f7fd6"),
+    "instructions": ("#9cc7ef", "#93bdec"),
+    "bandwidth": ("#d8983b", "#d98a14"),
+    "latency": ("#f2d3a0", "#f0c98a"),
+    "calls": ("#2a5a8f", "#174a86"),
+    "other_programs": ("#b8523a", "#9a3b1c"),
+    "not_attributed": ("#6c7686", "#a9b2bf"),
+}
+
 _HATCH_STYLES: dict[str, Qt.BrushStyle] = {
     "solid": Qt.BrushStyle.SolidPattern,
     "diagonal": Qt.BrushStyle.FDiagPattern,
@@ -101,6 +112,7 @@ class Tokens:
     selection: str
     marker: str
     category: Mapping[str, str]
+    part: Mapping[str, str]
     hatch: Mapping[str, Hatch]
 
     @property
@@ -132,6 +144,7 @@ def _tokens(name: str, column: int) -> Tokens:
     return Tokens(
         name=name,
         category=MappingProxyType(category),
+        part=MappingProxyType({key: row[column] for key, row in _PARTS.items()}),
         hatch=MappingProxyType(hatch),
         **{key: row[column] for key, row in _TABLE.items()},
     )

@@ -26,7 +26,7 @@ PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
 
 PART_NAMES: Final = {
     "arithmetic": "arithmetic at peak",
-    "instructions": "instructions beyond it",
+    "instructions": "instructions beyond peak",
     "bandwidth": "memory bandwidth",
     "latency": "memory latency",
     "calls": "calls",
