@@ -36,7 +36,7 @@ from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
 ROOM_FOR_ROOFLINE = 760
-"""Minimum height in pixels for the roofline below the stages and the parts of one: in a small window these come first."""
+"""Minimum height in pixels for the roofline: in a small window the stages and the parts of one come first."""
 
 STAGES_EVERY_S = 0.7
 """While live, the stages are counted at most this often: counting goes through every span."""
