@@ -8,9 +8,12 @@ from app.cli import _output
 from app.model import latency
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.audio.word_errors import ErrorCount
     from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
+    from profiler.analysis.parts import Parts
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
@@ -56,6 +59,7 @@ def report(session: Session) -> dict[str, Any]:
         **words(word_errors(session.utterances)),
         "utterances": utterances,
         "categories": _categories(parts),
+        "parts": {group: _parts(parts.parts_of(group)) for group in ("scoring", "search")},
         "stages": [
             _stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages
         ],
@@ -145,7 +149,28 @@ def _stage(row: Any) -> dict[str, Any]:
         "evidence": row.evidence,
         "sentence": row.sentence,
         "defect": row.defect,
+        **_intervals(row.parts),
     }
+
+
+def _parts(parts: Parts | None) -> dict[str, float] | None:
+    """The likely seconds of each part."""
+    return None if parts is None else _seconds(parts.likely)
+
+
+def _intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
+    """The parts of a stage with the ends of their intervals; None each where its law names none."""
+    if parts is None:
+        return {"parts": None, "parts_low": None, "parts_high": None}
+    return {
+        "parts": _seconds(parts.likely),
+        "parts_low": _seconds(parts.low),
+        "parts_high": _seconds(parts.high),
+    }
+
+
+def _seconds(times: Mapping[str, float]) -> dict[str, float]:
+    return {f"{name}_s": ns / 1e9 for name, ns in times.items()}
 
 
 def _transfer(row: Transfers) -> dict[str, Any]:
@@ -207,7 +232,7 @@ def as_text(tree: dict[str, Any]) -> str:
         for name, value in tree["categories"].items():
             if value is not None:
                 share = value / tree["wall_s"] if tree["wall_s"] else 0.0
-                lines.append(f"{name.removesuffix('_s'):28} {value:8.3f} s {share:7.1%}")
+                lines.append(f"{_category(name):28} {value:8.3f} s {share:7.1%}")
     if tree["stages"]:
         lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
         for row in tree["stages"]:
@@ -215,6 +240,13 @@ def as_text(tree: dict[str, Any]) -> str:
                 f"{row['name']:28} {row['time_s']:8.3f} s {_number(row['share'], '.1%'):>7} {row['calls']:8d}  "
                 f"{row['verdict'] or ''} · {row['evidence']}"
             )
+            lines += _part_lines(row["parts"], row["parts_low"], row["parts_high"])
+        whole = {group: _part_lines(found) for group, found in tree["parts"].items()}
+        if any(whole.values()):
+            lines += [
+                "",
+                *(f"all of {group}:{line[1:]}" for group in whole for line in whole[group]),
+            ]
         lines += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
     lines += _counter_lines(tree)
     lines += [
@@ -234,6 +266,38 @@ def as_text(tree: dict[str, Any]) -> str:
             f"{', '.join(cost.losses)}, {_number(cost.perturbation, '.2%')} of the run",
         ]
     return _output.page(lines)
+
+
+def _category(key: str) -> str:
+    from profiler.analysis.attribution import CATEGORY_NAMES
+
+    name = key.removesuffix("_s")
+    return CATEGORY_NAMES.get(name, name)
+
+
+def _part_lines(
+    likely: dict[str, float] | None,
+    low: dict[str, float] | None = None,
+    high: dict[str, float] | None = None,
+) -> list[str]:
+    """What a stage's time consists of in one line, the largest part first, with intervals where they are wide."""
+    from profiler.analysis.parts import PART_NAMES, TOLD_FROM
+
+    time = sum(likely.values()) if likely else 0.0
+    if not likely or not time:
+        return []
+    said = []
+    for key in sorted(likely, key=lambda key: -likely[key]):
+        share = likely[key] / time
+        if share < TOLD_FROM:
+            continue
+        ends = (low[key] / time, high[key] / time) if low and high else (share, share)
+        wide = ends[1] - ends[0] >= TOLD_FROM
+        said.append(
+            f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}"
+            + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
+        )
+    return [f"  {', '.join(said)}"]
 
 
 def _counter_lines(tree: dict[str, Any]) -> list[str]:

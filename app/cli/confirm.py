@@ -3,10 +3,10 @@
     asrscope confirm run.asrs score.mixture
     asrscope confirm run.asrs search.emit --json
 
-A verdict predicts the effect of a change: a memory-bound stage takes less time per frame if more frames
-share a block, a compute-bound stage does not, and an overhead-bound stage takes half the time with half the
-calls. Where possible, block ×2 and ×½, another thread, a shorter data type and a smaller model are run on
-a few seconds of the session's audio, interleaved with the unchanged configuration, on this machine.
+A verdict predicts the effect of a change: a bandwidth-bound stage takes less time per frame if more frames
+share a block, a compute-bound stage does not, and a call-bound stage takes half the time with half the calls.
+Where possible, block ×2 and ×½, another thread, a shorter data type and a smaller model are run on a few seconds
+of the session's audio, interleaved with the unchanged configuration, on this machine.
 """
 
 from __future__ import annotations

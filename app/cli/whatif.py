@@ -3,13 +3,14 @@
     asrscope whatif run.asrs --scale scoring=0                 scoring free
     asrscope whatif run.asrs --scale search=0.5                search twice as fast
     asrscope whatif run.asrs --scale transfer=0                host-device copies removed
-    asrscope whatif run.asrs --scale memory=0.25               memory traffic of scoring four times as fast
+    asrscope whatif run.asrs --scale memory=0.25               memory of scoring four times as fast
     asrscope whatif run.asrs --set block=64 --check            batch 64, predicted and run
     asrscope whatif run.asrs --set gmm.selection.enabled=true --set frames.skip=2 --check --json
 
 FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
-it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory, unexplained).
---set predicts from cost laws and measured roofs if there is a model, and says so if there is none.
+it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory,
+unexplained = not attributed, other_programs).
+--set predicts from cost laws and roofs, which are measured if need be; it says so where there is no model.
 --check decodes a few seconds of the session's audio with changed and unchanged settings, interleaved.
 """
 
@@ -89,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
         if assignments:
             from pipelines.experiments import predict
 
-            prediction, without = predict.changed(prediction, again.config, new, calibration)
+            prediction, without = predict.changed(
+                prediction, again.config, new, calibration, progress, cancelled
+            )
         of_settings = prediction
         prediction = whatif.scaled(prediction, factors)
         tree |= _report(prediction, without, again.notes)

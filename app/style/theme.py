@@ -20,8 +20,11 @@ from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGuiApplication,
 from PySide6.QtWidgets import QApplication
 
 from app.style.stylesheet import stylesheet
+from profiler.analysis.attribution import CATEGORY_NAMES
 
-Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense"]
+Hatch = Literal[
+    "solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"
+]
 
 #: name -> (dark, light). Alpha, where there is any, comes first: #AARRGGBB, as Qt writes it.
 _TABLE: dict[str, tuple[str, str]] = {
@@ -50,11 +53,23 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "compute": ("#4891d9", "#2f7fd6", "solid"),
     "memory": ("#d8983b", "#d98a14", "diagonal"),
     "unexplained": ("#6c7686", "#a9b2bf", "dots"),
+    "other_programs": ("#b8523a", "#9a3b1c", "grid"),
     "transfer": ("#c77bb5", "#b0609c", "cross"),
     "search": ("#35b08c", "#1c9a77", "back"),
     "frontend": ("#98a3b3", "#8793a5", "vertical"),
     "overhead": ("#4a5160", "#c9cfd8", "horizontal"),
     "idle": ("#2a2f39", "#e9ecf0", "dense"),
+}
+
+#: part of a stage's time -> (dark, light): shades of the category that it counts to.
+_PARTS: dict[str, tuple[str, str]] = {
+    "arithmetic": ("#4891d9", "#2f7fd6"),
+    "instructions": ("#9cc7ef", "#93bdec"),
+    "bandwidth": ("#d8983b", "#d98a14"),
+    "latency": ("#f2d3a0", "#f0c98a"),
+    "calls": ("#2a5a8f", "#174a86"),
+    "other_programs": ("#b8523a", "#9a3b1c"),
+    "not_attributed": ("#6c7686", "#a9b2bf"),
 }
 
 _HATCH_STYLES: dict[str, Qt.BrushStyle] = {
@@ -66,21 +81,11 @@ _HATCH_STYLES: dict[str, Qt.BrushStyle] = {
     "horizontal": Qt.BrushStyle.HorPattern,
     "vertical": Qt.BrushStyle.VerPattern,
     "dense": Qt.BrushStyle.Dense5Pattern,
+    "grid": Qt.BrushStyle.CrossPattern,
 }
 
 #: Names of the categories as people read them (the keys are the ones of the analysis).
-CATEGORY_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "compute": "compute",
-        "memory": "memory traffic",
-        "unexplained": "unexplained",
-        "transfer": "transfer",
-        "search": "search",
-        "frontend": "front end",
-        "overhead": "overhead",
-        "idle": "idle",
-    }
-)
+CATEGORY_TITLES: Mapping[str, str] = MappingProxyType({**CATEGORY_NAMES, "idle": "idle"})
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ class Tokens:
     selection: str
     marker: str
     category: Mapping[str, str]
+    part: Mapping[str, str]
     hatch: Mapping[str, Hatch]
 
     @property
@@ -138,6 +144,7 @@ def _tokens(name: str, column: int) -> Tokens:
     return Tokens(
         name=name,
         category=MappingProxyType(category),
+        part=MappingProxyType({key: row[column] for key, row in _PARTS.items()}),
         hatch=MappingProxyType(hatch),
         **{key: row[column] for key, row in _TABLE.items()},
     )

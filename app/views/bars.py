@@ -20,15 +20,17 @@ from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import BreakdownModel, StageLine
 from app.views.frames import CATEGORIES
+from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_of, told
 from app.views.raster import blended
 from app.views.scale import milliseconds, percent, round_up
 from app.views.swatch import paint_swatch
+from profiler.analysis.parts import PART_NAMES
 
 ROW = 25
 """Height of a category's row in pixels."""
 
-STAGE_ROW = 22
-"""Height of a stage's row."""
+STAGE_ROW = 25
+"""Height of a stage's row, with the strip of its parts."""
 
 NAMES = 112
 """Width of the column of category names."""
@@ -64,14 +66,20 @@ class Bars(QWidget):
         self._tokens = theme()
         self._model: BreakdownModel | None = None
         self._stages: tuple[StageLine, ...] = ()
+        self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
-    def show_model(self, model: BreakdownModel | None, stages: tuple[StageLine, ...]) -> None:
-        """Show these figures; None shows nothing."""
+    def show_model(
+        self,
+        model: BreakdownModel | None,
+        stages: tuple[StageLine, ...],
+        groups: tuple[StageLine, ...] = (),
+    ) -> None:
+        """Show these figures, `groups` of stages before the stages; None shows nothing."""
         height = self.sizeHint().height()
-        self._model, self._stages = model, stages
+        self._model, self._stages, self._groups = model, stages, groups
         if self.sizeHint().height() != height:
             self.updateGeometry()
         self.update()
@@ -86,23 +94,31 @@ class Bars(QWidget):
         """Stage lines shown."""
         return self._stages
 
+    @property
+    def rows(self) -> tuple[StageLine, ...]:
+        """All rows below the sum: groups, then stages."""
+        return (*self._groups, *self._stages)
+
     def choose(self, name: str | None) -> None:
         """Explain this stage at the bottom; None: the most expensive one."""
         if name != self._chosen:
             self._chosen = name
+            self.updateGeometry()
             self.update()
             self.chosen.emit(name)
 
     def explained(self) -> StageLine | None:
         """Return the stage explained at the bottom."""
-        for line in self._stages:
+        for line in self.rows:
             if line.name == self._chosen:
                 return line
         return self._stages[0] if self._stages else None
 
     def sizeHint(self) -> QSize:
         """Return the size of all rows and the sentences below them."""
-        return QSize(330, self._stage_top() + len(self._stages) * STAGE_ROW + SENTENCES)
+        line = self.explained()
+        parts = 0 if line is None else len(rows_of(line.parts)) * PART_ROW
+        return QSize(330, self._stage_top() + len(self.rows) * STAGE_ROW + parts + SENTENCES)
 
     def minimumSizeHint(self) -> QSize:
         """Return the same height: the scroll area does the rest."""
@@ -115,7 +131,7 @@ class Bars(QWidget):
     def stage_at(self, position: QPoint) -> StageLine | None:
         """Stage under a position, or None."""
         row = (position.y() - self._stage_top()) // STAGE_ROW
-        return self._stages[row] if 0 <= row < len(self._stages) else None
+        return self.rows[row] if 0 <= row < len(self.rows) else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Click on a stage explains it; a second click returns to the most expensive one."""
@@ -123,10 +139,10 @@ class Bars(QWidget):
         self.choose(None if line is None or line.name == self._chosen else line.name)
 
     def event(self, event: QEvent) -> bool:
-        """Tool tip of a stage: its sentence."""
+        """Tool tip of a stage: its sentence, and its parts with their intervals."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             line = self.stage_at(event.pos())
-            show_tip(event.globalPos(), self.explanation(line) if line else "", self)
+            show_tip(event.globalPos(), self.tip(line) if line else "", self)
             return True
         return super().event(event)
 
@@ -239,8 +255,9 @@ class Bars(QWidget):
         write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
         metrics = QFontMetricsF(font(1.0))
         explained = self.explained()
-        for index, line in enumerate(self._stages):
+        for index, line in enumerate(self.rows):
             row = QRectF(0, top + index * STAGE_ROW, self.width(), STAGE_ROW)
+            whole = index < len(self._groups)
             if self._chosen is not None and line is explained:
                 painter.fillRect(row.adjusted(-4, 0, 4, 0), tokens.color("hover"))
             category = GROUP_CATEGORY.get(line.group)
@@ -248,9 +265,15 @@ class Bars(QWidget):
             bar = row.adjusted(0, 2, row.width() * ((line.share or 0.0) - 1), -2)
             painter.fillRect(bar, QColor(blended(color, tokens.card, 0.78)))
             painter.fillRect(QRectF(0, bar.top(), 2, bar.height()), QColor(color))
-            painter.setFont(font(1.0))
+            strip = QRectF(7, row.bottom() - STRIP - 1, row.width() - 7, STRIP)
+            paint_strip(painter, strip, tokens, line.parts)
+            row.setBottom(strip.top())
+            painter.setFont(font(1.0, strong=whole))
             painter.setPen(tokens.color("text"))
-            name, fits = line.name, verdict_left - 14
+            name, fits = (
+                self.tr("all {0}").format(line.name) if whole else line.name,
+                verdict_left - 14,
+            )
             if metrics.horizontalAdvance(name) > fits:
                 # The colour shows the group; the text is the stage's own name.
                 name = name.partition(".")[2] or name
@@ -268,9 +291,12 @@ class Bars(QWidget):
         line = self.explained()
         if line is None or not self.explanation(line):
             return
-        top = self._stage_top() + len(self._stages) * STAGE_ROW + 10
+        top = self._stage_top() + len(self.rows) * STAGE_ROW + 10
         painter.setPen(QPen(self._tokens.color("border"), 1))
         painter.drawLine(0, top, self.width(), top)
+        if rows := rows_of(line.parts):
+            paint_rows(painter, top + 8, self.width(), self._tokens, line.parts)
+            top += len(rows) * PART_ROW + 6
         painter.setFont(font(1.0))
         painter.setPen(self._tokens.color("text"))
         place = QRectF(0, top + 8, self.width(), max(20.0, self.height() - top - 8))
@@ -278,7 +304,9 @@ class Bars(QWidget):
         write(painter, place, wrap, self.explanation(line))
 
     def explanation(self, line: StageLine) -> str:
-        """The share of a stage in its group, and where its time went."""
+        """The share of a stage in its group, and where its time went; of a group, its largest part and stage."""
+        if line in self._groups:
+            return self._of_group(line)
         texts = (
             self.tr("{0} of the time"),
             self.tr("{0} of the operations"),
@@ -297,12 +325,27 @@ class Bars(QWidget):
         if line.intensity is not None:
             roof = {
                 None: "",
-                True: self.tr(", where memory is the limit"),
-                False: self.tr(", where arithmetic is the limit"),
+                True: self.tr(", below the roof of memory bandwidth"),
+                False: self.tr(", below the roof of arithmetic"),
             }[line.memory_roof]
             said.append(self.tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
         first = "; ".join(said)
         return " ".join(filter(None, [f"{first}." if first else "", line.sentence]))
+
+    def _of_group(self, line: StageLine) -> str:
+        largest = max(line.parts, key=lambda part: part.share)
+        text = self.tr("All stages of {0} take {1} ms per frame; {2} is the largest part ({3}).")
+        whole = text.format(
+            line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share)
+        )
+        mine = [stage for stage in self._stages if stage.group == line.group]
+        dearest = max(mine, key=lambda stage: stage.ms, default=None)
+        return whole if dearest is None else f"{whole} {self.explanation(dearest)}"
+
+    def tip(self, line: StageLine) -> str:
+        """The explanation of a row and, below it, all its parts with their intervals."""
+        parts = [told(part) for part in rows_of(line.parts)]
+        return "\n".join(filter(None, [self.explanation(line), *parts]))
 
     def verdict(self, line: StageLine) -> str:
         """Verdict and evidence grade in words; blank if there is none."""

@@ -20,16 +20,24 @@ from app.style.plain_text import add_entry, new_menu
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bars import Bars
-from app.views.breakdown_model import BreakdownModel, StageLine, breakdown_model, stage_lines
+from app.views.breakdown_model import (
+    BreakdownModel,
+    StageLine,
+    breakdown_model,
+    group_lines,
+    stage_lines,
+)
 from app.views.frames import CATEGORIES
+from app.views.part_bars import share_text
 from app.views.roofline import Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.view import Table, View
+from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
-ROOM_FOR_ROOFLINE = 640
-"""Minimum height in pixels for the roofline below the stages."""
+ROOM_FOR_ROOFLINE = 760
+"""Minimum height in pixels for the roofline: in a small window the stages and the parts of one come first."""
 
 STAGES_EVERY_S = 0.7
 """While live, the stages are counted at most this often: counting goes through every span."""
@@ -75,6 +83,7 @@ class BreakdownView(View):
         self.set_body(body)
         self._model: BreakdownModel | None = None
         self._stages: tuple[StageLine, ...] = ()
+        self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
         self._counted: tuple[int, int] | None = None
         self._counted_at = 0.0
@@ -112,7 +121,7 @@ class BreakdownView(View):
         )
         self._model = model
         self._count(snapshot, model)
-        self.bars.show_model(model, self._stages)
+        self.bars.show_model(model, self._stages, self._groups)
         self._show_roofline()
         self.set_note(self._note_text(model))
 
@@ -135,7 +144,8 @@ class BreakdownView(View):
         super().clear()
         self._soon.stop()
         self._count_soon.stop()
-        self._model, self._stages, self._points, self._counted = None, (), (), None
+        self._model, self._stages, self._groups = None, (), ()
+        self._points, self._counted = (), None
         self.bars.show_model(None, ())
         self.bars.choose(None)
         self._show_roofline()
@@ -173,7 +183,7 @@ class BreakdownView(View):
         return f"{text} {self.bars.explanation(line)}" if line is not None else text
 
     def table(self) -> Table:
-        """Return categories, then stages."""
+        """Return categories, then stages, then the groups whose parts are known."""
         headers = [
             self.tr(text)
             for text in (
@@ -188,6 +198,7 @@ class BreakdownView(View):
                 "roof Gop/s",
             )
         ]
+        headers += [PART_NAMES[name] for name in PARTS]
         found = {point.name: point for point in self._points}
         model = self.model()
         rows: list[list[object]] = []
@@ -198,14 +209,18 @@ class BreakdownView(View):
             share = percent(model.share(float(model.ms[index])))
             reason = self.bars.reason(model.reasons[name]) if name in model.reasons else ""
             figure = f"{model.ms[index]:.4f}"
-            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *[None] * 3])
-        for line in self._stages:
+            blank = [None] * (3 + len(PARTS))
+            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *blank])
+        for line in (*self._stages, *self._groups):
             figures = [f"{line.ms:.4f}", percent(line.share)]
             roofs: list[object] = [None] * 3
             if (point := found.get(line.name)) is not None:
                 rates = (point.rate * 1e-9, point.roof * 1e-9)
                 roofs = [f"{point.intensity:.3g}", *(f"{rate:.3g}" for rate in rates)]
-            rows.append([line.name, *figures, None, line.verdict, line.evidence, *roofs])
+            parts: list[object] = [share_text(part) for part in line.parts]
+            parts = parts or [None] * len(PARTS)
+            name = self.tr("all {0}").format(line.name) if line in self._groups else line.name
+            rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows
 
     def _redraw(self) -> None:
@@ -242,9 +257,10 @@ class BreakdownView(View):
         if model.frames:
             found = breakdown(snapshot.session, *span, track=snapshot.track)
             self._stages = stage_lines(found.stages, model.frames)
+            self._groups = group_lines(found, model.frames)
             self._points = points(found.stages)
         else:
-            self._stages, self._points = (), ()
+            self._stages, self._groups, self._points = (), (), ()
         self._counted_at = time.monotonic()
         self._took_s = self._counted_at - began
         self._pause_s = max(STAGES_EVERY_S, self._took_s / STAGES_DUTY)

@@ -8,28 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from app.views.events import baseline_range, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
+from profiler.analysis.attribution import SCORING_CATEGORIES
+from profiler.analysis.parts import PARTS, Parts
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.arrays import F64
 from profiler.plain import one_line
 from profiler.session.model import setting
 
 if TYPE_CHECKING:
-    from profiler.analysis.breakdown import StageRow
+    from profiler.analysis.breakdown import Breakdown, StageRow
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
 MAX_SENTENCE = 600
 """Maximum characters of a text about a stage: its name can be anything."""
 
+PARTED: Final = ("scoring", "search")
+"""The groups whose stages have parts."""
+
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
+
+
+class PartLine(NamedTuple):
+    """A part of a stage's time (a key of `profiler.analysis.parts`) as a share of it, 0…1, with its interval."""
+
+    name: str
+    share: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,8 @@ class StageLine:
     `share` is None outside the decode lane, whose time alone is the wall time. `of_group`: what parts of its
     group's time, operations and least bytes are its own, each None where the group's are not all known.
     `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
-    than the arithmetic, each at its roof; None where one is not known.
+    than the arithmetic, each at its roof; None where one is not known. `parts`: what its time consists of, empty where
+    its cost law names nothing that bounds it.
     """
 
     name: str
@@ -53,6 +68,7 @@ class StageLine:
     of_group: tuple[float | None, float | None, float | None] = (None, None, None)
     intensity: float | None = None
     memory_roof: bool | None = None
+    parts: tuple[PartLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,13 +177,13 @@ def _means(series: FrameSeries, first: int, last: int) -> tuple[F64, float]:
 def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
     """Say why a category is exactly zero."""
     cost = dict(zip(CATEGORIES, ms.tolist(), strict=True))
-    scoring = cost["compute"] + cost["memory"] + cost["unexplained"]
+    scoring = sum(cost[name] for name in SCORING_CATEGORIES)
     reasons = {}
     for name in (name for name in CATEGORIES if cost[name] == 0):
         reasons[name] = NOTHING
         if name == "transfer" and _on_cpu(session, first_frame):
             reasons[name] = NO_DEVICE
-        elif name in ("compute", "memory", "unexplained") and scoring == 0:
+        elif name in SCORING_CATEGORIES and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS
@@ -203,10 +219,30 @@ def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
             of_group=_of_group(row, rows),
             intensity=row.intensity,
             memory_roof=_under_memory(row),
+            parts=_part_lines(row.parts),
         )
         for row in rows
     ]
     return tuple(sorted(lines, key=lambda line: (-line.ms, line.name)))
+
+
+def group_lines(found: Breakdown, frames: int) -> tuple[StageLine, ...]:
+    """Scoring and search as a whole, each where any of its stages has parts; named like their groups."""
+    lines = []
+    for group in PARTED:
+        parts = found.parts_of(group)
+        if parts is not None and parts.time_ns > 0:
+            ms = parts.time_ns / max(1, frames) * 1e-6
+            share = parts.time_ns / found.wall_ns if found.wall_ns else None
+            more = _part_lines(parts)
+            lines.append(StageLine(group, group, "", ms, share, "", "", "", parts=more))
+    return tuple(lines)
+
+
+def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
+    if parts is None:
+        return ()
+    return tuple(PartLine(name, parts.share(name), *parts.ends(name)) for name in PARTS)
 
 
 def _under_memory(row: StageRow) -> bool | None:

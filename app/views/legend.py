@@ -56,7 +56,7 @@ class Legend(QWidget):
         lines: list[list[tuple[str, str, float]]] = [[]]
         used = 0.0
         for name in CATEGORIES:
-            title = self._short(name)
+            title = CATEGORY_TITLES[name]
             width = metrics.horizontalAdvance(title) + 15
             if lines[-1] and used + width > room:
                 lines.append([])
@@ -91,6 +91,3 @@ class Legend(QWidget):
             if shows_remark:
                 place = QRectF(x, (len(lines) - 1) * LINE, self.width() - MARGIN - x, LINE)
                 write(painter, place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
-
-    def _short(self, category: str) -> str:
-        return "memory" if category == "memory" else CATEGORY_TITLES[category]

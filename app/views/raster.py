@@ -42,6 +42,8 @@ def hatch_cell(hatch: str) -> Bool:
             return y % 4 < 1
         case "vertical":
             return x % 4 < 1
+        case "grid":
+            return (x % CELL < 1) | (y % CELL < 1)
         case "dense":
             return (x + y) % 2 < 1
     return np.zeros((CELL, CELL), dtype=bool)
@@ -72,8 +74,8 @@ class StackRaster:
     def __init__(
         self, colors: Sequence[str], hatches: Sequence[str], ink: str, scale: int = 1
     ) -> None:
-        if not 0 < len(colors) < MAX_LAYERS:
-            raise ValueError(f"a stack needs 1 to {MAX_LAYERS - 1} layers, not {len(colors)}")
+        if not 0 < len(colors) <= MAX_LAYERS:
+            raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {len(colors)}")
         self.layers = len(colors)
         self._scale = max(1, scale)
         flat = [rgb(color) for color in colors]

@@ -16,6 +16,7 @@ from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import robust_top
+from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
 from profiler.session.model import FRAME_S
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
-"""ns per frame: what was computed, waited for memory, and neither."""
+"""ns per frame: what was computed, waited for memory, taken by other programs, and none of these."""
 
 BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
@@ -178,7 +179,7 @@ class _Window:
         return Curve(name, low, high, mean, average, one, whole)
 
     def _time(self, before: int | None) -> Curve | None:
-        scoring = [CATEGORIES.index(name) for name in ("compute", "memory", "unexplained")]
+        scoring = [CATEGORIES.index(name) for name in SCORING_CATEGORIES]
         costs = self.series.costs
         mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
         one = 1.0

@@ -1,16 +1,19 @@
-"""What other settings would cost, from the counts and laws of the stages they touch; nothing is timed.
+"""What other settings would cost, from the counts and laws of the stages they touch; no run is timed.
 
-The scorer of both configurations runs over a few blocks for its counts; the laws of its stages and the
-session's peaks and times do the rest (`profiler.analysis.whatif`). Settings without a model are named.
+The scorer of both configurations runs over a few blocks for its counts; the laws of its stages, the session's roofs
+and times do the rest (`profiler.analysis.whatif`). Roofs that only the laws of the new settings name are measured
+here. Settings without a model are named.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import rerun
+from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.whatif import Prediction
@@ -44,10 +47,15 @@ NO_MODEL: Final = {
 
 
 def changed(
-    prediction: Prediction, before: Config, after: Config, roof_table: RoofTable
+    prediction: Prediction,
+    before: Config,
+    after: Config,
+    roof_table: RoofTable,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[Prediction, list[str]]:
     """Predict `after` from a session that ran with `before`; returns also a sentence for each setting
-    without a model, which leave the whole without a prediction."""
+    without a model, which leave the whole without a prediction. Raises Cancelled."""
     keys = [
         option.key
         for option in settings.options()
@@ -63,7 +71,7 @@ def changed(
     if uncounted is None and any(_starts(key, COUNTED) for key in keys):
         # Threads are a model of their own: both sides are counted with those of the session.
         same = settings.replace(after, "threads", before.threads)
-        found = rerun.counted({"before": before, "after": same}, roof_table)
+        found = rerun.counted({"before": before, "after": same}, roof_table, progress, cancelled)
         rows = {
             name: breakdown(recording).stages  # type: ignore[arg-type]
             for name, recording in found.items()

@@ -32,6 +32,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import Prepared, build_scorer, with_context
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
@@ -190,6 +191,7 @@ def decode(
     Raises Cancelled, and what `recogniser.build` raises.
     """
     runners = _runners(arms, roof_table, progress, cancelled)
+    judge_alike([runner.taken.recording for runner in runners], progress, cancelled)
     rounds = Rounds(budget_s, progress)
     gc.collect()
     gc.freeze()
@@ -210,6 +212,7 @@ def score(arms: Sequence[tuple[Arm, Any]], features: Array, roof_table: RoofTabl
     scorers = [Alone(arm.config, model, roof_table) for arm, model in arms]
     for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MAX_ROUNDS)):
         scorers[turn.arm].score(features)
+    judge_alike([scorer.taken.recording for scorer in scorers])
     for (arm, _), scorer in zip(arms, scorers, strict=True):
         scorer.taken.hand_over(arm, 1)
     return MAX_ROUNDS
@@ -372,6 +375,7 @@ class Alone:
 def counted(
     configs: Mapping[str, Config],
     roof_table: RoofTable,
+    progress: Progress | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Recording]:
     """Run the scorer of each configuration over a few blocks of noise, for its counts and laws.
@@ -379,10 +383,11 @@ def counted(
     The times of these recordings say nothing; the number of frames is the same for all.
     """
     features = np.random.default_rng(0).standard_normal((4 * COUNTED_FRAMES, 39)).astype(np.float32)
-    found = {}
+    taken = {}
     for name, config in configs.items():
         model = opening.open_model(config, cancelled=cancelled)
         alone = Alone(config, model, roof_table)
         alone.score(features)
-        found[name] = alone.taken.all_from(0)
-    return found
+        taken[name] = alone.taken
+    judge_alike([each.recording for each in taken.values()], progress, cancelled)
+    return {name: each.all_from(0) for name, each in taken.items()}

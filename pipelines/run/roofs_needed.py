@@ -6,18 +6,61 @@ At the beginning that is set-up like any other; when a live change names others,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from pipelines.kernel_roofs import work_of
 from profiler.analysis.law import needed
-from profiler.costs import Cost
+from profiler.costs import ACCESS, CALL, KERNEL, Cost
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
+from profiler.machine.roofs.table import RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
 STAGE = "setup.roofs"
+
+
+class Judged(Protocol):
+    """Something recorded, with its cost laws and the roofs that these are divided by."""
+
+    calibration: RoofTable
+
+    @property
+    def costs(self) -> Mapping[tuple[int, int], Cost]:
+        """By stage and epoch."""
+
+
+def judge_alike(
+    recordings: Sequence[Judged],
+    progress: Callable[[str, float | None], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> None:
+    """Add to the roofs of all recordings those that the laws of any name; they were the same for all before.
+
+    Configurations that never ran name roofs that no session has: they are measured unless this machine's are known.
+    An empty table stays empty: without rates and bandwidths a law says nothing. Raises Cancelled.
+    """
+    roof_table = recordings[0].calibration
+    if not roof_table:
+        return
+    costs = [cost for each in recordings for cost in each.costs.values()]
+
+    def told(what: str, share: float) -> None:
+        if progress is not None:
+            progress(f"measuring the machine: {what}", share)
+
+    known = calibration.measure_terms(needed(costs), work_of, told, cancelled)
+    kinds = (KERNEL, CALL, ACCESS)
+    names = {term.roof for cost in costs for term in cost.terms or () if term.kind in kinds}
+    roof_table = roof_table.merged(_named(known, names))
+    for each in recordings:
+        each.calibration = roof_table
+
+
+def _named(roof_table: RoofTable, names: Collection[str]) -> RoofTable:
+    return RoofTable(tuple(roof for roof in roof_table.roofs if roof.name in names))
 
 
 class NeededRoofs:
@@ -37,7 +80,7 @@ class NeededRoofs:
         self._known: set[tuple[str, str, float, int]] = set()
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name, and say when that ended, be it because the run is stopped; 0 where nothing lacked."""
+        """Measure what `costs` name, and say when that ended; 0 where nothing lacked. A run being stopped ends it early."""
         terms = [
             (term, threads)
             for term, threads in needed(costs)
@@ -55,9 +98,7 @@ class NeededRoofs:
             )
             self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
             names = {term.roof for term, _ in terms}
-            self._journal.calibration(
-                row for row, roof in zip(table.rows(), table.roofs, strict=True) if roof.name in names
-            )
+            self._journal.calibration(_named(table, names).rows())
         end = self._recorder.clock()
         self._lane.put(self._stage, start, end, frame, 0)
         return end

@@ -30,6 +30,18 @@ SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED, OTHER_PROGRAMS)
 CATEGORIES: Final = (*SCORING_CATEGORIES, "transfer", "search", "frontend", "overhead")
 """What the user sees; together they are the wall time of the decode lane."""
 
+CATEGORY_NAMES: Final = {
+    "compute": "compute",
+    "memory": "memory",
+    UNEXPLAINED: PART_NAMES[NOT_ATTRIBUTED],
+    OTHER_PROGRAMS: PART_NAMES[OTHER_PROGRAMS],
+    "transfer": "transfer",
+    "search": "search",
+    "frontend": "front end",
+    "overhead": "overhead",
+}
+"""How they are called where a person reads them."""
+
 OVERHEAD: Final = "overhead"
 """The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
@@ -54,9 +66,6 @@ VERDICT_OF: Final = {
     NOT_ATTRIBUTED: UNDECIDED,
 }
 """What is said of a stage whose largest part this is."""
-
-TOLD_FROM: Final = 0.02
-"""A part below this share of the time is left out of the sentence."""
 
 
 def assign(
@@ -161,11 +170,7 @@ def _sentence(e: Evidence, parts: Parts) -> str:
         text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
     if e.units:
         text.append(f"each of its {e.unit} takes {_time(e.time_ns / e.units)}")
-    shares = [
-        f"{parts.share(name):.0%} {PART_NAMES[name]}"
-        for name in sorted(PARTS, key=lambda name: -parts.likely[name])
-        if parts.share(name) >= TOLD_FROM
-    ]
+    shares = [f"{parts.share(name):.0%} {PART_NAMES[name]}" for name in parts.told]
     text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
     if e.missing:
         text.append(f"not measured here: {', '.join(e.missing)}")

@@ -12,13 +12,14 @@ import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, Evidence, judge
 from profiler.analysis.device import hidden_ns
-from profiler.analysis.law import NS
+from profiler.analysis.law import LAW_PARTS, NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.parts import (
     Parts,
     by_category,
     intervals,
     law_of_cached,
+    together,
 )
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
@@ -37,8 +38,9 @@ class StageRow:
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
     roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
-    the time. `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`. `parts`: None where the
-    session's laws name no terms. `defect`: a sentence when the stage ran faster than the measured roofs allow.
+    the time, and `law` the same by LAW_PARTS (empty without one). `compute_ns` + `memory_ns` + `other_ns` +
+    `unexplained_ns` = `time_ns`. `parts`: None where the session's laws name no terms. `defect`: a sentence when
+    the stage ran faster than the measured roofs allow.
     """
 
     name: str
@@ -66,6 +68,7 @@ class StageRow:
     unexplained_ns: float | None = None
     other_ns: float | None = None
     law_ns: float | None = None
+    law: dict[str, float] = field(default_factory=dict)
     parts: Parts | None = None
 
     @property
@@ -100,6 +103,11 @@ class Breakdown:
         """Overhead that is no stage's: what lies between the stages of the decode lane."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
+
+    def parts_of(self, group: str) -> Parts | None:
+        """The parts of all stages of `group` on the decode lane; None where the laws of none name terms."""
+        mine = (row for row in self.stages if row.group == group and row.share is not None)
+        return together((row.time_ns, row.parts) for row in mine)
 
 
 def breakdown(
@@ -245,6 +253,7 @@ def _row(
         given(max(time - sum(measured), 0.0), timed),
         given(other, timed),
         given(sum(likely), timed),
+        dict(zip(LAW_PARTS, likely, strict=True)) if timed else {},
         found if model.terms else None,
     )
 

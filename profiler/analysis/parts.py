@@ -6,7 +6,7 @@ account for is *not attributed*, and where they account for more than the time t
 to the least that they may be.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
 
 PART_NAMES: Final = {
     "arithmetic": "arithmetic at peak",
-    "instructions": "instructions beyond it",
+    "instructions": "instructions beyond peak",
     "bandwidth": "memory bandwidth",
     "latency": "memory latency",
     "calls": "calls",
@@ -37,6 +37,10 @@ PART_NAMES: Final = {
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
+
+
+TOLD_FROM: Final = 0.02
+"""A part below this share of the time is left out of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,17 @@ class Parts:
         """The likely part of the time, 0…1."""
         time = self.time_ns
         return self.likely[name] / time if time else 0.0
+
+    def ends(self, name: str) -> tuple[float, float]:
+        """The interval of `share`, 0…1."""
+        time = self.time_ns
+        return (self.low[name] / time, self.high[name] / time) if time else (0.0, 0.0)
+
+    @property
+    def told(self) -> list[str]:
+        """The parts worth telling a person, largest first."""
+        order = sorted(PARTS, key=lambda name: -self.likely[name])
+        return [name for name in order if self.share(name) >= TOLD_FROM]
 
 
 class Split(NamedTuple):
@@ -172,6 +187,26 @@ def intervals(
         dict(zip(names, ends_low, strict=True)),
         dict(zip(names, ends_high, strict=True)),
     )
+
+
+def together(stages: Iterable[tuple[float, Parts | None]]) -> Parts | None:
+    """Return the parts of several stages as one, of (time in ns, parts); None where none of them has any.
+
+    The whole time of a stage without parts is not attributed.
+    """
+    rows = list(stages)
+    if not any(parts is not None for _, parts in rows):
+        return None
+    sums = [dict.fromkeys(PARTS, 0.0) for _ in range(3)]
+    for time, parts in rows:
+        if parts is None:
+            for each in sums:
+                each[NOT_ATTRIBUTED] += time
+            continue
+        for each, values in zip(sums, (parts.likely, parts.low, parts.high), strict=True):
+            for name in PARTS:
+                each[name] += values[name]
+    return Parts(*sums)
 
 
 _LAWS: dict[int, tuple[Cost, RoofTable, Law]] = {}

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from profiler.analysis.attribution import OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
 from profiler.analysis.breakdown import Breakdown, StageRow
+from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.errors import BadInput
 from profiler.spans import GROUPS
 
-OVERHEAD: Final = "overhead"
-PARTS: Final = ("compute", "memory", "unexplained")
+PARTS: Final = SCORING_CATEGORIES
 """What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
@@ -32,7 +33,7 @@ class Line:
     time_ns: float
     predicted_ns: float
     parts: Mapping[str, float]
-    """Share of compute, memory and unexplained in the stage's time; empty where it is not split."""
+    """Share of each of PARTS in the stage's time; empty where it is not split."""
 
     @property
     def factor(self) -> float | None:
@@ -76,12 +77,14 @@ def unchanged(parts: Breakdown) -> Prediction:
         if row.share is not None and row.group != OVERHEAD:
             split: dict[str, float] = {}
             if row.group == "scoring" and row.time_ns:
-                # Without a law or a roof a stage's whole time is unexplained, as in the categories.
-                compute, memory = row.compute_ns or 0.0, row.memory_ns or 0.0
-                rest = row.time_ns - compute - memory
-                split = dict(
-                    zip(PARTS, (t / row.time_ns for t in (compute, memory, rest)), strict=True)
-                )
+                # Without a law or a roof a stage's whole time is not attributed, as in the categories.
+                known = {
+                    "compute": row.compute_ns or 0.0,
+                    "memory": row.memory_ns or 0.0,
+                    OTHER_PROGRAMS: row.other_ns or 0.0,
+                }
+                times = known | {UNEXPLAINED: row.time_ns - sum(known.values())}
+                split = {name: ns / row.time_ns for name, ns in times.items()}
             lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
     lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
@@ -177,8 +180,8 @@ def changed(
     newcomers = ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns)
     assumptions = [
         *prediction.assumptions,
-        f"Each stage of {group} keeps its distance from what the machine's roofs allow for its arithmetic "
-        "and traffic together, counted by its cost law; all other stages take what they took.",
+        f"Each stage of {group} keeps its distance from what its cost law takes at the machine's roofs: its own "
+        "instructions, traffic, scattered accesses and calls; all other stages take what they took.",
     ]
     if newcomers:
         assumptions.append(
@@ -201,8 +204,8 @@ def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
 
 
 def _at_best(row: StageRow) -> float:
-    """ns that arithmetic and the traffic of the kernel's tiling take, one after the other.
+    """ns that the terms of the stage's law take, one after the other.
 
-    Kernels of this kind overlap the two little: the sum predicts better than the larger of both.
+    Kernels of this kind overlap them little: the sum predicts better than the largest of them.
     """
-    return (row.arithmetic_ns or 0.0) + (row.traffic_max_ns or 0.0)
+    return row.law_ns or 0.0

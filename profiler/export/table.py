@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import numpy as np
 
+from profiler.analysis.parts import PARTS, Parts
 from profiler.export import Format
 from profiler.export._files import write_text
 
@@ -37,6 +38,8 @@ COLUMNS: Final = (
     "compute_ns",
     "memory_ns",
     "unexplained_ns",
+    "other_programs_ns",
+    *(f"part_{name}{end}_ns" for name in PARTS for end in ("", "_low", "_high")),
     "frames",
     "work",
     "verdict",
@@ -94,6 +97,8 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
             row.compute_ns,
             row.memory_ns,
             row.unexplained_ns,
+            row.other_ns,
+            *_parts(row.parts),
             row.work["frames"],
             counts,
             row.verdict,
@@ -103,6 +108,13 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
         )
         table.writerow(["" if value is None else value for value in values])
     table.writerow(_between(session, parts))
+
+
+def _parts(parts: Parts | None) -> list[float | None]:
+    """Likely, least and most of each part; blank where the stage's law names none."""
+    if parts is None:
+        return [None] * (3 * len(PARTS))
+    return [ends[name] for name in PARTS for ends in (parts.likely, parts.low, parts.high)]
 
 
 def _between(session: Session, parts: Breakdown) -> list[object]:

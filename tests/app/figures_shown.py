@@ -164,7 +164,9 @@ def stages_of_window(o: Opened, column: int, unit: float) -> dict[str, Value]:
     lanes = {(line.name, line.ms): line.lane for line in o.view["breakdown"]._stages}
     values: dict[str, Value] = {}
     for row, (name, ms) in zip(
-        o.view["breakdown"].table()[1][len(CATEGORIES) :], lanes, strict=True
+        o.view["breakdown"].table()[1][len(CATEGORIES) : len(CATEGORIES) + len(lanes)],
+        lanes,
+        strict=True,
     ):
         assert row[0] == name
         values[f"{name}/{lanes[name, ms]}"] = printed(str(row[column]), unit)
@@ -227,7 +229,9 @@ def category_of_window(o: Opened, column: int, unit: float) -> Values:
 
 def category_of_page(o: Opened, group: int, unit: float = 1.0) -> Values:
     pattern = r"^{} +([\d.]+) s +([\d.]+)%$"
-    found = {n: re.search(pattern.format(n), o.page, re.MULTILINE) for n in CATEGORIES}
+    found = {
+        n: re.search(pattern.format(CATEGORY_TITLES[n]), o.page, re.MULTILINE) for n in CATEGORIES
+    }
     return categories(o, lambda name: Shown(found[name][group], unit))  # type: ignore[index]
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
-from profiler.spans import Cost, Lane, Linear, Recorder
+from profiler.spans import Lane, Recorder
 from tests.fake_clock import FakeClock
 
 BLOCK = 16
@@ -24,6 +25,10 @@ SAID = "and mister john dashwood had then leisure to consider how much there mig
 HEARD = "and mister john guess would had then leisure consider how much there might be uh"
 SELECTION_ON, SKIP_ON = 0.36, 0.63
 """Shares of the run at which the two toggles are flipped."""
+SHARES = (1.0, 0.21, 0.105)
+"""Of the Gaussians, by epoch: those that are scored."""
+OTHERS = 0.03
+"""Of every block: the time in which another program had its processor."""
 
 ROOF_TABLE = RoofTable(
     (
@@ -32,6 +37,13 @@ ROOF_TABLE = RoofTable(
         Roof("rate", "exp", "float32", 1, 0, 1.2e9, 1.1e9, 1.3e9, "op/s"),
         Roof("rate", "scalar", "float32", 1, 0, 2e9, 1.9e9, 2.1e9, "op/s"),
         Roof("rate", "log", "float32", 1, 0, 1e9, 0.9e9, 1.1e9, "op/s"),
+        Roof("kernel", "sample gaussians", "float32", 1, 0, 400e6, 390e6, 405e6, "1/s"),
+        Roof("kernel", "sample exp", "float32", 1, 0, 1.1e9, 1.05e9, 1.15e9, "1/s"),
+        Roof("kernel", "sample emit", "float32", 1, 0, 40e6, 38e6, 42e6, "1/s"),
+        Roof("latency", "chase", "float32", 1, 1 << 14, 1.5, 1.4, 1.6, "ns"),
+        Roof("latency", "chase", "float32", 1, 1 << 26, 60.0, 50.0, 75.0, "ns"),
+        Roof("overhead", "numpy", "float32", 1, 0, 900.0, 850.0, 1000.0, "ns"),
+        Roof("bandwidth", "read", "float32", 1, 1 << 14, 150e9, 140e9, 160e9, "B/s"),
         Roof("bandwidth", "read", "float32", 1, 1 << 20, 97e9, 95e9, 99e9, "B/s"),
         Roof("bandwidth", "read", "float32", 1, 1 << 28, 33e9, 31e9, 36e9, "B/s"),
     )
@@ -58,20 +70,31 @@ class Sample:
         self.gaussians = stage("score.gaussians", "scoring", ("gaussians", "senones"))
         self.exp = stage("score.exp", "scoring", ())
         self.emit = stage("search.emit", "search", ("tokens", "arcs", "senones"))
-        self.prune = stage("search.prune", "search")
+        self.prune = stage("search.prune", "search", ("tokens",))
         self.prepare = stage("prepare", "prepare")
-        self.decode = stage("decode", "decode")
+        self.decode = stage("decode", "decode", ("other_programs_ns",))
         for epoch in range(3):
             law = Linear(per_work=(78.0, 0.0, 0.0))
             traffic = Linear(per_work=(135.0, 0.0, 0.0))
             self.recorder.cost(
                 self.gaussians,
                 epoch,
-                Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6),
+                Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6, terms=(
+                    Term(KERNEL, "sample gaussians", Linear(per_work=(1.0, 0.0, 0.0))),
+                    Term(STREAM, "read", traffic, 64e6, Linear(per_work=(150.0, 0.0, 0.0))),
+                    Term(CALL, "numpy", Linear(fixed=2.0)),
+                )),
+            )  # fmt: skip
+            count = Linear(per_frame=90_000.0 * SHARES[epoch])
+            terms = (Term(KERNEL, "sample exp", count),)
+            self.recorder.cost(self.exp, epoch, Cost({"exp": count}, terms=terms))
+            tokens = Linear(per_work=(1.0, 0.0, 0.0))
+            scattered = Linear(per_work=(1.5, 0.0, 0.0))
+            terms = (
+                Term(KERNEL, "sample emit", tokens),
+                Term(ACCESS, "chase", tokens, 8e6, most=scattered),
             )
-            self.recorder.cost(
-                self.exp, epoch, Cost({"exp": Linear(per_frame=90_000.0)}, working_set_bytes=1e5)
-            )
+            self.recorder.cost(self.emit, epoch, Cost({"scalar": tokens}, terms=terms))
         self.writer = SessionWriter(
             self.path,
             self.recorder,
@@ -164,7 +187,7 @@ class Sample:
     def _block(self, frame: int) -> None:
         at = frame / self.frames
         epoch = self.lane.epoch
-        share = (1.0, 0.21, 0.105)[epoch]
+        share = SHARES[epoch]
         gaussians = int(42 * 5126 * share * BLOCK * self.random.uniform(0.97, 1.03))
         hard = float(np.exp(-(((at - 0.83) / 0.03) ** 2)))
         start = self.clock()
@@ -174,8 +197,9 @@ class Sample:
         tokens = int(BLOCK * (2600 + 900 * np.sin(frame / 90) + 9000 * hard))
         asked = int(BLOCK * self.random.uniform(1000, 1400))
         self._leaf(self.emit, tokens * 60.0, frame, tokens, 3 * tokens, asked)
-        self._leaf(self.prune, tokens * 9.0, frame)
-        self.lane.put(self.decode, start, self.clock.advance(BLOCK * 11_000), frame, BLOCK)
+        self._leaf(self.prune, tokens * 9.0, frame, tokens)
+        end = self.clock.advance(BLOCK * 11_000)
+        self.lane.put(self.decode, start, end, frame, BLOCK, int(OTHERS * (end - start)))
 
     def _words(self) -> None:
         assert self._utterance is not None

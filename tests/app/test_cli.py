@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import asrscope, refused
 
+from profiler.analysis.parts import PARTS
 from tests.waiting import wait_for_frames
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -52,7 +53,8 @@ def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
     assert set(tree["categories"]) == {
         f"{name}_s"
         for name in (
-            "compute", "memory", "unexplained", "transfer", "search", "frontend", "overhead", "hidden",
+            "compute", "memory", "unexplained", "other_programs", "transfer", "search", "frontend",
+            "overhead", "hidden",
         )
     }  # fmt: skip
     summed = sum(v for k, v in tree["categories"].items() if k != "hidden_s")
@@ -64,8 +66,30 @@ def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
             "work", "verdict", "evidence",
         } <= set(stage)  # fmt: skip
         assert stage["group"] in {"frontend", "scoring", "search", "transfer", "overhead"}
+        assert_parts(stage)
+    for group, parts in tree["parts"].items():
+        mine = [s for s in tree["stages"] if s["group"] == group and s["share"] is not None]
+        if any(stage["parts"] for stage in mine):
+            whole = sum(stage["time_s"] for stage in mine)
+            assert sum(parts.values()) == pytest.approx(whole, rel=1e-6)
+        else:
+            assert parts is None
+    assert set(tree["parts"]) == {"scoring", "search"}
+    assert tree["parts"]["scoring"] is not None
     assert {"ns_per_span", "spans", "dropped", "perturbation"} <= set(tree["recorder"])
     assert tree["config"]["search"]["beam"] == 12
+
+
+def assert_parts(stage: dict) -> None:
+    """Likely parts add up to the time and lie in their intervals; none at all where the law names none."""
+    likely, low, high = (stage[key] for key in ("parts", "parts_low", "parts_high"))
+    if likely is None:
+        assert (low, high) == (None, None)
+        return
+    assert set(likely) == set(low) == set(high) == {f"{name}_s" for name in PARTS}
+    assert sum(likely.values()) == pytest.approx(stage["time_s"], rel=1e-6)
+    for name, value in likely.items():
+        assert low[name] - 1e-12 <= value <= high[name] + 1e-12, (stage["name"], name)
 
 
 def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:

@@ -9,19 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 from sample_session import write_sample
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.style.theme import THEMES, set_theme
+from app.style.theme import THEMES, set_theme, theme
+from app.views.bars import STAGE_ROW
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
+from app.views.part_bars import STRIP
 from app.views.plot import TimePlot
 from app.views.raster import rgb
 from app.views.readout import Line, Readout
+from app.views.scale import percent
 from app.views.words import WordsView
 from app.views.work import COLORS, WorkView
 
@@ -322,7 +325,8 @@ def test_a_stage_can_be_asked_about(desk: Desk) -> None:
     assert first is bars.stages[0]
     bars.choose(bars.stages[2].name)
     assert bars.explained() is bars.stages[2]
-    middle = QPoint(40, bars._stage_top() + int(3.5 * 22))
+    row = bars.rows.index(bars.stages[3])
+    middle = QPoint(40, bars._stage_top() + int((row + 0.5) * STAGE_ROW))
     assert bars.stage_at(middle) is bars.stages[3]
     event = QMouseEvent(
         QEvent.Type.MouseButtonPress, QPointF(middle), QPointF(middle), LEFT, LEFT, NONE
@@ -331,6 +335,45 @@ def test_a_stage_can_be_asked_about(desk: Desk) -> None:
     assert bars.explained() is bars.stages[3]
     bars.choose(None)
     assert bars.explained() is first
+
+
+def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
+    view = desk.breakdown
+    bars, headers = view.bars, view.table()[0]
+    groups = [line for line in bars.rows if line not in bars.stages]
+    assert [line.name for line in groups] == ["scoring", "search"]
+    for line in bars.rows:
+        assert not line.parts or sum(part.share for part in line.parts) == pytest.approx(1.0)
+        assert all(part.low <= part.share + 1e-9 <= part.high + 2e-9 for part in line.parts)
+    emit = next(line for line in bars.stages if line.name == "search.emit")
+    assert "memory latency" in bars.tip(emit)
+    mfcc = next(line for line in bars.stages if line.name == "frontend.mfcc")
+    assert not mfcc.parts
+    rows = {row[0]: dict(zip(headers, row, strict=True)) for row in view.table()[1]}
+    assert rows["frontend.mfcc"]["memory latency"] is None
+    latency = next(part for part in emit.parts if part.name == "latency")
+    assert str(rows["search.emit"]["memory latency"]).startswith(percent(latency.share))
+    assert rows["all scoring"]["memory latency"] == "0.0 %"
+    # The sentence of a group names its largest part and goes on with its dearest stage.
+    bars.choose("search")
+    assert bars.explained() is groups[1]
+    assert "All stages of search" in bars.explanation(groups[1])
+    assert emit.sentence in bars.explanation(groups[1])
+    height = bars.sizeHint().height()
+    bars.choose("frontend.mfcc")
+    assert bars.sizeHint().height() < height, "a stage without parts needs no rows for them"
+    bars.choose(None)
+
+
+def test_the_strip_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
+    bars = desk.breakdown.bars
+    emit = next(i for i, line in enumerate(bars.rows) if line.name == "search.emit")
+    bottom = bars._stage_top() + (emit + 1) * STAGE_ROW
+    strip = bars.grab(QRect(0, bottom - STRIP - 1, bars.width(), STRIP)).toImage()
+    seen = {strip.pixelColor(x, 2).name() for x in range(strip.width())}
+    for part in bars.rows[emit].parts:
+        if part.share > 0.02:
+            assert theme().part[part.name] in seen, part.name
 
 
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:

@@ -20,6 +20,7 @@ from app.views.scale import clock, count, milliseconds, robust_top, round_up, ti
 from app.views.words_model import Spoken, words_model
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
+from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance
@@ -105,7 +106,7 @@ def test_live_in_pieces_is_replay(tmp_path: Path) -> None:
 def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
-    wanted = track.categories_ns.reshape(-1, 8, 7).mean(axis=1) * 1e-6
+    wanted = track.categories_ns.reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
     assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
     highest = track.wall_ns.reshape(-1, 8).max(axis=1) * 1e-6
     assert np.allclose(model.worst_ms, highest)
@@ -231,7 +232,7 @@ def test_gaussians_bytes_and_time_stand_beside_what_they_were(
     lane = model.panels[-1]
     assert lane.relative
     assert lane.log, "selection leaves a tenth"
-    scoring = track.categories_ns[:, [CATEGORIES.index(n) for n in CATEGORIES[:3]]].sum(axis=1)
+    scoring = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
     for curve in lane.curves:
         values = scoring if curve.name == "scoring time" else track.work[curve.name]
         assert curve.one == pytest.approx(values[:736].mean()), "before the first change"
@@ -371,7 +372,7 @@ def test_series_start_again_when_the_meaning_of_the_file_changed(
 def test_frames_that_still_grow_are_taken_again() -> None:
     class Growing(CostTrack):
         n_frames = 0
-        categories_ns = np.zeros((0, 7))
+        categories_ns = np.zeros((0, len(CATEGORIES)))
         wall_ns = np.zeros(0)
         work: ClassVar[dict[str, np.ndarray]] = {}
 
@@ -382,7 +383,7 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         generation = 0
 
     track = Growing()
-    costs = np.random.default_rng(0).random((400, 7))
+    costs = np.random.default_rng(0).random((400, len(CATEGORIES)))
     for frames, changed in ((200, None), (300, 180), (400, 290)):
         if changed is not None:
             costs[changed : changed + 5] += 1.0

@@ -72,9 +72,9 @@ def test_hatch_grows_with_the_scale() -> None:
     assert np.array_equal(np.repeat(row, 3), wide)
 
 
-@pytest.mark.parametrize("count", [0, 8])
+@pytest.mark.parametrize("count", [0, 9])
 def test_layers_are_limited(count: int) -> None:
-    with pytest.raises(ValueError, match="1 to 7 layers"):
+    with pytest.raises(ValueError, match="1 to 8 layers"):
         StackRaster(["#000000"] * count, ["solid"] * count, ink="#ffffff")
 
 

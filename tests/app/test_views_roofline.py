@@ -28,7 +28,7 @@ def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
     values = {
         "name": name, "group": name.partition(".")[0], "lane": "decode", "time_ns": ms * 1e6,
         "share": ms / 10, "calls": 1, "flops": flops, "bytes_min": size, "bytes_max": 3 * size,
-        "work": {"frames": 1.0}, "working_set": 1e6, "verdict": "unexplained", "evidence": "C",
+        "work": {"frames": 1.0}, "working_set": 1e6, "verdict": "undecided", "evidence": "C",
         "sentence": "It runs.", "arithmetic_ns": flops / 100, "traffic_min_ns": size / 50,
     }  # fmt: skip
     return StageRow(**(values | more))
@@ -91,10 +91,10 @@ def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it(qtbot: QtBot)
     text = view.bars.explanation(output)
     assert text == (
         "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
-        "stages; 0.5 operations per byte, where memory is the limit. It runs."
+        "stages; 0.5 operations per byte, below the roof of memory bandwidth. It runs."
     )
     many = next(line for line in stage_lines(BLOCK, 16) if line.name == "scoring.output")
-    assert "8 operations per byte, where arithmetic is the limit" in view.bars.explanation(many)
+    assert "8 operations per byte, below the roof of arithmetic" in view.bars.explanation(many)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)

@@ -59,7 +59,7 @@ def test_text_on_filled_buttons_is_readable(tokens: Tokens):
 def test_the_large_categories_differ_to_a_colour_blind_eye(tokens: Tokens):
     seen = {
         name: np.clip(DEUTERANOPIA @ linear(tokens.category[name]), 0, 1) ** (1 / 2.2)
-        for name in ("compute", "memory", "unexplained", "search")
+        for name in ("compute", "memory", "unexplained", "other_programs", "search")
     }
     for a, b in itertools.combinations(seen, 2):
         assert np.linalg.norm(seen[a] - seen[b]) > 0.12, (a, b)
@@ -74,6 +74,16 @@ def test_the_categories_of_the_analysis_all_have_a_colour():
     from profiler.analysis.attribution import CATEGORIES
 
     assert set(CATEGORIES) | {"idle"} == set(DARK.category)
+
+
+@BOTH
+def test_neighbouring_parts_of_a_stage_differ_to_a_colour_blind_eye(tokens: Tokens):
+    from profiler.analysis.parts import PARTS
+
+    assert set(PARTS) == set(tokens.part)
+    seen = [np.clip(DEUTERANOPIA @ linear(tokens.part[n]), 0, 1) ** (1 / 2.2) for n in PARTS]
+    for name, a, b in zip(PARTS, seen, seen[1:], strict=False):
+        assert np.linalg.norm(a - b) > 0.12, name
 
 
 @BOTH

@@ -1,7 +1,7 @@
 """Does a verdict survive? What each verdict says a change should do to a stage's time, beside what it did.
 
 Horace He's three regimes ("Making deep learning go brrrr from first principles", 2022) made into a test: a
-change that compute-, bandwidth- and call-bound stages would answer differently is made, and the measured
+change that compute-, bandwidth-, latency- and call-bound stages would answer differently is made, and the measured
 ratio of times is laid beside the ratios that the cost laws and roofs give for each regime. A change that
 all of them would answer alike says nothing, and is reported as that.
 """
@@ -15,12 +15,23 @@ from profiler.analysis.attribution import (
     BANDWIDTH_BOUND,
     CALL_BOUND,
     COMPUTE_BOUND,
+    INSTRUCTION_BOUND,
+    LATENCY_BOUND,
     UNDECIDED,
 )
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.comparison.statistics import Ratio
 
 OTHERWISE: Final = "none of these"
+
+ANSWERED_BY: Final = {
+    COMPUTE_BOUND: ("arithmetic", "instructions"),
+    INSTRUCTION_BOUND: ("arithmetic", "instructions"),
+    BANDWIDTH_BOUND: ("bandwidth",),
+    LATENCY_BOUND: ("latency",),
+    CALL_BOUND: ("calls",),
+}
+"""The parts of a cost law (LAW_PARTS) whose change a stage of that verdict follows."""
 
 SAME: Final = 0.1
 """Ratios within 10 % are the same answer: roofs are measured to a few per cent, laws are models."""
@@ -72,22 +83,18 @@ def expected(
 ) -> dict[str, float]:
     """Return by verdict the ratio of times per unit that the laws give for the change before → after.
 
-    compute-bound: the arithmetic decides. bandwidth-bound: the least traffic does, as long as it exceeds the
-    arithmetic. call-bound: the number of calls. none of these: `otherwise`, 1 where nothing that
-    changed should matter.
+    Each verdict is answered by the part of the law that it names: compute- and instruction-bound by the kernel's
+    own instructions, bandwidth-bound by what its data take in order, latency-bound by scattered accesses,
+    call-bound by calls (their number, where the law names none and `call_ns` is known). none of these:
+    `otherwise`, 1 where nothing that changed should matter.
     """
     units = _units(after, per) / _units(before, per)
     ratios = {OTHERWISE: otherwise}
-    if before.arithmetic_ns and after.arithmetic_ns is not None:
-        ratios[COMPUTE_BOUND] = after.arithmetic_ns / before.arithmetic_ns / units
-        if before.traffic_min_ns and after.traffic_min_ns is not None:
-            roof_after = max(after.traffic_min_ns, after.arithmetic_ns)
-            ratios[BANDWIDTH_BOUND] = (
-                roof_after / max(before.traffic_min_ns, before.arithmetic_ns) / units
-            )
-    elif before.traffic_min_ns and after.traffic_min_ns is not None:
-        ratios[BANDWIDTH_BOUND] = after.traffic_min_ns / before.traffic_min_ns / units
-    if call_ns and before.calls:
+    for verdict, parts in ANSWERED_BY.items():
+        there, then = (sum(row.law.get(part, 0.0) for part in parts) for row in (before, after))
+        if there and after.law:
+            ratios[verdict] = then / there / units
+    if CALL_BOUND not in ratios and call_ns and before.calls:
         ratios[CALL_BOUND] = after.calls / before.calls / units
     return {name: ratio for name, ratio in ratios.items() if ratio > 0}
 
