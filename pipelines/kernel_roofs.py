@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.scoring.continuous import roofs as continuous
+from pipelines.scoring.gaussians import roofs as gaussians
+from pipelines.scoring.kernel_work import Family
 from pipelines.scoring.tied import roofs as tied
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES})
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {**tied.FAMILIES, **gaussians.FAMILIES, **continuous.FAMILIES}
+)
 
 
 def work_of(name: str, size: int) -> Work:

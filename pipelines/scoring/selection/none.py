@@ -17,13 +17,14 @@ from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation, roofs
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from profiler.arrays import Array, check
-from profiler.costs import CALL, KERNEL, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -144,13 +145,14 @@ class Tied:
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
             terms=(
-                Term(
-                    KERNEL,
-                    f"{roofs.MIXTURE}/{frames}/{p.padded_densities}",
-                    Linear(per_work=(1.0, 0.0, 0.0)),
-                    block_bytes(p, frames),
+                units(
+                    roofs.MIXTURE,
+                    frames,
+                    p.padded_densities,
+                    size=block_bytes(p, frames),
+                    each=p.weights.size / self._components,
                 ),
-                Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+                calls(1),
             ),
         )
 
