@@ -16,6 +16,10 @@ KERNEL_CALL = "kernel call"
 FIRST_CACHE = 16 << 10
 """Bytes that surely fit the first cache beside what else a kernel touches."""
 
+COLD = 16 << 20
+"""Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
+of memory that comes from."""
+
 Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]
 """Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""

@@ -164,6 +164,15 @@ class ContinuousGmm:
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
 
+    def best_terms(self, frames: int) -> tuple[Term, ...]:
+        """What bounds `score.lse` when a senone takes its best: laws by senone, as nothing else is counted then."""
+        p, rows = self.parameters, min(frames, self.frames_per_call)
+        together = self._together(rows)
+        tile = float(rows * together * p.n_components * LANES * FLOAT)
+        shape = rows, p.n_streams, p.n_components, together
+        each = self.per_senone * self._padding
+        return (units(roofs.BEST, *shape, size=tile, work=1, each=each),)
+
     def _together(self, rows: int) -> int:
         """Streams whose log densities of so many frames fit the tile at once: see `kernels.dense`."""
         streams = self.parameters.n_streams

@@ -7,6 +7,7 @@ best density taken out before the exponential, and one logarithm for the product
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.continuous import roofs_of_chosen as chosen_roofs
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
-from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
+from pipelines.scoring.gaussians import roofs as products
+from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, in_int8
 from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
@@ -213,10 +216,21 @@ class Continuous:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
+        p = self._family.parameters
         costs = self._family.costs_of_all(frames)
         if self._best:
-            per_senone = float(self._family.per_senone)
-            costs["score.lse"] = best_of_some(per_senone, costs["score.lse"])
+            lse = costs["score.lse"]
+            costs["score.lse"] = best_of_some(
+                float(self._family.per_senone), lse, self._family.best_terms(frames)
+            )
         if self._bytes is not None:
-            costs["score.gaussians"] = self._bytes.cost()
+            shape = frames, self._bytes.pairs, p.n_components, p.n_streams
+            terms = (
+                units(products.BYTES, *shape, size=float(self._bytes.panels.nbytes)),
+                calls(2),
+                calls(FRAME_CALLS, "numpy"),
+            )
+            costs["score.gaussians"] = self._bytes.cost(terms)
+            sums = chosen_roofs.SUM, frames, p.n_streams, p.n_components, 0
+            costs["score.lse"] = replace(costs["score.lse"], terms=(units(*sums),))
         return costs
