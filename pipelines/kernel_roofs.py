@@ -9,10 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.scoring.clustering import roofs as clustering
+from pipelines.scoring.continuous import roofs as continuous
+from pipelines.scoring.continuous import roofs_of_chosen as chosen
+from pipelines.scoring.gaussians import roofs as gaussians
+from pipelines.scoring.kernel_work import Family
 from pipelines.scoring.tied import roofs as tied
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES})
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        **tied.FAMILIES,
+        **gaussians.FAMILIES,
+        **clustering.FAMILIES,
+        **continuous.FAMILIES,
+        **chosen.FAMILIES,
+    }
+)
 
 
 def work_of(name: str, size: int) -> Work:

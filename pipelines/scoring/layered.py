@@ -284,7 +284,7 @@ class LayeredScorer(ABC):
         """Cost laws of the stages under the present configuration."""
         costs = self._layer.costs(max(1, self._block // self._skip))
         if self._rule is not None:
-            costs |= self._rule.costs() | {COPY_STAGE: self._copy_cost()}
+            costs |= self._rule.costs(self._block) | {COPY_STAGE: self._copy_cost()}
         return costs
 
     def _copy_cost(self) -> Cost:

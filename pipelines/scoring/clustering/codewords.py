@@ -15,13 +15,14 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering import quantiser
-from pipelines.scoring.clustering.quantiser import Codebook
+from pipelines.scoring.clustering.quantiser import NEAREST, Codebook
 from pipelines.scoring.gaussians.expansion import expand
+from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import STREAM, Cost, Linear, Term
 
 STAGE = "score.frames"
 STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
@@ -50,8 +51,8 @@ class Codewords:
         meter.done(STAGE, n * self.size)
         return found[:, 0]
 
-    def cost(self) -> Cost:
-        """A product of [x, 1] with a codeword and a comparison each; the codebook is read once a call.
+    def cost(self, frames: int) -> Cost:
+        """A product of [x, 1] with a codeword and a comparison each, in calls of `frames` frames; the codebook is read once.
 
         Compulsory: the codebook. The tiling writes the products and reads them for the comparison.
         """
@@ -66,6 +67,11 @@ class Codewords:
             bytes_min=Linear(fixed=panels),
             bytes_max=Linear(fixed=panels, per_work=(3.0 * FLOAT * padded, 0.0, 0.0)),
             working_set_bytes=panels,
+            terms=(
+                units(NEAREST, frames, len(self._centre), self.size),
+                Term(STREAM, "read", Linear(fixed=panels), COLD),
+                calls(2),
+            ),
         )
 
 

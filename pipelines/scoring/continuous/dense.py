@@ -12,15 +12,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.continuous import kernels
+from pipelines.scoring.continuous import kernels, roofs
 from pipelines.scoring.continuous.packing import PackedContinuous
+from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.expansion import expand
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import Cost, Linear, Term
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
 
@@ -116,13 +118,24 @@ class ContinuousGmm:
     def costs_of_all(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `score_all` for calls of about `frames` frames."""
         p = self.parameters
-        tile = float(min(frames, self.frames_per_call) * p.n_components * LANES * FLOAT)
+        rows = min(frames, self.frames_per_call)
+        together = self._together(rows)
+        tile = float(rows * together * p.n_components * LANES * FLOAT)
         parameters = float(p.gaussians.nbytes)
+        shape = rows, p.expanded, p.n_components, together
+        product = units(products.PRODUCT, *shape, size=parameters, each=self._padding)
+        summed = units(
+            roofs.SUM, rows, p.n_streams, p.n_components, together, size=tile, each=self._padding
+        )
         return {
             "score.gaussians": self._gaussians_cost(
-                Linear(fixed=parameters), Linear(fixed=parameters), self._padding, parameters
+                Linear(fixed=parameters),
+                Linear(fixed=parameters),
+                self._padding,
+                parameters,
+                (product, calls(2)),
             ),
-            "score.lse": self._lse_cost(self._padding, tile),
+            "score.lse": self._lse_cost(self._padding, tile, (summed,)),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
 
@@ -132,17 +145,38 @@ class ContinuousGmm:
         panels = -(-p.n_components // LANES)
         padding = panels * LANES / p.n_components
         per_gaussian = p.expanded * FLOAT * padding
-        densities = float(MAX_FRAMES * p.n_streams * panels * LANES * FLOAT)
+        row = float(p.n_streams * panels * LANES * FLOAT)
+        parameters = p.n_gaussians * per_gaussian
+        shape = 1, p.expanded, panels, MAX_FRAMES * p.n_streams
+        product = units(products.PRODUCT, *shape, size=parameters, each=padding)
+        summed = units(
+            roofs.SUM_OF_SOME, 1, p.n_streams, panels, size=MAX_FRAMES * row, each=padding
+        )
         return {
             "score.gaussians": self._gaussians_cost(
                 Linear(per_work=(per_gaussian / frames, 0.0, 0.0)),
                 Linear(per_work=(per_gaussian, 0.0, 0.0)),
                 padding,
-                p.n_gaussians * per_gaussian,
+                parameters,
+                (product, calls(1)),
             ),
-            "score.lse": self._lse_cost(padding, densities),
+            "score.lse": self._lse_cost(padding, MAX_FRAMES * row, (summed,)),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
+
+    def best_terms(self, frames: int) -> tuple[Term, ...]:
+        """What bounds `score.lse` when a senone takes its best: laws by senone, as nothing else is counted then."""
+        p, rows = self.parameters, min(frames, self.frames_per_call)
+        together = self._together(rows)
+        tile = float(rows * together * p.n_components * LANES * FLOAT)
+        shape = rows, p.n_streams, p.n_components, together
+        each = self.per_senone * self._padding
+        return (units(roofs.BEST, *shape, size=tile, work=1, each=each),)
+
+    def _together(self, rows: int) -> int:
+        """Streams whose log densities of so many frames fit the tile at once: see `kernels.dense`."""
+        streams = self.parameters.n_streams
+        return streams if rows * streams <= MAX_FRAMES else 1
 
     @property
     def _padding(self) -> float:
@@ -150,7 +184,12 @@ class ContinuousGmm:
         return self.parameters.n_groups * LANES / self.n_senones
 
     def _gaussians_cost(
-        self, least: Linear, most: Linear, padding: float, working_set: float
+        self,
+        least: Linear,
+        most: Linear,
+        padding: float,
+        working_set: float,
+        terms: tuple[Term, ...],
     ) -> Cost:
         """One product [n, K] × [K, components] per senones' tile and stream.
 
@@ -165,9 +204,10 @@ class ContinuousGmm:
             bytes_min=least,
             bytes_max=most,
             working_set_bytes=working_set,
+            terms=terms,
         )
 
-    def _lse_cost(self, padding: float, tile: float) -> Cost:
+    def _lse_cost(self, padding: float, tile: float, terms: tuple[Term, ...]) -> Cost:
         """A maximum, a subtraction, an exponential and a sum per Gaussian; a logarithm per senone.
 
         Each log density is read from the cache; the second pass over a senone's finds them in the first level.
@@ -182,4 +222,5 @@ class ContinuousGmm:
             bytes_min=Linear(per_work=(FLOAT, FLOAT, 0.0)),
             bytes_max=Linear(per_work=(FLOAT * padding, 2.0 * FLOAT, 0.0)),
             working_set_bytes=tile,
+            terms=terms,
         )

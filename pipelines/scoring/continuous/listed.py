@@ -57,6 +57,65 @@ def finish(
 
 
 @njit(nogil=True, cache=True)
+def _computed(
+    parameters: int,
+    places: tuple[int, int],
+    sizes: tuple[int, int, int],
+    chosen: tuple[Array, Array],
+    at: int,
+    end: int,
+    counts: Array,
+) -> None:
+    """Append the panels at … end − 1 of those `chosen` to the rows of the frames that want them.
+
+    `places`: addresses of the first frame and the first row; `sizes`: numbers of a frame, bytes from a frame to the
+    next and from a row to the next. `counts` int64 [n]: vectors in each row.
+    """
+    (frame, to), (expanded, step, row), (where, whose) = places, sizes, chosen
+    while at < end:
+        panel, later = parameters + where[at], parameters + where[at + AHEAD]
+        frames = whose[at]
+        at += 1
+        while frames:
+            a = lowest_bit(frames)
+            frames &= frames - np.uint64(1)
+            ta = to + a * row + counts[a] * VECTOR_BYTES
+            counts[a] += 1
+            if not frames:
+                _panel_1(panel, expanded, later, (frame + a * step, ta))
+                break
+            b = lowest_bit(frames)
+            frames &= frames - np.uint64(1)
+            tb = to + b * row + counts[b] * VECTOR_BYTES
+            counts[b] += 1
+            rest = frames & (frames - np.uint64(1))
+            if not rest:
+                _panel_2(panel, expanded, later, (frame + a * step, frame + b * step, ta, tb))
+                continue
+            c, d = lowest_bit(frames), lowest_bit(rest)
+            frames = rest & (rest - np.uint64(1))
+            tc = to + c * row + counts[c] * VECTOR_BYTES
+            td = to + d * row + counts[d] * VECTOR_BYTES
+            counts[c] += 1
+            counts[d] += 1
+            _panel_4(
+                panel,
+                expanded,
+                later,
+                (
+                    frame + a * step,
+                    frame + b * step,
+                    frame + c * step,
+                    frame + d * step,
+                    ta,
+                    tb,
+                    tc,
+                    td,
+                ),
+            )
+
+
+@njit(nogil=True, cache=True)
 def _approximate(tile: Array, counts: Array, group: int, s: int, backing: Backing) -> None:
     """Append what stands for the panels of one group and stream that were not computed: weight and cluster."""
     n, row = counts.shape[1], tile.shape[1] * 4
@@ -120,49 +179,10 @@ def queued(
             frame = address(x, np.float32) + s * expanded * 4
             step = streams * expanded * 4
             to = address(tile, np.float32) + s * n * row
-            while at < ends[place * streams + s]:
-                panel, later = parameters + where[at], parameters + where[at + AHEAD]
-                frames = whose[at]
-                at += 1
-                while frames:
-                    a = lowest_bit(frames)
-                    frames &= frames - np.uint64(1)
-                    ta = to + a * row + counts[s, a] * VECTOR_BYTES
-                    counts[s, a] += 1
-                    if not frames:
-                        _panel_1(panel, expanded, later, (frame + a * step, ta))
-                        break
-                    b = lowest_bit(frames)
-                    frames &= frames - np.uint64(1)
-                    tb = to + b * row + counts[s, b] * VECTOR_BYTES
-                    counts[s, b] += 1
-                    rest = frames & (frames - np.uint64(1))
-                    if not rest:
-                        _panel_2(
-                            panel, expanded, later, (frame + a * step, frame + b * step, ta, tb)
-                        )
-                        continue
-                    c, d = lowest_bit(frames), lowest_bit(rest)
-                    frames = rest & (rest - np.uint64(1))
-                    tc = to + c * row + counts[s, c] * VECTOR_BYTES
-                    td = to + d * row + counts[s, d] * VECTOR_BYTES
-                    counts[s, c] += 1
-                    counts[s, d] += 1
-                    _panel_4(
-                        panel,
-                        expanded,
-                        later,
-                        (
-                            frame + a * step,
-                            frame + b * step,
-                            frame + c * step,
-                            frame + d * step,
-                            ta,
-                            tb,
-                            tc,
-                            td,
-                        ),
-                    )
+            end = ends[place * streams + s]
+            sizes = expanded, step, row
+            _computed(parameters, (frame, to), sizes, (where, whose), at, end, counts[s])
+            at = end
             if backed:
                 _approximate(tile, counts, group, s, backing)
         begin = now_ns()

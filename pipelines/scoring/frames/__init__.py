@@ -49,8 +49,8 @@ class FrameRule(Protocol):
         `frames.skip`. The first frame of an utterance is scored whatever the rule says.
         """
 
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages that `choose` records."""
+    def costs(self, frames: int) -> dict[str, Cost]:
+        """Cost laws of the stages that `choose` records, for blocks of so many frames."""
 
 
 def rules() -> list[str]:

@@ -68,6 +68,6 @@ class Rule:
             chosen[t] = scored
         return chosen
 
-    def costs(self) -> dict[str, Cost]:
+    def costs(self, frames: int) -> dict[str, Cost]:
         """That of finding the nearest codeword."""
-        return {} if self._codebook is None else {STAGE: self._codebook.cost()}
+        return {} if self._codebook is None else {STAGE: self._codebook.cost(frames)}

@@ -39,6 +39,6 @@ class Rule(Immediate):
         chosen: Array = np.arange(first, first + len(features)) % skip == 0
         return chosen
 
-    def costs(self) -> dict[str, Cost]:
+    def costs(self, frames: int) -> dict[str, Cost]:
         """A few operations a block: no stage of its own."""
         return {}

@@ -16,7 +16,7 @@ from numba import njit
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError, check
-from profiler.spans import Cost, Linear
+from profiler.costs import Cost, Linear, Term
 
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
@@ -25,6 +25,8 @@ MEANS = 127
 FINE = 16  # steps of a frame in one of a mean
 FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
 MIN_REACH = 1e-3  # deviations
+FRAME_CALLS = 6
+"""Calls of numpy by `Int8Gaussians.frames`."""
 LOOK = 20_000  # Gaussians that the scale is taken from
 
 
@@ -59,6 +61,11 @@ class Int8Gaussians:
         """Of one Gaussian."""
         return float(self.panels.shape[3] / LANES)
 
+    @property
+    def pairs(self) -> int:
+        """Pairs of dimensions of a stream."""
+        return (self.steps.shape[1] + 1) // 2
+
     def frames(self, x: Array) -> Array:
         """int16 [n, streams, 2 · pairs] of expanded frames `x` f32 [n, streams, 2·D + 1]."""
         dim = self.steps.shape[1]
@@ -73,13 +80,12 @@ class Int8Gaussians:
 
         Counted as float operations of 16 lanes, two to an operation of 32.
         """
-        pairs = (self.steps.shape[1] + 1) // 2
-        return {"fma": Linear(per_work=(6.0 * pairs + 2.0, 0.0, 0.0))}
+        return {"fma": Linear(per_work=(6.0 * self.pairs + 2.0, 0.0, 0.0))}
 
-    def cost(self, stored: float = 0.0) -> Cost:
+    def cost(self, terms: tuple[Term, ...], stored: float = 0.0) -> Cost:
         """Law of the stage `score.gaussians` when all are computed: the parameters come from memory once a call.
 
-        `stored`: bytes written per Gaussian.
+        `terms`: what bounds it; `stored`: bytes written per Gaussian.
         """
         parameters = Linear(fixed=float(self.panels.nbytes), per_work=(stored, 0.0, 0.0))
         return Cost(
@@ -87,6 +93,7 @@ class Int8Gaussians:
             bytes_min=parameters,
             bytes_max=parameters,
             working_set_bytes=parameters.fixed,
+            terms=terms,
         )
 
 

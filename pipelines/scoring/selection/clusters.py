@@ -15,7 +15,9 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
-from pipelines.scoring.continuous.chosen import Chosen
+from pipelines.scoring.continuous import roofs_of_chosen as roofs
+from pipelines.scoring.continuous.chosen import Chosen, percent
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES
@@ -26,7 +28,7 @@ from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import KERNEL, Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -119,7 +121,24 @@ class Continuous(_Clustered, Chosen):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        return self.chosen_costs(frames, self._share()) | {clusters.STAGE: self._clusters.cost()}
+        p, kept = self._family.parameters, self._share()
+        panels = float(p.n_groups * p.n_streams * p.n_components)
+        looked = "/".join(
+            map(str, (roofs.CLUSTERS, p.n_components, percent(1 - (1 - kept) ** frames)))
+        )
+        backing = "/".join(map(str, (roofs.STANDINS, frames, p.n_components, percent(kept))))
+        terms = (
+            Term(KERNEL, looked, Linear(fixed=panels)),
+            Term(
+                KERNEL,
+                backing,
+                Linear(fixed=frames * panels),
+                float(self._clusters.log_weights.nbytes),
+            ),
+            calls(2),
+        )
+        chosen = self.chosen_costs(frames, kept, terms, summed=p.n_components)
+        return chosen | {clusters.STAGE: self._clusters.cost(frames, self._expand)}
 
 
 class Tied(_Clustered):
@@ -159,7 +178,7 @@ class Tied(_Clustered):
         each = float(EXPANDED * FLOAT)
         per_frame = self._gmm.gaussians_per_frame
         return self._exact.costs(frames) | {
-            clusters.STAGE: self._clusters.cost(),
+            clusters.STAGE: self._clusters.cost(frames, self._expand),
             "score.exp": exponentials_cost(
                 per_frame, frames, self._gmm.parameters.padded_densities
             ),

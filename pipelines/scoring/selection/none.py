@@ -7,6 +7,7 @@ best density taken out before the exponential, and one logarithm for the product
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,16 +15,19 @@ import numpy as np
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.continuous import roofs_of_chosen as chosen_roofs
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
-from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
+from pipelines.scoring.gaussians import roofs as products
+from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, in_int8
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation, roofs
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from profiler.arrays import Array, check
-from profiler.costs import CALL, KERNEL, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -144,13 +148,14 @@ class Tied:
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
             terms=(
-                Term(
-                    KERNEL,
-                    f"{roofs.MIXTURE}/{frames}/{p.padded_densities}",
-                    Linear(per_work=(1.0, 0.0, 0.0)),
-                    block_bytes(p, frames),
+                units(
+                    roofs.MIXTURE,
+                    frames,
+                    p.padded_densities,
+                    size=block_bytes(p, frames),
+                    each=p.weights.size / self._components,
                 ),
-                Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+                calls(1),
             ),
         )
 
@@ -211,10 +216,21 @@ class Continuous:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
+        p = self._family.parameters
         costs = self._family.costs_of_all(frames)
         if self._best:
-            per_senone = float(self._family.per_senone)
-            costs["score.lse"] = best_of_some(per_senone, costs["score.lse"])
+            lse = costs["score.lse"]
+            costs["score.lse"] = best_of_some(
+                float(self._family.per_senone), lse, self._family.best_terms(frames)
+            )
         if self._bytes is not None:
-            costs["score.gaussians"] = self._bytes.cost()
+            shape = frames, self._bytes.pairs, p.n_components, p.n_streams
+            terms = (
+                units(products.BYTES, *shape, size=float(self._bytes.panels.nbytes)),
+                calls(2),
+                calls(FRAME_CALLS, "numpy"),
+            )
+            costs["score.gaussians"] = self._bytes.cost(terms)
+            sums = chosen_roofs.SUM, frames, p.n_streams, p.n_components, 0
+            costs["score.lse"] = replace(costs["score.lse"], terms=(units(*sums),))
         return costs

@@ -7,8 +7,8 @@ as it cannot be among the N best any more, which changes no score. N = 4 is pock
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -16,9 +16,12 @@ import numpy as np
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.continuous import roofs_of_chosen as roofs
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
+from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -26,7 +29,7 @@ from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from profiler.arrays import Array, check
-from profiler.spans import Cost, Linear
+from profiler.costs import Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -241,8 +244,29 @@ class Continuous(Chosen):
         each place among the N best. A group's panels are read from memory once a call: they fit the second level.
         """
         p = self._family.parameters
-        costs = self.chosen_costs(frames, 1.0)
         more = 2.0 * PARTS + 2.0 * self._keep
-        gaussians = costs["score.gaussians"]
         operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
-        return costs | {"score.gaussians": dataclasses.replace(gaussians, operations=operations)}
+        full = self._family.costs_of_all(frames)
+        sums = roofs.SUM, frames, p.n_streams, self._keep, int(self._keep == 1)
+        parameters = float(p.gaussians.nbytes)
+        if len(self._rest):
+            given_up = roofs.ELIMINATE, p.expanded, p.n_components, self._keep, int(self.follow)
+            terms: tuple[Term, ...] = units(*given_up, size=parameters), calls(2)
+        else:
+            product = products.PRODUCT, frames, p.expanded, p.n_components, p.n_streams
+            terms = (
+                units(*product, size=parameters),
+                units(roofs.INSERT, frames, p.n_components, self._keep),
+                calls(2),
+            )
+        gaussians = replace(
+            full["score.gaussians"],
+            operations=operations,
+            bytes_min=Linear(per_work=(p.expanded * FLOAT / frames, 0.0, 0.0)),
+            bytes_max=Linear(per_work=(float(p.expanded * FLOAT), 0.0, 0.0)),
+            terms=terms,
+        )
+        return full | {
+            "score.gaussians": gaussians,
+            "score.lse": replace(full["score.lse"], terms=(units(*sums),)),
+        }

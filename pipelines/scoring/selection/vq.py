@@ -10,8 +10,8 @@ neighbours, so groups are mostly asked for in full.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,9 +21,11 @@ from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
-from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
+from pipelines.scoring.continuous import roofs_of_chosen as roofs
+from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some, percent
 from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -32,10 +34,14 @@ from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
+
+
+LIST_CALLS = 8
+"""Calls of numpy that count a block's lists and mark its groups."""
 
 
 class _Quantised:
@@ -185,15 +191,19 @@ class Continuous(_Quantised, Chosen):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        lists, eight = self._lists, self._bytes
-        kept = lists.mean_panels / self._family.parameters.n_components
-        costs = self.chosen_costs(frames, kept, 0.0 if eight is None else eight.bytes_each)
-        if eight is not None:
-            costs["score.gaussians"] = dataclasses.replace(
-                costs["score.gaussians"], operations=eight.operations
-            )
+        p, lists = self._family.parameters, self._lists
+        kept = lists.mean_panels / p.n_components
+        gathered = roofs.LISTS, frames, p.n_components, percent(kept)
+        terms = units(*gathered, each=1.0 / LANES), calls(2), calls(LIST_CALLS, "numpy")
+        costs = self.chosen_costs(frames, kept, terms, self._bytes, best=self._best)
         if self._best:
-            costs["score.lse"] = best_of_some(kept * self._family.per_senone, costs["score.lse"])
+            lse = costs["score.lse"]
+            assert lse.terms is not None
+            senone = kept * self._family.per_senone
+            named = tuple(
+                replace(term, count=Linear(per_work=(0.0, senone, 0.0))) for term in lse.terms
+            )
+            costs["score.lse"] = best_of_some(senone, lse, named)
         return costs | {QUANTISE: lists.codebook.cost(self.by_tree, frames)}
 
     costs_of_some = costs

@@ -16,6 +16,7 @@ import numpy as np
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
@@ -26,7 +27,7 @@ from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 STAGES: dict[str, tuple[str, ...]] = {
     "score.gaussians": ("gaussians",),
@@ -148,13 +149,8 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_max=most,
         working_set_bytes=block_bytes(p, frames),
         terms=(
-            Term(
-                KERNEL,
-                f"{roofs.GAUSSIANS}/{frames}",
-                Linear(per_work=(1.0, 0.0, 0.0)),
-                block_bytes(p, frames),
-            ),
-            Term(CALL, roofs.CALL, Linear(fixed=2.0)),
+            units(roofs.GAUSSIANS, frames, size=block_bytes(p, frames)),
+            calls(2),
         ),
     )
 
@@ -174,9 +170,8 @@ def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
         bytes_max=traffic,
         working_set_bytes=float(frames * per_frame * FLOAT),
         terms=(
-            Term(KERNEL, f"{roofs.EXP}/{frames}/{densities}", Linear(per_work=(1.0, 0.0, 0.0))),
-            Term(STREAM, "read", traffic, float(frames * per_frame * FLOAT)),
-            Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+            units(roofs.EXP, frames, densities, size=float(frames * per_frame * FLOAT)),
+            calls(1),
         ),
     )
 
@@ -207,18 +202,7 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
         working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
         terms=(
-            Term(
-                KERNEL,
-                f"{roofs.LOG}/{frames}/{width}/{pieces}",
-                Linear(per_work=(1.0, 0.0, 0.0)),
-            ),
-            Term(
-                STREAM,
-                "read",
-                Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
-                2.0 * FLOAT * frames * p.n_senones,
-                Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
-            ),
-            Term(CALL, roofs.CALL, Linear(fixed=1.0)),
+            units(roofs.LOG, frames, width, pieces, size=2.0 * FLOAT * frames * p.n_senones),
+            calls(1),
         ),
     )

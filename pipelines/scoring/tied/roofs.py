@@ -5,7 +5,7 @@ Each is called as scoring calls it; its units are those of the cost law that nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +13,7 @@ from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.kernel_work import KERNEL_CALL, Family, Numbers, filled, repeated
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
@@ -20,17 +21,7 @@ from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError
 from profiler.machine.roofs.timing import Task, Work
 
-GAUSSIANS, EXP, MIXTURE, LOG, CALL = (
-    "tied Gaussians",
-    "tied exp",
-    "tied mixture",
-    "tied log",
-    "kernel call",
-)
-
-Numbers = tuple[int, ...]
-Family = Callable[[int, Numbers], Work]
-"""Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""
+GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "tied log"
 
 SOME = 64
 """Densities of a codebook for data within the first cache: 7 kB of Gaussians a stream, four panels."""
@@ -72,11 +63,6 @@ def _logarithms(
         kernels.logarithms(products, shift, order, scores, 0, shift.shape[1])
 
 
-def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
-    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
-    return np.full(shape, value, np.float32)
-
-
 def _product(rows: int, depth: int, panels: int, units: float, times: bool) -> Work:
     def make() -> Task:
         a = np.ones((rows, depth), np.float32)
@@ -100,7 +86,7 @@ def gaussians(size: int, numbers: Numbers) -> Work:
         x = np.ones((rows, STREAMS, EXPANDED), np.float32)
         packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
         g = filled((rows, books, STREAMS, SOME))
-        return _repeated(lambda: kernels.evaluate(x, packed, g, 0, books))
+        return repeated(lambda: kernels.evaluate(x, packed, g, 0, books))
 
     return Work(float(rows * books * STREAMS * SOME), make)
 
@@ -132,7 +118,7 @@ def mixtures(size: int, numbers: Numbers) -> Work:
         weights = filled((books * width * STREAMS * densities,))
         start = np.arange(books + 1) * width
         products = filled((rows, books * width))
-        return _repeated(lambda: kernels.mix(g, weights, start, products, 0, books))
+        return repeated(lambda: kernels.mix(g, weights, start, products, 0, books))
 
     return Work(float(rows * books * width * STREAMS * densities), make)
 
@@ -173,17 +159,9 @@ def call(size: int, numbers: Numbers) -> Work:
             kernels.evaluate(x, packed, g, 0, 0)
             meter.done("", 1)
 
-        return _repeated(once)
+        return repeated(once)
 
     return Work(1.0, make)
-
-
-def _repeated(once: Callable[[], None]) -> Task:
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            once()
-
-    return task
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -192,7 +170,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         EXP: exponentials,
         MIXTURE: mixtures,
         LOG: logarithms,
-        CALL: call,
+        KERNEL_CALL: call,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

@@ -1,0 +1,56 @@
+"""What the `roofs` modules of scoring share: how a kernel becomes work that can be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from profiler.arrays import Array
+from profiler.costs import CALL, KERNEL, WORK_COUNTS, Linear, Term
+from profiler.machine.roofs.timing import Task, Work
+
+KERNEL_CALL = "kernel call"
+"""Roof of a call of a compiled kernel and the close of its span; measured in `tied.roofs`."""
+
+FIRST_CACHE = 16 << 10
+"""Bytes that surely fit the first cache beside what else a kernel touches."""
+
+COLD = 16 << 20
+"""Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
+of memory that comes from."""
+
+Numbers = tuple[int, ...]
+Family = Callable[[int, Numbers], Work]
+"""Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""
+
+
+def calls(count: float, roof: str = KERNEL_CALL) -> Term:
+    """Return the term of so many calls of compiled kernels a span; `roof` "numpy": of numpy's functions."""
+    return Term(CALL, roof, Linear(fixed=count))
+
+
+def units(kernel: str, *numbers: int, size: float = 0.0, work: int = 0, each: float = 1.0) -> Term:
+    """Return the term of `each` units of a kernel's loop for every one of a span's work counts `work`.
+
+    `numbers`: those of the roof's name; `size`: bytes of data that it goes through.
+    """
+    name = "/".join((kernel, *map(str, numbers)))
+    factors = [0.0] * WORK_COUNTS
+    factors[work] = each
+    return Term(KERNEL, name, Linear(per_work=(factors[0], factors[1], factors[2])), size)
+
+
+def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
+    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
+    return np.full(shape, value, np.float32)
+
+
+def repeated(once: Callable[[], object]) -> Task:
+    """Return a task that calls `once` as often as it is told."""
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            once()
+
+    return task
