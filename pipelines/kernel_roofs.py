@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.tied import roofs as tied
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES})
+FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES, **nets.FAMILIES})
 
 
 def work_of(name: str, size: int) -> Work:

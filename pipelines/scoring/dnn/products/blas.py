@@ -12,8 +12,13 @@ import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.terms import Call
 from profiler.arrays import Array
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
+
+KERNEL = "net blas"
+"""A roof: multiply-adds by frames, inputs, outputs, whether frames come as rows."""
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
@@ -43,3 +48,9 @@ class Weights(Product):
             bytes_max=Linear(fixed=PACKED * times * self.nbytes, per_work=(most, 0.0, 0.0)),
             threads=self._threads,
         )
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The same product of the library, weights from memory as this net has them."""
+        outputs, inputs = self.shape
+        numbers = call.frames, inputs, outputs, int(call.in_rows)
+        return (call.kernel(KERNEL, numbers, float(inputs * outputs), call.net_bytes),)
