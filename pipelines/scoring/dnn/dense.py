@@ -11,7 +11,7 @@ senones that the search needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numba import njit
@@ -24,7 +24,7 @@ from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.costs import CALL, Term
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
@@ -193,10 +193,9 @@ class DenseNet(Splicer):
         # Turned into rows: what comes out is read once more and written.
         turned = not head.into_rows
         moved = 1.0 if turned or self.heads_used > 1 else 0.0
-        more = [call.call(terms.LAYER)]
+        more: list[Term] = []
         if self.heads_used > 1:
-            name = terms.named(terms.HEADS, self.heads_used, frames)
-            more = [Term(CALL, name, Linear(fixed=1.0))]
+            more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
         if turned:
             numbers = frames, self.n_senones
             more.append(call.kernel(terms.SCORES, numbers, float(self.n_senones), 0.0))
@@ -212,9 +211,7 @@ class DenseNet(Splicer):
         for i, (layer, relu) in enumerate(self._layers):
             outputs = float(layer.shape[0])
             call = self._call(frames, 1.0, 1.0, layer, first=i == 0)
-            more = [call.call(terms.LAYER)]
-            if relu:
-                more += terms.relu(call, layer.shape[0])
+            more = terms.relu(call, layer.shape[0]) if relu else ()
             law = self._law(layer, call, outputs if relu else 0.0, more)
             if relu:
                 maxima = {"fma": _plus(law.operations.get("fma", Linear()), outputs)}
@@ -227,9 +224,10 @@ class DenseNet(Splicer):
     ) -> Call:
         """`layer` as it is called; what comes before the `first` one are rows."""
         in_rows = first or layer.into_rows
-        return Call(frames, per_count, times, self._net_bytes, in_rows)
+        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
+        return Call(frames, per_count, times, self._net_bytes, in_rows, passed)
 
-    def _law(self, layer: Product, call: Call, moved: float, more: list[Term]) -> Cost:
+    def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
         """That of a product in this net; `moved`: floats per work count that are read again and written."""
         product = layer.cost(call.per_count, call.times)
         return dataclasses.replace(

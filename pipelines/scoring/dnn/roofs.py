@@ -15,10 +15,11 @@ from numba import njit
 
 from pipelines.models.nets import FORMAT, Card, Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import products, terms
+from pipelines.scoring.dnn import products, rows, terms
 from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply, rectify
 from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
+from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
@@ -33,6 +34,8 @@ HOT_INPUTS = 48
 HOT_BYTES = 8 << 10
 """Weights of other kernels within the first cache."""
 TENTH = 0.1
+THIRD = 1 / 3
+"""A frame of speech asks for 37 % of all senones (5 000 words, beam 13)."""
 
 
 def repeated(once: Callable[[], object]) -> Task:
@@ -120,6 +123,37 @@ def _blocks_of_many(
 
 
 @njit(nogil=True, cache=True)
+def _float_rows(
+    weights: Array, bias: Array, hidden: Array, chosen: Array, scores: Array, repeats: int
+) -> None:
+    for _ in range(repeats):
+        rows.float_rows(weights, bias, hidden, 0, len(hidden), chosen, scores)
+
+
+@njit(nogil=True, cache=True)
+def _byte_rows(
+    weights: Array,
+    affine: Array,
+    hidden: Array,
+    scales: Array,
+    chosen: Array,
+    scores: Array,
+    repeats: int,
+) -> None:
+    for _ in range(repeats):
+        rows.byte_rows(weights, affine, hidden, scales, 0, len(hidden), chosen, scores)
+
+
+@njit(nogil=True, cache=True)
+def _read(values: Array) -> np.float32:
+    """A value of each cache line, added up."""
+    total = np.float32(0)
+    for i in range(0, len(values), LANES):
+        total += values[i]
+    return total
+
+
+@njit(nogil=True, cache=True)
 def _rectified(values: Array, repeats: int) -> None:
     for _ in range(repeats):
         rectify(values)
@@ -182,7 +216,9 @@ def one_by_one(size: int, numbers: Numbers) -> Work:
     return Work(float(outputs * inputs), make)
 
 
-def _sparse(size: int, inputs: int, tenths: int, lanes: int) -> tuple[int, tuple[Array, Array, Array]]:
+def _sparse(
+    size: int, inputs: int, tenths: int, lanes: int
+) -> tuple[int, tuple[Array, Array, Array]]:
     """(inputs, (starts, columns, values)) of rows of which so many tenths are there, in cache or of `size` bytes."""
     kept = max(1, round(TENTH * tenths * inputs))
     count = max(1, (size or HOT_BYTES) // (kept * (FLOAT * lanes + 2)))
@@ -200,25 +236,25 @@ def _sparse(size: int, inputs: int, tenths: int, lanes: int) -> tuple[int, tuple
 def sparse_rows(size: int, numbers: Numbers) -> Work:
     """Rows of single weights; units are multiply-adds."""
     n, inputs, tenths = numbers
-    inputs, rows = _sparse(size, inputs, tenths, 1)
-    count = len(rows[0]) - 1
+    inputs, sparse = _sparse(size, inputs, tenths, 1)
+    count = len(sparse[0]) - 1
 
     def make() -> Task:
         if n == 1:
             x, out = filled((inputs,)), filled((count,))
-            return lambda repeats: _rows_of_one(*rows, inputs, x, out, repeats)
+            return lambda repeats: _rows_of_one(*sparse, inputs, x, out, repeats)
         frames, many = room(n, inputs), filled((count, n))
         frames[:] = 1.0
-        return lambda repeats: _rows_of_many(*rows, inputs, frames, many, repeats)
+        return lambda repeats: _rows_of_many(*sparse, inputs, frames, many, repeats)
 
-    return Work(float(n * len(rows[1])), make)
+    return Work(float(n * len(sparse[1])), make)
 
 
 def sparse_blocks(size: int, numbers: Numbers) -> Work:
     """Blocks of 16 outputs by one input; units are multiply-adds."""
     n, inputs, tenths = numbers
-    inputs, rows = _sparse(size, inputs, tenths, LANES)
-    outputs = LANES * (len(rows[0]) - 1)
+    inputs, sparse = _sparse(size, inputs, tenths, LANES)
+    outputs = LANES * (len(sparse[0]) - 1)
 
     def make() -> Task:
         out = filled((outputs, n))
@@ -227,14 +263,14 @@ def sparse_blocks(size: int, numbers: Numbers) -> Work:
             at = x.ctypes.data, x.strides[1], x.strides[0]
 
             def task(repeats: int, _: object = x) -> None:
-                _blocks_of_few(*rows, at, out, repeats)
+                _blocks_of_few(*sparse, at, out, repeats)
 
             return task
         frames = room(n, inputs)
         frames[:] = 1.0
-        return lambda repeats: _blocks_of_many(*rows, inputs, frames, out, repeats)
+        return lambda repeats: _blocks_of_many(*sparse, inputs, frames, out, repeats)
 
-    return Work(float(n * rows[2].size), make)
+    return Work(float(n * sparse[2].size), make)
 
 
 def side_by_side(order: str) -> Family:
@@ -295,11 +331,12 @@ def windows(size: int, numbers: Numbers) -> Work:
 
 
 def splice_call(size: int, numbers: Numbers) -> Work:
-    """The input of one frame of one feature."""
+    """The input of one frame of one feature, after reading so many KiB."""
+    (passed,) = numbers
 
     def make() -> Task:
         splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), Meter()
-        return repeated(lambda: splicer.splice(padded, meter))
+        return after_reading(passed, lambda: splicer.splice(padded, meter))
 
     return Work(1.0, make)
 
@@ -321,33 +358,22 @@ class _Nothing(Product):
         return ()
 
 
-def layer_call(size: int, numbers: Numbers) -> Work:
-    """A layer of one output whose product takes no time."""
-
-    def make() -> Task:
-        layer, x = _Nothing(filled((1, 2)), 1, 1), filled((2, 1))
-        values, meter = filled((2,)), Meter()
-
-        def once() -> None:
-            apply(layer, True, x, values)
-            meter.done("", 1)
-
-        return repeated(once)
-
-    return Work(1.0, make)
-
-
-def product_call(name: str) -> Family:
-    """A product of one weight by so many frames, without what is Python's for any product."""
+def layer_call(name: str) -> Family:
+    """A layer of one output and one weight by so many frames, after reading so many KiB; "": without its product."""
 
     def family(size: int, numbers: Numbers) -> Work:
-        (n,) = numbers
+        n, passed = numbers
 
         def make() -> Task:
-            product = products.create(name, filled((1, 2)), 1, n)
-            x = filled((2, n))
-            out = filled((1, n))
-            return repeated(lambda: product._product(x, out))
+            weight, meter = filled((1, 2)), Meter()
+            layer = products.create(name, weight, 1, n) if name else _Nothing(weight, 1, n)
+            x, values = filled((2, n)), filled((2 * n,))
+
+            def once() -> None:
+                apply(layer, True, x, values)
+                meter.done("", n)
+
+            return after_reading(passed, once)
 
         return Work(1.0, make)
 
@@ -355,19 +381,80 @@ def product_call(name: str) -> Family:
 
 
 def heads_call(size: int, numbers: Numbers) -> Work:
-    """One senone by so many heads, each for as many frames, of a net without layers."""
-    heads, frames = numbers
+    """One senone by so many heads, each for as many frames and without its product, after reading so many KiB."""
+    heads, frames, passed = numbers
 
     def make() -> Task:
         card = _card(1, 0, heads)
         tensors = {name: filled(shape) for name, shape in card.shapes.items()}
         n = heads * frames
         net, scores, meter = DenseNet(Net("", card, tensors), 1, n), filled((n, 1)), Meter()
+        net._heads = [_Nothing(filled((1, 2)), 1, n) for _ in range(heads)]
         net.begin_some(filled((frames, 2)), meter)
         source, since = np.arange(n) // heads, np.arange(n) % heads
-        return repeated(lambda: net.score_by_heads(source, since, scores, meter))
+        return after_reading(passed, lambda: net.score_by_heads(source, since, scores, meter))
 
     return Work(1.0, make)
+
+
+def rows_call(size: int, numbers: Numbers) -> Work:
+    """The active output of a frame that has one, after reading so many KiB."""
+    weight_bytes, passed = numbers
+
+    def make() -> Task:
+        asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), Meter()
+        of_bytes = ByteRows(np.ones((1, 1), np.int8), filled((1,)), filled((1,)))
+        of_floats, scales = FloatRows(filled((1, 2))), filled((1,))
+        floats, small = rows.room(1, 1), rows.room(1, 1, np.int8)
+
+        def once() -> None:
+            if weight_bytes == 1:
+                of_bytes.score(small, scales, 0, 1, asked, scores)
+            else:
+                of_floats.score(floats, 0, 1, asked, scores)
+            meter.done("", 1, 1)
+
+        return after_reading(passed, once)
+
+    return Work(1.0, make)
+
+
+def chosen_rows(size: int, numbers: Numbers) -> Work:
+    """A third of all rows, in order, for so many frames: about what speech asks for; units are rows."""
+    weight_bytes, frames, width = numbers
+    count = max(rows.ROWS, (size or HOT_BYTES) // (width * weight_bytes))
+    chosen = (
+        np.flatnonzero(np.random.default_rng(0).random(count) < THIRD) if size else np.arange(count)
+    )
+
+    def make() -> Task:
+        scores = filled((frames, count))
+        if weight_bytes == 1:
+            weights, affine = np.ones((count, width), np.uint8), filled((2, count))
+            x, scales = np.ones((frames, width), np.int8), filled((frames,))
+            return lambda repeats: _byte_rows(weights, affine, x, scales, chosen, scores, repeats)
+        floats, bias, hidden = filled((count, width)), filled((count,)), filled((frames, width))
+        return lambda repeats: _float_rows(floats, bias, hidden, chosen, scores, repeats)
+
+    return Work(float(len(chosen)), make)
+
+
+def reading(size: int, numbers: Numbers) -> Work:
+    """Reading so many KiB, and nothing else."""
+    (passed,) = numbers
+    return Work(1.0, lambda: after_reading(passed, lambda: None))
+
+
+def after_reading(passed: int, once: Callable[[], object]) -> Task:
+    """`once` as often as asked, each time after `passed` KiB were read."""
+    memory = filled((passed << 8,))
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            _read(memory)
+            once()
+
+    return task
 
 
 def _card(features: int, before: int, heads: int = 1) -> Card:
@@ -379,22 +466,25 @@ def _card(features: int, before: int, heads: int = 1) -> Card:
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         simd.KERNEL: panels,
-        simd.CALL: product_call("simd"),
+        simd.CALL: layer_call("simd"),
         blas.KERNEL: library,
+        blas.CALL: layer_call(""),
         scalar.KERNEL: one_by_one,
-        scalar.CALL: product_call("scalar"),
+        scalar.CALL: layer_call("scalar"),
         csr.KERNEL: sparse_rows,
-        f"{csr.KERNEL} call": product_call("csr"),
+        f"{csr.KERNEL} layer": layer_call("csr"),
         blocks.KERNEL: sparse_blocks,
-        f"{blocks.KERNEL} call": product_call("blocks"),
+        f"{blocks.KERNEL} layer": layer_call("blocks"),
         terms.MOVED: side_by_side("C"),
         terms.TURNED: side_by_side("F"),
         terms.SCORES: turned_scores,
         terms.RELU: relu,
         terms.WINDOWS: windows,
         terms.SPLICE: splice_call,
-        terms.LAYER: layer_call,
         terms.HEADS: heads_call,
+        terms.ROWS: chosen_rows,
+        terms.ROWS_CALL: rows_call,
+        terms.READ: reading,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

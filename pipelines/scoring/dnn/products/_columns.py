@@ -36,7 +36,8 @@ class SparseProduct(Product):
     at_once: ClassVar[int]
     """Frames for which the weights are read once."""
     family: ClassVar[str]
-    """Roofs: multiply-adds by frames, inputs and tenths of the weights that are there; " call" by frames."""
+    """Roofs: multiply-adds by frames, inputs and tenths of the weights that are there.
+    `family` " layer": a layer's call by frames and KiB read before."""
     few: ClassVar[int]
     """Frames up to which they are taken as they come; more are put side by side."""
 
@@ -94,7 +95,7 @@ class SparseProduct(Product):
                 float(self._values.size),
                 call.net_bytes,
             ),
-            call.call(f"{self.family} call", call.frames),
+            *call.calls(f"{self.family} layer"),
         ]
         if call.frames > self.few:
             aside = terms.TURNED if call.in_rows else terms.MOVED

@@ -17,8 +17,9 @@ from profiler.arrays import Array
 from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
-KERNEL = "net blas"
-"""A roof: multiply-adds by frames, inputs, outputs, whether frames come as rows."""
+KERNEL, CALL = "net blas", "net blas layer"
+"""Roofs: multiply-adds by frames, inputs, outputs, whether frames come as rows; a layer's call, without that of the
+library, by frames and KiB read before."""
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
@@ -53,4 +54,7 @@ class Weights(Product):
         """The same product of the library, weights from memory as this net has them."""
         outputs, inputs = self.shape
         numbers = call.frames, inputs, outputs, int(call.in_rows)
-        return (call.kernel(KERNEL, numbers, float(inputs * outputs), call.net_bytes),)
+        return (
+            call.kernel(KERNEL, numbers, float(inputs * outputs), call.net_bytes),
+            *call.calls(CALL),
+        )

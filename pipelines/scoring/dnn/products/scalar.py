@@ -20,8 +20,8 @@ from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 
-KERNEL, CALL = "net scalar", "net scalar call"
-"""Roofs: multiply-adds by inputs; a call by frames."""
+KERNEL, CALL = "net scalar", "net scalar layer"
+"""Roofs: multiply-adds by inputs; a layer's call by frames and KiB read before."""
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.
@@ -81,5 +81,5 @@ class Weights(Product):
         outputs, inputs = self.shape
         return (
             call.kernel(KERNEL, (inputs,), float(inputs * outputs), call.net_bytes),
-            call.call(CALL, call.frames),
+            *call.calls(CALL),
         )

@@ -31,8 +31,8 @@ from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
-KERNEL, CALL = "net panels", "net panels call"
-"""Roofs: multiply-adds by frames, inputs; a call by frames."""
+KERNEL, CALL = "net panels", "net panels layer"
+"""Roofs: multiply-adds by frames, inputs; a layer's call by frames and KiB read before."""
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -157,5 +157,5 @@ class Weights(Product):
         units = float(panels * inputs * PANEL)
         return (
             call.kernel(KERNEL, (call.frames, inputs), units, call.net_bytes),
-            call.call(CALL, call.frames),
+            *call.calls(CALL),
         )
