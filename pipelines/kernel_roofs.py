@@ -12,6 +12,7 @@ from types import MappingProxyType
 from pipelines.scoring.clustering import roofs as clustering
 from pipelines.scoring.continuous import roofs as continuous
 from pipelines.scoring.continuous import roofs_of_chosen as chosen
+from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import Family
 from pipelines.scoring.tied import roofs as tied
@@ -24,6 +25,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **clustering.FAMILIES,
         **continuous.FAMILIES,
         **chosen.FAMILIES,
+        **nets.FAMILIES,
     }
 )
 

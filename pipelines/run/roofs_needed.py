@@ -80,7 +80,7 @@ class NeededRoofs:
         self._known: set[tuple[str, str, float, int]] = set()
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name, and say when that ended; 0 where nothing lacked. A run being stopped ends it early."""
+        """Measure what `costs` name and return when that ended, 0 where nothing lacked; a stopped run ends it."""
         terms = [
             (term, threads)
             for term, threads in needed(costs)

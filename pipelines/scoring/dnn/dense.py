@@ -11,18 +11,20 @@ senones that the search needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Card, Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
@@ -79,6 +81,7 @@ class Splicer:
             bytes_min=Linear(per_work=(features + x, 0.0, 0.0)),
             bytes_max=Linear(per_work=(3.0 * x, 0.0, 0.0)),
             working_set_bytes=2.0 * x * frames,
+            terms=terms.splice(self.card.inputs, self.card.dimension),
         )
 
 
@@ -174,13 +177,7 @@ class DenseNet(Splicer):
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
         n, x = len(spliced), spliced.T
         for i, (layer, relu) in enumerate(self._layers):
-            # Without gaps for any n: a smaller matrix, not a part of the largest.
-            values = self._hidden[i][: (layer.shape[0] + 1) * n]
-            x, before = values.reshape(n, -1).T if layer.into_rows else values.reshape(-1, n), x
-            layer.multiply(before, x[:-1])
-            x[-1] = 1.0
-            if relu:
-                _rectify(values)
+            x = apply(layer, relu, x, self._hidden[i])
             meter.done(layer_stage(i + 1), n)
         return x
 
@@ -191,31 +188,67 @@ class DenseNet(Splicer):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        frame, times = 1.0 / self.n_senones, float(self.heads_used)
+        head, times = self._heads[0], float(self.heads_used)
+        call = self._call(frames, 1.0 / self.n_senones, times, head, first=not self._layers)
         # Turned into rows: what comes out is read once more and written.
-        moved = 0.0 if self._heads[0].into_rows and self.heads_used == 1 else 1.0
-        output = self._law(self._heads[0].cost(frame, times), moved)
+        turned = not head.into_rows
+        moved = 1.0 if turned or self.heads_used > 1 else 0.0
+        more: list[Term] = []
+        if self.heads_used > 1:
+            more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
+        if turned:
+            numbers = frames, self.n_senones
+            more.append(call.kernel(terms.SCORES, numbers, float(self.n_senones), 0.0))
+        output = self._law(head, call, moved, more)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames)}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, (layer, relu) in enumerate(self._layers):
             outputs = float(layer.shape[0])
-            law = self._law(layer.cost(1.0, 1.0), moved=outputs if relu else 0.0)
+            call = self._call(frames, 1.0, 1.0, layer, first=i == 0)
+            more = terms.relu(call, layer.shape[0]) if relu else ()
+            law = self._law(layer, call, outputs if relu else 0.0, more)
             if relu:
                 maxima = {"fma": _plus(law.operations.get("fma", Linear()), outputs)}
                 law = dataclasses.replace(law, operations={**law.operations, **maxima})
             costs[layer_stage(i + 1)] = law
         return costs
 
-    def _law(self, product: Cost, moved: float) -> Cost:
+    def _call(
+        self, frames: int, per_count: float, times: float, layer: Product, *, first: bool
+    ) -> Call:
+        """`layer` as it is called; what comes before the `first` one are rows."""
+        in_rows = first or layer.into_rows
+        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
+        return Call(frames, per_count, times, self._net_bytes, in_rows, passed)
+
+    def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
         """That of a product in this net; `moved`: floats per work count that are read again and written."""
-        most = _plus(product.bytes_max, 2.0 * FLOAT * moved)
-        return dataclasses.replace(product, bytes_max=most, working_set_bytes=self._net_bytes)
+        product = layer.cost(call.per_count, call.times)
+        return dataclasses.replace(
+            product,
+            bytes_max=_plus(product.bytes_max, 2.0 * FLOAT * moved),
+            working_set_bytes=self._net_bytes,
+            terms=(*layer.terms(call), *more),
+        )
+
+
+def apply(layer: Product, relu: bool, x: Array, room: Array) -> Array:
+    """What a layer makes of x f32 [inputs + 1, n]: f32 [outputs + 1, n] in `room`, the last row ones."""
+    n = x.shape[1]
+    # Without gaps for any n: a smaller matrix, not a part of the largest.
+    values = room[: (layer.shape[0] + 1) * n]
+    y = values.reshape(n, -1).T if layer.into_rows else values.reshape(-1, n)
+    layer.multiply(x, y[:-1])
+    y[-1] = 1.0
+    if relu:
+        rectify(values)
+    return y
 
 
 def _plus(law: Linear, more: float) -> Linear:
@@ -225,7 +258,7 @@ def _plus(law: Linear, more: float) -> Linear:
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def _rectify(values):  # type: ignore[no-untyped-def]
+def rectify(values):  # type: ignore[no-untyped-def]
     """ReLU in place, of values f32 [n]: numpy's maximum with a scalar takes five times as long."""
     for i in range(values.size):
         values[i] = max(values[i], np.float32(0))

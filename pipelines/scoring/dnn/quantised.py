@@ -132,7 +132,7 @@ class QuantisedNet(Splicer):
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames)}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}

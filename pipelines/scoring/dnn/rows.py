@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn import terms
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
 from pipelines.scoring.simd.vector import (
@@ -167,9 +168,12 @@ class FloatRows:
         """Fill scores[first:last, senones]; `hidden` f32 [n, inputs filled up] as `room` gives it."""
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
-    def cost(self) -> Cost:
-        """By work counts: scores computed; rows read from memory, once a call for all its frames."""
-        return _cost(self._weights, "gemm", 0.0)
+    def cost(self, frames: int) -> Cost:
+        """By work counts: scores computed; rows read from memory, once a call for all its frames.
+
+        `frames`: of a block.
+        """
+        return _cost(self._weights, "gemm", 0.0, frames)
 
 
 class ByteRows:
@@ -188,9 +192,9 @@ class ByteRows:
         `scales` f32 [n]."""
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
-    def cost(self) -> Cost:
-        """By work counts: scores computed; rows read from memory, once a call for all its frames."""
-        return _cost(self._weights, "gemm:int8", 2.0)
+    def cost(self, frames: int) -> Cost:
+        """By work counts, as those of `FloatRows`."""
+        return _cost(self._weights, "gemm:int8", 2.0, frames)
 
 
 def _whole(weight: Array, kind: Any) -> Array:
@@ -202,7 +206,7 @@ def _whole(weight: Array, kind: Any) -> Array:
     return rows
 
 
-def _cost(weights: Array, operation: str, scaling: float) -> Cost:
+def _cost(weights: Array, operation: str, scaling: float, frames: int) -> Cost:
     """`scaling`: operations beyond the product for each score.
 
     At least a row read and a score written; at most with the bias and the scale of the row, and a line of scores read
@@ -217,4 +221,7 @@ def _cost(weights: Array, operation: str, scaling: float) -> Cost:
         bytes_min=Linear(per_work=(float(FLOAT), size, 0.0)),
         bytes_max=Linear(per_work=(float(VECTOR_BYTES + FLOAT), size + 2.0 * FLOAT, 0.0)),
         working_set_bytes=float(weights.nbytes),
+        terms=terms.rows(
+            weights.itemsize, weights.shape[1], float(weights.nbytes), min(AHEAD, frames)
+        ),
     )

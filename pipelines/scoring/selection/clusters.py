@@ -17,7 +17,7 @@ from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
 from pipelines.scoring.continuous import roofs_of_chosen as roofs
 from pipelines.scoring.continuous.chosen import Chosen, percent
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES

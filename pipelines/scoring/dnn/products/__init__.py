@@ -15,7 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.terms import Call
 from profiler.arrays import Array, ArrayError
+from profiler.costs import Term
 from profiler.spans import Cost
 
 
@@ -71,6 +73,10 @@ class Product(ABC):
         `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
         products of this size share the call. The net says the working set: all of its layers together.
         """
+
+    @abstractmethod
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """What bounds it where it is called so."""
 
 
 def names() -> list[str]:

@@ -12,8 +12,14 @@ import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.terms import Call
 from profiler.arrays import Array
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
+
+KERNEL, CALL = "net blas", "net blas layer"
+"""Roofs: multiply-adds by frames, inputs, outputs, whether frames come as rows; a layer's call, without that of the
+library, by frames and KiB read before."""
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
@@ -42,4 +48,13 @@ class Weights(Product):
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=PACKED * times * self.nbytes, per_work=(most, 0.0, 0.0)),
             threads=self._threads,
+        )
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The same product of the library, weights from memory as this net has them."""
+        outputs, inputs = self.shape
+        numbers = call.frames, inputs, outputs, int(call.in_rows)
+        return (
+            call.kernel(KERNEL, numbers, float(inputs * outputs), call.net_bytes),
+            *call.calls(CALL),
         )

@@ -38,6 +38,8 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 
+KERNEL = "net blocks"
+
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
 
@@ -146,6 +148,8 @@ class Weights(SparseProduct):
     """Panels of 16 outputs, of which zeros fill up the last."""
 
     at_once: ClassVar[int] = LANES
+    family: ClassVar[str] = KERNEL
+    few: ClassVar[int] = FEW
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""

@@ -37,6 +37,8 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 
+KERNEL = "net csr"
+
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
 
@@ -127,6 +129,8 @@ class Weights(SparseProduct):
     """Those that are not zero."""
 
     at_once: ClassVar[int] = VECTORS * LANES
+    family: ClassVar[str] = KERNEL
+    few: ClassVar[int] = 1
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""

@@ -13,9 +13,14 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
+
+KERNEL, CALL = "net scalar", "net scalar layer"
+"""Roofs: multiply-adds by inputs; a layer's call by frames and KiB read before."""
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.
@@ -68,4 +73,12 @@ class Weights(Product):
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
             threads=self._threads,
+        )
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The sums, one after the other, and the weights that come by."""
+        outputs, inputs = self.shape
+        return (
+            call.kernel(KERNEL, (inputs,), float(inputs * outputs), call.net_bytes),
+            *call.calls(CALL),
         )

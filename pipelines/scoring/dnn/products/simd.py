@@ -16,6 +16,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -27,7 +28,11 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
+
+KERNEL, CALL = "net panels", "net panels layer"
+"""Roofs: multiply-adds by frames, inputs; a layer's call by frames and KiB read before."""
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -144,4 +149,13 @@ class Weights(Product):
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
             threads=self._threads,
+        )
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The tiles of all panels, what fills up the last one among them."""
+        panels, inputs, _ = self._panels.shape
+        units = float(panels * inputs * PANEL)
+        return (
+            call.kernel(KERNEL, (call.frames, inputs), units, call.net_bytes),
+            *call.calls(CALL),
         )

@@ -1,0 +1,134 @@
+"""What bounds the kernels of nets, for their cost laws: names of roofs and how the terms of a product are put together.
+
+`roofs` and `library_roofs` measure what is named here. A name is a family and its numbers; `frames` are always those
+of a call.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pipelines.scoring.blocks import FLOAT
+from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
+
+READ = "net read"
+"""Not a call but what comes off one that was timed after reading so many KiB."""
+SPLICE = "net splice"
+"""A call: the input of a net, but for its copying; KiB read before."""
+MOST_PASSED = 2048
+WINDOWS = "net windows"
+"""Floats of windows copied; inputs, features."""
+RELU = "net relu"
+"""Values."""
+SCORES = "net scores turned"
+"""Floats of products [outputs, frames] put into rows; frames, outputs."""
+HEADS = "net heads"
+"""A call: what Python does to score by several heads, beside their products; heads, frames, KiB read before."""
+MOVED, TURNED = "net frames moved", "net frames turned"
+"""Floats put side by side by sixteens, from columns and from rows; frames, inputs."""
+ROWS_CALL = "net rows call"
+"""A call: what Python does for the active outputs of a frame; bytes of a weight, KiB read before."""
+ROWS = "net rows"
+"""Chosen rows; bytes of a weight, frames, width."""
+BYTES_CALL = "net int8 layer"
+"""A call: Python of a layer in 8 bits; 1 for the first layer, 2 for others, 3 for an output layer."""
+PANELS_OF_BYTES = "net int8"
+"""Multiply-adds of integers, those of the filling among them; frames, groups of inputs."""
+EXCESS, QUANTISED, REQUANTISED, RESTORED = (
+    "net int8 excess",
+    "net int8 quantised",
+    "net int8 requantised",
+    "net int8 restored",
+)
+"""Values; their number in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A product as a net calls it: of so many frames, in a net of so many bytes.
+
+    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `in_rows`:
+    whether frames come as rows.
+    """
+
+    frames: int
+    per_count: float
+    times: float
+    net_bytes: float
+    in_rows: bool
+    passed: int
+    """KiB of memory that the layer before goes through (`passed`)."""
+
+    def units(self, per_frame: float) -> Linear:
+        """So many for each frame."""
+        return Linear(per_work=(per_frame * self.per_count, 0.0, 0.0))
+
+    def kernel(self, family: str, numbers: tuple[int, ...], per_frame: float, size: float) -> Term:
+        """Units of a kernel for each frame, over `size` bytes of data (0: in the first cache)."""
+        return Term(KERNEL, named(family, *numbers), self.units(per_frame), size)
+
+    def calls(self, family: str) -> tuple[Term, ...]:
+        """One call for each product, by frames and what was read before."""
+        return calls(family, (self.frames,), self.passed, self.times)
+
+
+def named(family: str, *numbers: int) -> str:
+    """The name of a roof."""
+    return "/".join((family, *map(str, numbers)))
+
+
+def passed(net_bytes: float, layers: int) -> int:
+    """What a layer goes through on the average, KiB: a power of two, at most what fills any second cache twice."""
+    each = max(1.0, net_bytes / layers / 1024)
+    return min(1 << round(math.log2(each)), MOST_PASSED)
+
+
+def calls(
+    family: str, numbers: tuple[int, ...], passed: int, times: float = 1.0
+) -> tuple[Term, ...]:
+    """So many calls, each made after reading `passed` KiB.
+
+    Weights push what Python needs out of the nearest caches: 2 of the 6 µs of a call. So the call is timed after as much
+    was read, and reading, timed alone, comes off.
+    """
+    return (
+        Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),
+        Term(CALL, named(READ, passed), Linear(fixed=-times)),
+    )
+
+
+def splice(inputs: int, features: int, passed: int = MOST_PASSED) -> tuple[Term, ...]:
+    """What bounds putting frames side by side, by frames; before it everything else had the caches."""
+    copied = Linear(per_work=(float(inputs), 0.0, 0.0))
+    return (
+        Term(KERNEL, named(WINDOWS, inputs, features), copied),
+        *calls(SPLICE, (), passed),
+    )
+
+
+def relu(call: Call, outputs: int) -> tuple[Term, ...]:
+    """What bounds the ReLU of a layer: each value is read and written once more."""
+    size = float(FLOAT * (outputs + 1) * call.frames)
+    values = call.units(outputs + 1.0)
+    return (
+        Term(KERNEL, RELU, values),
+        Term(STREAM, "read", call.units(FLOAT * (outputs + 1.0)), size),
+    )
+
+
+def rows(weight_bytes: int, width: int, size: float, most: int) -> tuple[Term, ...]:
+    """What bounds chosen rows, by (scores, rows), where a row is computed for up to `most` frames at once.
+
+    The time of a row grows with its frames along the line between one frame and `most`, of which both are measured.
+    """
+
+    def of(frames: int, scores: float, rows: float) -> Term:
+        name = named(ROWS, weight_bytes, frames, width)
+        return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size)
+
+    call = calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
+    if most == 1:
+        return of(1, 0.0, 1.0), *call
+    part = 1.0 / (most - 1)
+    return of(1, -part, most * part), of(most, part, -part), *call
