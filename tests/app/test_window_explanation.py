@@ -92,7 +92,7 @@ def test_a_stage_of_scoring_has_the_entry_and_one_of_search_has_it_greyed(qtbot,
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.bars.stages()), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(view.bars.stages), timeout=20_000)
     asked = []
     view.explain.disconnect()
     view.explain.connect(asked.append)
