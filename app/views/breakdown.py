@@ -100,7 +100,7 @@ class BreakdownView(View):
     def menu_at(self, position: QPoint) -> QMenu | None:
         """Return the menu of the stage under a position of the bars; None where there is none."""
         line = self.bars.stage_at(position)
-        if line is None:
+        if line is None or line not in self.bars.stages:
             return None
         menu = new_menu(line.name, self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

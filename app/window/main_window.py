@@ -253,7 +253,12 @@ class MainWindow(QMainWindow):
             return
         if not stage:
             line = self.desk.breakdown.bars.explained()
-            stage = line.name if line is not None else ""
+            stage = (
+                line.name if line is not None and line in self.desk.breakdown.bars.stages else ""
+            )
+        if not stage:
+            self.notices.info(self.tr("Choose a stage of scoring in the breakdown first."))
+            return
         Explanation(session.path, stage, self).open()
 
     def cannot_explain(self) -> str | None:

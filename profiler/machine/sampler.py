@@ -43,7 +43,8 @@ class Sink(Protocol):
 class Sampler:
     """Samples this process (or `pid`) and the system until stopped; use as a context manager or start/stop.
 
-    Names carry units; counts of faults and switches are totals since the process began. `process`: whether
+    Names carry units; counts of faults and switches are totals since the process began,
+    steal (what a hypervisor gave to others, summed over processors) since the system did. `process`: whether
     to read those; `more`: other things to read, by name; `also`: what else is to be done at each sample.
     """
 
@@ -78,6 +79,7 @@ class Sampler:
                 lambda: {"system.memory_available_bytes": psutil.virtual_memory().available}
             ),
             "frequency": self._frequency,
+            "steal": _seldom(lambda: {"system.steal_seconds": psutil.cpu_times().steal}),
         }
 
     def _load(self) -> dict[str, Reading]:
