@@ -206,7 +206,11 @@ def mix_rows(
 
 @njit(nogil=True, cache=True)
 def mix(g: Array, weights: Array, start: Array, products: Array, first: int, last: int) -> None:
-    """products = Π over streams Σ over densities weight · exponential: one tile per 16 senones."""
+    """products = Π over streams Σ over densities weight · exponential: a tile per 16 senones, two or four at a time.
+
+    Two panels of weights stay in the first cache for all rows. A row by itself takes four, whose sums do not wait for
+    each other: one chain of sums is bound by the latency of an addition.
+    """
     n, books, streams, densities = g.shape
     book_bytes = STREAMS * densities * 4
     panel = STREAMS * densities * LANES
@@ -218,10 +222,11 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix: densities, weights and products do not fit each other")
+    together = 4 if n < 4 else 2
     for book in range(first, last):
         panels = (start[book + 1] - start[book]) // LANES
         base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
-        for p in range(0, panels, 2):
+        for p in range(0, panels, together):
             for s in range(STREAMS):
                 to = address(products, np.float32) + (start[book] + p * LANES) * 4
                 _multiply(
@@ -231,7 +236,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
                     ),
                     n,
                     (base + (p * panel + s * densities * LANES) * 4, panel * 4),
-                    min(2, panels - p),
+                    min(together, panels - p),
                     densities,
                     (to, products.shape[1] * 4),
                     s > 0,
