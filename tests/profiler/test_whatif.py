@@ -17,8 +17,9 @@ STAGES = [
     Stage(3, "search.emit", "search"),
     Stage(4, "score.c", "scoring"),
 ]
-# a: 1e6 op at 100 Gop/s = 10 µs, 1.5e6 B at 100 GB/s = 15 µs; b has no law.
-COSTS = {(1, 0): Cost({"gemm": Linear(1e6)}, Linear(1.5e6), Linear(1.5e6), 1e3)}
+# a: 1e6 op at 100 Gop/s = 10 µs; bytes at 25 GB/s, of which the first cache would give 100, = 5 µs; b has no law.
+BYTES = Linear(5_000 / (1 / 25 - 1 / 100))
+COSTS = {(1, 0): Cost({"gemm": Linear(1e6)}, BYTES, BYTES, 1 << 26)}
 
 
 def session_parts() -> Breakdown:
