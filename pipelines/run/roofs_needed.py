@@ -56,7 +56,9 @@ class NeededRoofs:
             self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
             names = {term.roof for term, _ in terms}
             self._journal.calibration(
-                row for row, roof in zip(table.rows(), table.roofs, strict=True) if roof.name in names
+                row
+                for row, roof in zip(table.rows(), table.roofs, strict=True)
+                if roof.name in names
             )
         end = self._recorder.clock()
         self._lane.put(self._stage, start, end, frame, 0)

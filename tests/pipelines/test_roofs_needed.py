@@ -143,7 +143,6 @@ def named() -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.parametrize("size", [0, 1 << 18])
 def test_every_family_makes_work_that_runs(named: dict[str, tuple[int, ...]], size: int) -> None:
-    assert set(named) == set(tied.FAMILIES)
     assert set(named) <= set(kernel_roofs.FAMILIES)
     for family, numbers in named.items():
         work = kernel_roofs.work_of("/".join([family, *map(str, numbers)]), size)

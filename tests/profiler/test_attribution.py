@@ -379,9 +379,7 @@ def test_the_sentence_is_plain() -> None:
 
 
 def test_scattered_work_says_what_a_unit_of_it_takes() -> None:
-    cost = Cost(
-        {}, Linear(1e3), scattered=True, terms=(Term(ACCESS, "chase", Linear(8), LARGE),)
-    )
+    cost = Cost({}, Linear(1e3), scattered=True, terms=(Term(ACCESS, "chase", Linear(8), LARGE),))
     assert "; each of its arcs takes 20 ns; " in row(1_000, cost).sentence
 
 

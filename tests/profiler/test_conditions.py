@@ -70,9 +70,7 @@ def at(*times: int) -> np.ndarray:
 
 def test_other_programs_are_shared_out_by_the_length_of_the_leaves() -> None:
     tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (1000, 500, BLOCK, 4, 4, 0)])
-    leaves = spans_of(
-        [(0, 600, SCORE, 0, 4), (600, 200, EMIT, 0, 4), (1000, 400, SCORE, 4, 4)]
-    )
+    leaves = spans_of([(0, 600, SCORE, 0, 4), (600, 200, EMIT, 0, 4), (1000, 400, SCORE, 4, 4)])
     stages = {stage.id: stage for stage in STAGES}
     got = shared_out(leaves, tiles, np.array([0, 0, 1]), stages)
     assert got.tolist() == pytest.approx([180, 60, 0])
@@ -137,9 +135,9 @@ def test_repeats_of_a_probe_count() -> None:
 def test_a_probe_beyond_belief_is_left_out(factor: float) -> None:
     lost = probe(0, round(30_000 * factor), round(200_000 * factor))
     assert speed_of(spans_of(lost)).at(at(10**6)) is None
-    found = speed_of(spans_of([*probe(0, 33_000, 200_000), *[
-        (10**6 + start, *rest) for start, *rest in lost
-    ]])).at(at(10**7))
+    found = speed_of(
+        spans_of([*probe(0, 33_000, 200_000), *[(10**6 + start, *rest) for start, *rest in lost]])
+    ).at(at(10**7))
     assert found is not None
     assert found[:, 0].tolist() == pytest.approx([1.1, 1.0])
 

@@ -215,8 +215,9 @@ def test_roofs_of_its_own_are_what_a_law_needs_measured() -> None:
 
 
 def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
-    terms = Term(KERNEL, TILE, Linear(1.0, 2.0, (3.0, 0.0, 0.0)), 1e6, fixed(2)), Term(
-        CALL, "numpy", fixed(1)
+    terms = (
+        Term(KERNEL, TILE, Linear(1.0, 2.0, (3.0, 0.0, 0.0)), 1e6, fixed(2)),
+        Term(CALL, "numpy", fixed(1)),
     )
     law = Cost({"gemm": Linear(1.0)}, threads=3, scattered=True, unmodelled="why", terms=terms)
     for kept in (law, Cost(terms=()), Cost()):

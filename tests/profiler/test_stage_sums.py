@@ -87,9 +87,7 @@ class Plain:
 
 def answers(sums: StageSums, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
     return {
-        key: np.array(
-            [s.time, s.calls, s.frames, *s.work, *s.parts, *s.least, *s.likely, *s.most]
-        )
+        key: np.array([s.time, s.calls, s.frames, *s.work, *s.parts, *s.least, *s.likely, *s.most])
         for *key_, s in sums.within(session, first, last)
         for key in [tuple(key_)]
     }
