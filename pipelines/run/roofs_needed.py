@@ -37,7 +37,10 @@ class NeededRoofs:
         self._known: set[tuple[str, str, float, int]] = set()
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name, and say when that ended, be it because the run is stopped; 0 where nothing lacked."""
+        """Measure what `costs` name until it is done or the run is being stopped.
+
+        Returns when that was, 0 where nothing lacked.
+        """
         terms = [
             (term, threads)
             for term, threads in needed(costs)

@@ -87,8 +87,8 @@ class Speed:
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
 
-        The last probe that had ended counts; before the first one the machine is taken to be as fast as its roofs, so that what
-        is read in pieces gives the same.
+        The last probe that had ended counts. Before the first one the machine is taken to be as fast as its roofs, so
+        that what is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
             return None

@@ -158,9 +158,9 @@ def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(
     assert sorted(asked[2:]) == sorted([("tile/4", 1 << 20), ("tile/4", 0), ("tile/4", 1 << 20)])
     calibration.measure_terms([(tile, 2), (over, 1), (call, 1)], work_of)
     assert len(asked) == 5
+    more = [(Term(KERNEL, f"tile/{n}", Linear()), 1) for n in (8, 16)]
+    answers = iter([False, True])
     with pytest.raises(Cancelled):
-        more = [(Term(KERNEL, f"tile/{n}", Linear()), 1) for n in (8, 16)]
-        answers = iter([False, True])
         calibration.measure_terms(more, work_of, cancelled=lambda: next(answers))
     assert calibration.stored().kernel("tile/8") is None
 
