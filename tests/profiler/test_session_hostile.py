@@ -162,7 +162,7 @@ TERM = '["access", "chase", [1e9, 0, 0, 0, 0], 1e18, [1e3, 0, 0, 0, 0]]'
 
 def law_with(terms: str) -> str:
     """Give every cost law these terms."""
-    return f"""UPDATE cost SET law = replace(law, '"terms": null', '"terms": {terms}')"""
+    return f"UPDATE cost SET law = json_set(law, '$.terms', json('{terms}'))"
 
 
 LIES = {
