@@ -14,7 +14,7 @@ from profiler.spans import Recorder
 
 
 class Beside:
-    """Made and used on the thread that decodes."""
+    """Made and used on the thread that decodes; how fast the machine is, is known before the first block."""
 
     def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
         """`replay`: share of the time that hot replays may take, 0…1."""
@@ -23,6 +23,7 @@ class Beside:
         self._probe = Probe(recorder, lane)
         self._replay = HotReplay(recorder, lane, replay)
         self._recorded = 0
+        self._probe.take(recorder.clock(), 0)
 
     def close(self) -> None:
         """Give the file of the run queue back."""

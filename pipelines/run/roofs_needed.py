@@ -80,7 +80,10 @@ class NeededRoofs:
         self._known: set[tuple[str, str, float, int]] = set()
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name and return when that ended, 0 where nothing lacked; a stopped run ends it."""
+        """Measure what `costs` name until it is done or the run is being stopped.
+
+        Returns when that was, 0 where nothing lacked.
+        """
         terms = [
             (term, threads)
             for term, threads in needed(costs)

@@ -79,15 +79,16 @@ class Speed:
             spans = pick(fresh, at)
             slowness = spans["duration_ns"] * roof.median / (1e9 * np.maximum(spans["work0"], 1))
             sound = (slowness >= LEAST) & (slowness <= MOST)
-            times[probe] = np.concatenate([times[probe], spans["start_ns"][sound]])
+            ends = spans["start_ns"] + spans["duration_ns"]
+            times[probe] = np.concatenate([times[probe], ends[sound]])
             values[probe] = np.concatenate([values[probe], slowness[sound]])
         self._times, self._values = tuple(times), tuple(values)
 
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
 
-        The last probe before counts; before the first one the machine is taken to be as fast as its roofs, so that what
-        is read in pieces gives the same.
+        The last probe that had ended counts. Before the first one the machine is taken to be as fast as its roofs, so
+        that what is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
             return None

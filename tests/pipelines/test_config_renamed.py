@@ -16,6 +16,9 @@ from profiler.session.reader import Session
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
 """Recorded before the names changed, with each old key and several old values."""
 
+ADDED = {"replay"}
+"""Settings that came after it was recorded."""
+
 MEANT = [
     *((old, 0.5 if old.endswith("rtf") else True, now, None) for old, now in renamed.KEYS.items()),
     *(
@@ -79,6 +82,8 @@ def test_an_old_session_and_one_by_new_names_differ_in_nothing(
     with Session.open(OLD) as session:
         old = session.configs[-1].tree
     leaves = settings.named_now(settings.flatten(old))
-    assert leaves == dict(settings.flatten(settings.to_dict(settings.from_dict(old))))
+    now = dict(settings.flatten(settings.to_dict(settings.from_dict(old))))
+    assert now.keys() - leaves.keys() == ADDED
+    assert leaves == {key: now[key] for key in leaves}
     assert main.main(["show", str(OLD), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == 1

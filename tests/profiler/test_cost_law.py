@@ -78,6 +78,12 @@ def test_a_kernel_that_was_as_fast_over_much_data_has_no_memory_part() -> None:
     fast = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, 1.2e9, 8 << 20),)))
     least, likely, _ = times(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20)), fast)
     assert likely["bandwidth"] == least["bandwidth"] == 0
+    # Nor does it take anything off that of another.
+    kernels = Term(KERNEL, TILE, fixed(1e4), 8 << 20), Term(KERNEL, "slow", fixed(1e4), 8 << 20)
+    both = fast.merged(
+        RoofTable((roof(table.KERNEL, "slow", 1e9), roof(table.KERNEL, "slow", 0.5e9, 8 << 20)))
+    )
+    assert times(of(*kernels), both)[1]["bandwidth"] == pytest.approx(10_000)
 
 
 def test_streams_count_what_they_take_beyond_the_first_cache() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from profiler_sessions import roof
 
+from profiler.costs import CALL, KERNEL, Linear, Term
 from profiler.errors import Cancelled
-from profiler.machine.roofs import calibration, cpu, torch_child
+from profiler.machine.roofs import calibration, cpu, probe, terms, torch_child
 from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
@@ -127,6 +128,50 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     machine.now += 100 * BUSY_SECONDS
     calibration.load_or_measure(1)
     assert len(machine.taken) == 6
+
+
+def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def figure(key: Key, *_: object) -> Roof:
+        return Roof(*key, 1e9, 1e9, 1e9, "x")
+
+    monkeypatch.setattr(terms, "together", figure)
+    monkeypatch.setattr(terms, "roof_of", figure)
+
+    def work_of(name: str, size: int) -> Work:
+        asked.append((name, size))
+        return Work(100.0, lambda: lambda repeats: None)
+
+    tile, call = Term(KERNEL, "tile/4", Linear()), Term(CALL, "kernel call", Linear())
+    calibration.load_or_measure(1)
+    table = calibration.measure_terms([(tile, 1), (call, 1)], work_of)
+    assert asked == [("tile/4", 0), ("kernel call", 0)]
+    assert table == calibration.stored()
+    assert table.kernel("tile/4") is not None
+    assert table.call("kernel call") is not None
+    assert table.rate("gemm") is not None
+    over = Term(KERNEL, "tile/4", Linear(), 1 << 20)
+    calibration.measure_terms([(tile, 1), (over, 1), (over, 2)], work_of)
+    assert sorted(asked[2:]) == sorted([("tile/4", 1 << 20), ("tile/4", 0), ("tile/4", 1 << 20)])
+    calibration.measure_terms([(tile, 2), (over, 1), (call, 1)], work_of)
+    assert len(asked) == 5
+    more = [(Term(KERNEL, f"tile/{n}", Linear()), 1) for n in (8, 16)]
+    answers = iter([False, True])
+    with pytest.raises(Cancelled):
+        calibration.measure_terms(more, work_of, cancelled=lambda: next(answers))
+    assert calibration.stored().kernel("tile/8") is None
+
+
+def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once() -> None:
+    for counts, whole in (([1], False), ([1, 2], True)):
+        steps = calibration.plan(counts, None, whole=whole)
+        keys = [step.key for step in steps]
+        assert len(set(keys)) == len(keys)
+        for some in (cpu.plan(counts[-1], whole=whole), terms.access_steps(), probe.steps()):
+            assert {step.key for step in some} <= set(keys)
 
 
 @pytest.mark.parametrize(

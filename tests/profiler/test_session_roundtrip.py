@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
 
+from profiler.costs import KINDS, Cost, Linear, Term
 from profiler.session.files import read_header, side_files
 from profiler.session.format import schema
 from profiler.session.format.blocks import Blocks
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.spans import SPAN, Cost, Linear, Recorder
+from profiler.spans import SPAN, Recorder
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 
@@ -77,6 +78,24 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert again.median == 90e9
         assert session.spans.flags.writeable is False
         assert session.refresh() is False
+
+
+def test_the_terms_of_a_cost_law_are_read_back(tmp_path: Path) -> None:
+    units, most = Linear(1.0, 2.0, (3.0, 4.0, 5.0)), Linear(9.0)
+    terms = tuple(
+        Term(kind, f"{kind}/4/16", units, size, least_most)
+        for kind in KINDS
+        for size in (0.0, 8e6)
+        for least_most in (None, most)
+    )
+    recorder = Recorder()
+    laws = [Cost(terms=terms), Cost(terms=()), Cost({"gemm": units})]
+    with SessionWriter(tmp_path / "s.asrs", recorder, {}):
+        stage = recorder.stage("score.some", "scoring")
+        for epoch, law in enumerate(laws):
+            recorder.cost(stage, epoch, law)
+    with Session.open(tmp_path / "s.asrs") as session:
+        assert session.costs == {(stage, epoch): law for epoch, law in enumerate(laws)}
 
 
 ROW = st.tuples(

@@ -1,0 +1,301 @@
+"""Hot replays: within their budget, set-up to the nanosecond, and without a trace in what is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.config import Config, assign, presets
+from pipelines.run.control import Control
+from pipelines.run.hot_replay import LIMIT, TIMES, HotReplay
+from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.layered import LayeredScorer
+from pipelines.search.viterbi import Viterbi
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.conditions import REPLAYED, Waiting
+from profiler.lanes import Lane
+from profiler.session.reader import Session
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.fake_clock import FakeClock
+from tests.pipelines.net_files import card, net, write
+
+LANE = NullLane()
+SPEECH = "08-kal16-short.flac"
+
+# -- on a clock of its own ------------------------------------------------------------------------
+
+
+class Pure(LayeredScorer):
+    """A scorer with two stages that take as long as the test says."""
+
+    def __init__(self, clock: FakeClock, stages: tuple[int, ...]) -> None:
+        self.clock, self.stages_of = clock, stages
+        self.can = True
+        self.hot_ns = 400
+        self.times = 0
+
+    def _arranged(self, config: Config) -> Any:
+        raise NotImplementedError
+
+    @property
+    def replayable(self) -> bool:
+        return self.can
+
+    def again(self, first_frame: int, lane: Lane | NullLane) -> None:
+        self.times += 1
+        # Cold the first time.
+        slower = 3 if self.times % TIMES else 1
+        for stage in self.stages_of:
+            start = self.clock()
+            lane.put(stage, start, self.clock.advance(self.hot_ns * slower), first_frame, 16)
+
+
+class Rig:
+    """A lane with a block of two scoring stages, 1000 ns each, and one of search."""
+
+    def __init__(self, share: float) -> None:
+        self.clock = FakeClock(10**9)
+        self.recorder = Recorder(self.clock)
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.stages = tuple(self.recorder.stage(f"score.{n}", "scoring") for n in "ab")
+        self.search = self.recorder.stage("search.emit", "search")
+        self.replay = HotReplay(self.recorder, self.lane, share)
+        self.scorer = Pure(self.clock, self.stages)
+
+    def block(self, each: int = 1000) -> tuple[int, int]:
+        """Record a block; returns the spans there were before, and what it took."""
+        before, start = self.lane.recorded, self.clock()
+        for stage in (*self.stages, self.search):
+            self.lane.put(stage, self.clock(), self.clock.advance(each), 0, 16)
+        return before, self.clock() - start
+
+    def taken(self) -> np.ndarray:
+        """The spans of set-up since the last call."""
+        spans = np.frombuffer(self.lane.take(), SPAN)
+        groups = np.array([self.recorder.stages[n].group for n in spans["stage"]])
+        return spans[groups == "setup"]
+
+
+def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
+    rig = Rig(0.1)
+    before, took = rig.block()
+    rig.clock.advance(10**6)
+    start = rig.clock()
+    end = rig.replay.take(rig.scorer, before, 32, took)
+    assert end == rig.clock() == start + 2 * 3 * 400 + 2 * 400
+    spans = rig.taken()
+    names = [rig.recorder.stages[n].name for n in spans["stage"]]
+    assert sorted(names) == [f"{REPLAYED}score.a", f"{REPLAYED}score.b", "setup.replay"]
+    hot = spans[np.array(names) != "setup.replay"]
+    assert hot["duration_ns"].tolist() == [400, 400]
+    assert hot["work0"].tolist() == [1000, 1000]
+    assert set(spans["first_frame"]) == {32}
+    assert not spans["frames"].any()
+    assert (spans["start_ns"] >= start).all()
+    ends = spans["start_ns"] + spans["duration_ns"]
+    assert (ends <= end).all()
+    # One after another without a gap: together they are all of the time that it took.
+    order = np.argsort(spans["start_ns"])
+    assert spans["start_ns"][order][1:].tolist() == ends[order][:-1].tolist()
+    assert spans["duration_ns"].sum() == end - start
+
+
+def test_the_budget_is_kept() -> None:
+    rig = Rig(0.02)
+    replays = spent = 0
+    began = rig.clock()
+    for _ in range(500):
+        before, took = rig.block()
+        start = rig.clock()
+        if rig.replay.take(rig.scorer, before, 0, took):
+            replays += 1
+            spent += rig.clock() - start
+        rig.lane.take()
+        # What is about to be spent was judged by what the block took.
+        assert spent <= 0.02 * (rig.clock() - began) + TIMES * took
+    assert replays > 5
+    assert rig.scorer.times == TIMES * replays
+
+
+def test_nothing_is_replayed_before_there_is_time_for_it() -> None:
+    rig = Rig(0.01)
+    before, took = rig.block()
+    assert rig.replay.take(rig.scorer, before, 0, took) == 0
+    rig.clock.advance(199 * took)
+    assert rig.replay.take(rig.scorer, before, 0, took) > 0
+
+
+@pytest.mark.parametrize("why", ["no share", "remembers", "another kind"])
+def test_what_must_not_be_replayed_is_not(why: str) -> None:
+    rig = Rig(0.0 if why == "no share" else 0.1)
+    before, took = rig.block()
+    rig.clock.advance(10**9)
+    rig.scorer.can = why != "remembers"
+    scorer = object() if why == "another kind" else rig.scorer
+    assert rig.replay.take(scorer, before, 0, took) == 0
+    assert rig.scorer.times == 0
+    assert not len(rig.taken())
+
+
+def test_a_stage_that_the_block_did_not_have_says_nothing_of_it() -> None:
+    rig = Rig(0.1)
+    more = rig.recorder.stage("score.c", "scoring")
+    rig.scorer.stages_of = *rig.stages, more
+    before, took = rig.block(each=LIMIT)
+    rig.clock.advance(10**12)
+    start = rig.clock()
+    end = rig.replay.take(rig.scorer, before, 0, took)
+    spans = rig.taken()
+    assert [rig.recorder.stages[n].name for n in sorted(spans["stage"])] == [
+        "setup.replay",
+        f"{REPLAYED}score.a",
+        f"{REPLAYED}score.b",
+    ]
+    assert spans["duration_ns"].sum() == end - start
+
+
+# -- scorers ------------------------------------------------------------------------------------
+
+SOME = {"gmm.selection.codewords": 16, "frames.codewords": 16, "gmm.selection.expand": 5}
+LAYERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "max": {"gmm.component": "max"},
+    "every second frame": {"frames.skip": 2},
+    "conditional": {"frames.skip": 3, "frames.rule": "conditional"},
+    "multi-frame": {"frames.skip": 2, "frames.rule": "multi-frame"},
+    "top-n": {"gmm.selection.method": "top-n"},
+    "vq-table": {"gmm.selection.method": "vq-table"},
+    "clusters": {"gmm.selection.method": "clusters"},
+    "ci": {"gmm.senones": "ci"},
+}
+
+
+def features(frames: int, dim: int) -> np.ndarray:
+    return np.random.default_rng(3).normal(0, 1.5, (frames, dim)).astype(np.float32)
+
+
+def scored(scorer: Any, again: bool, block: int = 7) -> Iterator[np.ndarray]:
+    given = features(40, scorer._dim)
+    padded = with_context(given, scorer.context)
+    beyond = sum(scorer.context)
+    scorer.reset()
+    for at in range(0, len(given), block):
+        n = min(block, len(given) - at)
+        scores = scorer.score(padded[at : at + n + beyond], at, LANE)
+        kept = scores.copy()
+        if again:
+            assert scorer.replayable
+            for _ in range(TIMES):
+                scorer.again(at, LANE)
+            assert scores.tobytes() == kept.tobytes()
+        yield kept
+
+
+@pytest.mark.parametrize("chosen", LAYERS.values(), ids=LAYERS.keys())
+def test_scoring_again_leaves_no_trace(models: Any, chosen: dict[str, Any]) -> None:
+    config = assign(Config(), {**SOME, "gmm.selection.enabled": False, **chosen})
+    plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
+    for one, other in zip(scored(plain, False), scored(replayed, True), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_scoring_again_records_the_stages_that_scoring_records(models: Any) -> None:
+    scorer = build_scorer(assign(Config(), {"frames.skip": 2}), models["tied"])
+    recorder = Recorder()
+    scorer.stages(recorder)
+    lanes = [recorder.lane(name) for name in ("once", "again")]
+    scorer.score(features(8, scorer._dim), 0, lanes[0])
+    scorer.again(0, lanes[1])
+    once, again = (np.frombuffer(lane.take(), SPAN) for lane in lanes)
+    copy = recorder.stage_id("score.copy")
+    once = once[once["stage"] != copy]
+    for name in ("stage", "frames", "first_frame", "work0", "work1", "work2"):
+        assert once[name].tolist() == again[name].tolist(), name
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"gmm.selection.method": "last-top-n"}, {"gmm.senones": "active"}],
+    ids=["remembers", "lazy"],
+)
+def test_what_is_no_function_of_the_block_is_not_replayed(
+    models: Any, chosen: dict[str, Any]
+) -> None:
+    scorer = build_scorer(Config(), models["tied"])
+    assert not scorer.replayable, "nothing was scored yet"
+    list(scored(scorer, False))
+    assert scorer.replayable
+    scorer.configure(assign(Config(), chosen))
+    if not scorer.lazy:
+        list(scored(scorer, False))
+    assert not scorer.replayable
+
+
+def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
+    made = net(card(senones=models["real"].n_senones, heads=3), 0)
+    base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}
+    plain = assign(Config(), base)
+    one, other = (build_scorer(plain, models["real"]) for _ in range(2))
+    for wanted, got in zip(scored(one, False), scored(other, True), strict=True):
+        assert wanted.tobytes() == got.tobytes()
+    heads = assign(plain, {"frames.skip": 3, "frames.rule": "multi-frame"})
+    scorer = build_scorer(heads, models["real"])
+    list(scored(scorer, False))
+    assert not scorer.replayable
+
+
+# -- a whole run --------------------------------------------------------------------------------
+
+
+def run(config: Config, audio: Path, out: Path, watch: pytest.MonkeyPatch) -> tuple[Outcome, bytes]:
+    """A run, and all scores that the search was given."""
+    given: list[bytes] = []
+    plain = Viterbi.advance
+
+    def advance(self: Viterbi, scores: Any, first_frame: int, *lane: Any) -> None:
+        given.append(scores.tobytes())
+        plain(self, scores, first_frame, *lane)
+
+    with watch.context() as patch:
+        patch.setattr(Viterbi, "advance", advance)
+        request = Request(config, "test", (str(audio),), None, out, repeat=3)
+        outcome = execute(request, Control(), lambda *_: None)
+    return outcome, b"".join(given)
+
+
+def test_a_run_hears_and_scores_the_same_with_replays(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = presets.load("gmm-quick").config
+    found = {
+        share: run(
+            assign(quick, {"replay": share, "frames.skip": 2}),
+            bundled_speech / SPEECH,
+            tmp_path / f"{share}.asrs",
+            monkeypatch,
+        )
+        for share in (0.0, 0.1)
+    }
+    (off, without), (on, scores) = found.values()
+    assert scores == without
+    heard = [[u.hypothesis for u in each.result.utterances] for each in (off, on)]
+    assert heard[0] == heard[1]
+    replays = []
+    for share, outcome in ((0.0, off), (0.1, on)):
+        with closing(Session.open(tmp_path / f"{share}.asrs")) as session:
+            waiting = Waiting()
+            waiting.update(session)
+            replays.append(waiting.replayed("score.gaussians"))
+            parts = breakdown(session)
+            # Replays are no part of the wall time, and cover no tile.
+            assert parts.wall_ns == outcome.result.wall_ns
+            assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+            assert not any(row.name.startswith(REPLAYED) and row.share for row in parts.stages)
+    assert replays[0] == 0
+    assert replays[1] > 0

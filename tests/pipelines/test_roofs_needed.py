@@ -1,0 +1,222 @@
+"""Roofs that cost laws name: each measured once, at the beginning or between two blocks, and outside the wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import kernel_roofs
+from pipelines.config import assign, presets
+from pipelines.run.control import Control
+from pipelines.run.roofs_needed import STAGE, NeededRoofs
+from pipelines.run.session_run import Request, execute
+from pipelines.scoring.tied import roofs as tied
+from profiler.analysis.breakdown import breakdown
+from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
+from profiler.errors import Cancelled
+from profiler.machine.roofs import calibration, table
+from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
+from profiler.machine.roofs.terms import WorkOf
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.span_layout import SPAN
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+Asked = Iterable[tuple[Term, int]]
+SPEECH = "08-kal16-short.flac"
+
+
+def figure(kind: str, name: str, value: float, size: int = 0, threads: int = 1) -> Roof:
+    return Roof(kind, name, "float32", threads, size, value, value, value, "x")
+
+
+def of(*terms: tuple[str, str, float]) -> Cost:
+    return Cost(terms=tuple(Term(kind, name, Linear(1.0), size) for kind, name, size in terms))
+
+
+class Rig:
+    """The journal of a session, and a machine on which every roof takes a millisecond."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = FakeClock(10**9)
+        self.recorder = Recorder(self.clock)
+        self.writer = SessionWriter(path, self.recorder, {})
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.measured: list[list[str]] = []
+        self.stopping = False
+        self.progress: list[str] = []
+        self.needed = NeededRoofs(
+            self.writer,
+            self.recorder,
+            self.lane,
+            lambda what, share: self.progress.append(what),
+            lambda: self.stopping,
+        )
+        monkeypatch.setattr(calibration, "measure_terms", self.measure)
+
+    def measure(
+        self,
+        terms: Asked,
+        work_of: WorkOf,
+        progress: Callable[[str, float], None],
+        cancelled: Callable[[], bool],
+    ) -> RoofTable:
+        assert work_of is kernel_roofs.work_of
+        terms = list(terms)
+        self.measured.append([term.roof for term, _ in terms])
+        for term, _ in terms:
+            progress(term.roof, 0.5)
+            self.clock.advance(1_000_000)
+            if cancelled():
+                raise Cancelled("stopped")
+        kinds = {KERNEL: table.KERNEL, CALL: OVERHEAD}
+        known = [figure(table.KERNEL, "known/1", 5.0)]
+        return RoofTable(
+            (*known, *(figure(kinds[t.kind], t.roof, 7.0, int(t.bytes), n) for t, n in terms))
+        )
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterable[Rig]:
+    made = Rig(tmp_path / "s.asrs", monkeypatch)
+    yield made
+    made.writer.close()
+
+
+def test_what_is_named_is_measured_once_and_put_into_the_session(rig: Rig, tmp_path: Path) -> None:
+    first = [of((KERNEL, "a/1", 0), (CALL, "kernel call", 0), (STREAM, "read", 8)), Cost()]
+    start = rig.clock()
+    assert rig.needed.take(first, 7) == start + 2_000_000 == rig.clock()
+    assert rig.needed.take(first) == 0
+    more = [*first, of((KERNEL, "a/1", 1 << 20), (KERNEL, "b/2", 0))]
+    assert rig.needed.take(more, 9) == rig.clock()
+    assert rig.measured == [["a/1", "kernel call"], ["a/1", "b/2"]]
+    assert rig.progress[0] == "measuring the machine: a/1"
+    rig.writer.close()
+    with closing(Session.open(tmp_path / "s.asrs")) as session:
+        names = {(roof.name, roof.bytes) for roof in session.calibration.roofs}
+        # What else the machine's file knows is there already.
+        assert names == {("a/1", 0), ("kernel call", 0), ("a/1", 1 << 20), ("b/2", 0)}
+        spans = session.spans
+        assert {session.stages[int(n)].name for n in spans["stage"]} == {STAGE}
+        assert {session.stages[int(n)].group for n in spans["stage"]} == {"setup"}
+        assert spans["duration_ns"].tolist() == [2_000_000, 2_000_000]
+        assert spans["first_frame"].tolist() == [7, 9]
+
+
+def test_laws_that_name_no_roof_of_their_own_take_no_time(rig: Rig) -> None:
+    assert rig.needed.take([Cost(), Cost(terms=()), of((STREAM, "read", 8))]) == 0
+    assert not rig.measured
+    assert not rig.lane.waiting
+
+
+def test_a_run_that_is_stopped_stops_measuring_and_says_how_long_it_took(rig: Rig) -> None:
+    rig.stopping = True
+    costs = [of((KERNEL, "a/1", 0), (KERNEL, "b/2", 0))]
+    start = rig.clock()
+    assert rig.needed.take(costs) == start + 1_000_000
+    (span,) = np.frombuffer(rig.lane.take(), SPAN)
+    assert span["duration_ns"] == 1_000_000
+    # Nothing is known of them, and they would be measured if it went on.
+    rig.stopping = False
+    rig.needed.take(costs)
+    assert rig.measured == [["a/1", "b/2"]] * 2
+
+
+@pytest.fixture(scope="module")
+def named() -> dict[str, tuple[int, ...]]:
+    """Roofs that there must be, at least: numbers for each family of the tied mixtures."""
+    return {
+        tied.GAUSSIANS: (4,),
+        tied.EXP: (4, 32),
+        tied.MIXTURE: (4, 32),
+        tied.LOG: (2, 40, 3),
+        tied.CALL: (),
+    }
+
+
+@pytest.mark.parametrize("size", [0, 1 << 18])
+def test_every_family_makes_work_that_runs(named: dict[str, tuple[int, ...]], size: int) -> None:
+    assert set(named) <= set(kernel_roofs.FAMILIES)
+    for family, numbers in named.items():
+        work = kernel_roofs.work_of("/".join([family, *map(str, numbers)]), size)
+        assert work.operations > 0
+        task = work.make()
+        task(1)
+        task(2)
+
+
+def test_a_kernel_that_nobody_has_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        kernel_roofs.work_of("guess/4", 0)
+
+
+def test_work_grows_with_its_data() -> None:
+    for family, numbers in ((tied.GAUSSIANS, "4"), (tied.EXP, "4/32"), (tied.MIXTURE, "4/32")):
+        small, large = (kernel_roofs.work_of(f"{family}/{numbers}", n) for n in (1 << 18, 1 << 20))
+        assert 3 <= large.operations / small.operations <= 5
+
+
+# -- a whole run --------------------------------------------------------------------------------
+
+
+class Asks(Control):
+    """Somebody who asks for a change at a frame."""
+
+    def __init__(self, frame: int, key: str, value: Any) -> None:
+        super().__init__()
+        self.change: tuple[int, str, Any] | None = (frame, key, value)
+
+    @property
+    def stopping(self) -> bool:
+        if self.change is not None and self.frame >= self.change[0]:
+            _, key, value = self.change
+            self.change = None
+            self.ask(key, value)
+        return super().stopping
+
+
+def test_roofs_for_a_live_change_are_measured_between_two_blocks(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.asrs"
+    asked: list[set[str]] = []
+    real = calibration.measure_terms
+
+    def measure(terms: Asked, *rest: Any) -> RoofTable:
+        terms = list(terms)
+        asked.append({term.roof for term, _ in terms})
+        return real(terms, *rest)
+
+    monkeypatch.setattr(calibration, "measure_terms", measure)
+    config = assign(presets.load("gmm-quick").config, {"block": 16})
+    request = Request(config, "test", (str(bundled_speech / SPEECH),), None, path)
+    outcome = execute(request, Asks(40, "frames.skip", 2), lambda *_: None)
+    first, second, *more = asked
+    assert not more
+    # Half the frames a call: other tiles of the same kernels.
+    assert {name.split("/")[0] for name in second} <= {name.split("/")[0] for name in first}
+    assert any(name not in first for name in second)
+    assert not first & second, "nothing is measured twice"
+    with closing(Session.open(path)) as session:
+        names = {number: stage.name for number, stage in session.stages.items()}
+        stages = np.array([names[int(n)] for n in session.spans["stage"]])
+        tiles = session.spans[np.isin(stages, ["decode.block", "decode.utterance"])]
+        measured = session.spans[stages == STAGE][-1]
+        parts = breakdown(session)
+        kernels = {r.name for r in session.calibration.roofs if r.kind == table.KERNEL}
+    assert {name for name in first | second if "/" in name} <= kernels
+    begin, end = measured["start_ns"], measured["start_ns"] + measured["duration_ns"]
+    ends = tiles["start_ns"] + tiles["duration_ns"]
+    assert ((ends <= begin) | (tiles["start_ns"] >= end)).all(), "no block holds any of it"
+    assert (ends <= begin).any()
+    assert (tiles["start_ns"] >= end).any()
+    assert parts.wall_ns == outcome.result.wall_ns == tiles["duration_ns"].sum()
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+    assert not any("not measured" in row.sentence for row in parts.stages if row.parts)

@@ -1,0 +1,106 @@
+"""What a run measures beside its stages: where it begins and ends, and that none of it is a block's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.run import beside
+from pipelines.run.beside import Beside
+from pipelines.run.hot_replay import LIMIT
+from profiler.machine.roofs.probe import EVERY_NS
+from profiler.machine.roofs.table import PROBES
+from profiler.span_layout import SPAN
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+
+class Queue:
+    """A run queue whose next answers the test gives; all others are 0."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.asked = 0
+        self.closed = False
+
+    def waited_ns(self) -> int:
+        self.asked += 1
+        return self.answers.pop(0) if self.answers else 0
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Rig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.queue = FakeClock(10**9), Queue()
+        monkeypatch.setattr(beside, "RunQueue", lambda: self.queue)
+        task = lambda repeats: self.clock.advance(10)  # noqa: E731
+        monkeypatch.setattr("profiler.machine.roofs.probe.TASKS", (lambda: task, lambda: task))
+        self.recorder = Recorder(self.clock)
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.beside = Beside(self.recorder, self.lane, 0.01)
+        self.began = self.clock()
+
+    def names(self) -> list[str]:
+        spans = np.frombuffer(self.lane.take(), SPAN)
+        return [self.recorder.stages[int(n)].name for n in spans["stage"]]
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+def test_the_machine_is_probed_before_the_first_block_and_then_at_times(rig: Rig) -> None:
+    assert rig.names() == list(PROBES)
+    now = rig.clock.advance(1000)
+    assert rig.beside.between(None, now, 0, 1000) == now
+    assert rig.names() == []
+    now = rig.clock.advance(EVERY_NS)
+    after = rig.beside.between(None, now, 16, 1000)
+    assert after == rig.clock() > now, "the next block begins when the probes are done"
+    assert rig.names() == list(PROBES)
+
+
+def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:
+    asked = rig.queue.asked
+    rig.beside.between(None, rig.clock.advance(5), 0, 5)
+    assert rig.queue.asked == asked, "nothing was taken"
+    rig.beside.between(None, rig.clock.advance(EVERY_NS), 0, 5)
+    assert rig.queue.asked == asked + 1
+
+
+def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
+    rig.queue.answers = [7, LIMIT + 5]
+    assert rig.beside.other_programs_ns() == 7
+    held = rig.beside.other_programs_ns()
+    assert held == LIMIT
+    rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, held)
+
+
+def test_a_block_is_compared_with_its_own_spans_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def take(scorer: Any, recorded: int, frame: int, took_ns: int) -> int:
+        given.append(recorded)
+        return 0
+
+    monkeypatch.setattr(rig.beside._replay, "take", take)
+    stage = rig.recorder.stage("score.some", "scoring")
+    before = rig.lane.recorded
+    rig.beside.begin()
+    for _ in range(3):
+        rig.lane.put(stage, 0, 1)
+        rig.beside.between(None, rig.clock.advance(1), 0, 1)
+    assert given == [before, before + 1, before + 2]
+
+
+def test_it_gives_the_file_back(rig: Rig, tmp_path: Path) -> None:
+    rig.beside.close()
+    assert rig.queue.closed

@@ -1,0 +1,120 @@
+"""Figures that are taken again and again: the run queue's, and the probes of the machine's speed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profiler.machine import run_queue
+from profiler.machine.roofs import probe
+from profiler.machine.roofs.probe import EVERY_NS, TIMES, Probe
+from profiler.machine.roofs.table import KERNEL, PROBES
+from profiler.machine.roofs.timing import Effort
+from profiler.machine.run_queue import RunQueue
+from profiler.span_layout import SPAN
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+
+class Queue:
+    """A file as Linux writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"{threading.get_native_id()}-schedstat"
+
+    def says(self, text: str) -> None:
+        self.path.write_text(text)
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
+    monkeypatch.setattr(run_queue, "PATH", f"{tmp_path}/{{}}-schedstat")
+    return Queue(tmp_path)
+
+
+def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Queue) -> None:
+    queue.says("5000 700 3\n")
+    with RunQueue() as waiting:
+        assert waiting.readable
+        assert waiting.waited_ns() == 0
+        queue.says("9000 1000 4\n")
+        assert waiting.waited_ns() == 300
+        assert waiting.waited_ns() == 0
+        # Numbers may be long, and a kernel that counts anew takes nothing back.
+        queue.says(f"{2**63} {2**62} {2**40}\n")
+        assert waiting.waited_ns() == 2**62 - 1000
+        queue.says("1 2 3\n")
+        assert waiting.waited_ns() == 0
+    assert not waiting.readable
+    assert waiting.waited_ns() == 0
+    waiting.close()
+
+
+@pytest.mark.parametrize("text", [None, "", "5000", "a b c"])
+def test_where_the_system_does_not_tell_it_there_is_no_waiting(
+    queue: Queue, text: str | None
+) -> None:
+    if text is not None:
+        queue.says(text)
+    with RunQueue() as waiting:
+        assert not waiting.readable
+        queue.says("9000 1000 4\n")
+        assert waiting.waited_ns() == 0
+
+
+def test_on_this_system_it_is_never_negative() -> None:
+    with RunQueue() as waiting:
+        assert all(waiting.waited_ns() >= 0 for _ in range(1000))
+
+
+def test_probes_are_taken_at_their_time_and_recorded_as_set_up() -> None:
+    clock = FakeClock(1_000)
+    recorder = Recorder(clock)
+    lane = recorder.lane("decode", decode=True)
+    probing = Probe(recorder, lane)
+    lasts = iter([[0, 900, 300, 500], [0, 70, 80, 60], [0, 10, 10, 10], [0, 20, 20, 20]])
+
+    def task(repeats: int) -> None:
+        assert repeats == 1
+        if not times:
+            times.extend(next(lasts))
+        clock.advance(times.pop(0))
+
+    times: list[int] = []
+    probing._tasks = [task, task]
+    assert probing.take(clock(), 7) == 1_000 + 1_700 + 210 == clock()
+    assert probing.take(clock() + EVERY_NS - 1, 9) == clock() + EVERY_NS - 1
+    assert lane.waiting == 2
+    clock.advance(EVERY_NS)
+    assert probing.take(clock(), 11) == clock()
+    spans = np.frombuffer(lane.take(), SPAN)
+    stages = [recorder.stages[number] for number in spans["stage"]]
+    assert [stage.name for stage in stages] == [*PROBES, *PROBES]
+    assert {(stage.group, stage.work) for stage in stages} == {("setup", ("repeats",))}
+    # The best of the three, at its time.
+    assert spans["duration_ns"].tolist() == [300, 60, 10, 20]
+    assert spans["start_ns"][:2].tolist() == [1_000 + 900, 1_000 + 1_700 + 150]
+    assert spans["work0"].tolist() == [1] * 4
+    assert spans["first_frame"].tolist() == [7, 7, 11, 11]
+    assert not spans["frames"].any()
+    assert TIMES == 3
+
+
+def test_probes_have_roofs_of_the_same_work() -> None:
+    steps = probe.steps()
+    assert [(step.key.kind, step.key.name) for step in steps] == [(KERNEL, n) for n in PROBES]
+    for step, make in zip(steps, probe.TASKS, strict=True):
+        roof = step.take(Effort(1, 0.0))
+        assert roof.sound
+        assert roof.unit == "unit/s"
+        make()(1)
+
+
+def test_the_memory_probe_reads_what_it_says() -> None:
+    from profiler.machine.roofs import _kernels as kernels
+
+    ones = np.ones(probe.MEMORY_BYTES // 4, np.float32)
+    assert kernels.read(ones, 1) == len(ones)
