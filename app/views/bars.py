@@ -357,6 +357,7 @@ class Bars(QWidget):
             bm.NO_DEVICE: self.tr("none: everything runs on the CPU"),
             bm.NO_ROOFS: self.tr("not separated: machine not calibrated"),
             bm.NO_SCORING: self.tr("none: nothing was scored here"),
+            bm.NOT_TOLD: self.tr("not recorded in this session"),
             bm.NOTHING: self.tr("none in this range"),
         }[key]
 

@@ -15,7 +15,8 @@ import numpy as np
 from app.views.events import baseline_range, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.attribution import SCORING_CATEGORIES
-from profiler.analysis.parts import PARTS, Parts
+from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.parts import OTHER_PROGRAMS, PARTS, Parts
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.arrays import F64
 from profiler.plain import one_line
@@ -35,6 +36,7 @@ PARTED: Final = ("scoring", "search")
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
+NOT_TOLD = "not told"
 
 
 class PartLine(NamedTuple):
@@ -187,7 +189,14 @@ def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS
+        elif name == OTHER_PROGRAMS and not _others_told(session):
+            reasons[name] = NOT_TOLD
     return reasons
+
+
+def _others_told(session: Session) -> bool:
+    """Whether the run recorded how long other programs had its processor."""
+    return any(OTHER_COUNT in stage.work for stage in session.stages.values())
 
 
 def _on_cpu(session: Session, frame: int) -> bool:

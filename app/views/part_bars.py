@@ -20,7 +20,7 @@ from profiler.analysis.parts import PART_NAMES
 PART_ROW = 18
 """Height of a part's row in pixels."""
 
-NAMES = 146
+NAMES = 162
 """Width of the column of the parts' names."""
 
 FIGURES = 96

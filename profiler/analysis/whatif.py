@@ -204,8 +204,11 @@ def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
 
 
 def _at_best(row: StageRow) -> float:
-    """ns that the terms of the stage's law take, one after the other.
+    """ns that the terms of the stage's law take, one after the other; of a law without terms, arithmetic and traffic.
 
     Kernels of this kind overlap them little: the sum predicts better than the largest of them.
     """
-    return row.law_ns or 0.0
+    if row.parts is not None:
+        return row.law_ns or 0.0
+    # Its bytes are all that such a law has for a stage that only copies: they count in the first cache, too.
+    return (row.arithmetic_ns or 0.0) + (row.traffic_max_ns or 0.0)

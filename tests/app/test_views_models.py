@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
+from profiler.spans import Stage
 
 FRAMES = 2048
 CUTS = [32, 400, 752, 1280, 1712, 2048]
@@ -201,6 +203,14 @@ def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
     empty = breakdown_model(session, track, 0, None)
     assert empty.frames == 0
     assert np.isnan(empty.ms).all()
+
+
+def test_other_programs_that_nobody_counted_are_not_none() -> None:
+    ms = np.array([1.0 if name == "compute" else 0.0 for name in CATEGORIES])
+    told = Stage(0, "decode.block", "decode", ("other_programs_ns",))
+    for stages, reason in (({}, bm.NOT_TOLD), ({0: told}, bm.NOTHING)):
+        session = SimpleNamespace(stages=stages, configs=[], calibration=())
+        assert bm._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
 
 
 def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:

@@ -18,6 +18,7 @@ from pipelines.device import COMPUTE, DeviceWork, HostDevice, TorchDevice
 from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
+from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.session.reader import Session
@@ -230,9 +231,7 @@ def test_categories_add_up_and_the_waits_are_charged_to_what_ran(tmp_path, model
         assert "gives work to the device" in waits["score.launch"].sentence
         scored = sum(row.time_ns for name, row in waits.items() if name.startswith("score."))
         categories = parts.categories
-        assert scored == pytest.approx(
-            categories["compute"] + categories["memory"] + categories["unexplained"]
-        )
+        assert scored == pytest.approx(sum(categories[name] for name in SCORING_CATEGORIES))
 
 
 def test_overlapped_work_is_hidden_under_the_search(tmp_path, model):

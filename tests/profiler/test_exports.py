@@ -230,6 +230,7 @@ def test_the_table_has_the_parts_of_stages_whose_law_names_terms(tmp_path: Path)
     # 10 µs of arithmetic and 20 calls of 500 ns, known to a tenth.
     law = Cost({"gemm": Linear(1e6)}, terms=(Term(CALL, "numpy", Linear(20.0)),))
     session = fake_session(spans, stages, {(1, 0): law})
+    session.path = tmp_path / "a.asrs"
     table.write(session, tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         a, b, _ = csv.DictReader(file)

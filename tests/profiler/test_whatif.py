@@ -7,7 +7,7 @@ from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import Breakdown, breakdown
-from profiler.costs import CALL, Cost, Linear, Term
+from profiler.costs import CALL, STREAM, Cost, Linear, Term
 from profiler.errors import BadInput
 from profiler.spans import Stage
 
@@ -90,7 +90,8 @@ def rows(costs, *stages):
 
 
 def law(op: float, moved: float = 0.0) -> Cost:
-    return Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), FAR)
+    terms = (Term(STREAM, "read", Linear(moved), FAR),)
+    return Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), FAR, terms=terms)
 
 
 def test_other_settings_keep_the_distance_from_the_roofs(prediction) -> None:
@@ -113,6 +114,15 @@ def test_every_term_of_a_law_counts(prediction) -> None:
     changed = whatif.changed(prediction, rows({1: before}, 1), rows({1: after}, 1), "scoring")
     times = {line.name: line.predicted_ns for line in changed.lines}
     assert times["score.a"] == pytest.approx(10_000)
+
+
+def test_a_law_without_terms_counts_by_arithmetic_and_traffic(prediction) -> None:
+    # Before: 10 µs of arithmetic, 10 of 1e6 B at 100 GB/s; after: the bytes alone. Half is left of 40 µs.
+    before = Cost({"gemm": Linear(1e6)}, Linear(1e6), Linear(1e6), 1e3)
+    after = Cost({}, Linear(1e6), Linear(1e6), 1e3)
+    changed = whatif.changed(prediction, rows({1: before}, 1), rows({1: after}, 1), "scoring")
+    times = {line.name: line.predicted_ns for line in changed.lines}
+    assert times["score.a"] == pytest.approx(20_000)
 
 
 def test_what_other_programs_took_is_a_part_of_scoring() -> None:
