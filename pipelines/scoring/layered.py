@@ -21,12 +21,15 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.config import Config
 
 COPY_STAGE = "score.copy"
+COPY_CALLS = 4.0
+"""Calls of numpy for a block that say which frames are copied, besides one for each frame."""
 
 Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool]], Made]]
 """Something a configuration needs: its layer, (who needs it, key), what makes it."""
@@ -263,6 +266,10 @@ class LayeredScorer(ABC):
             bytes_min=Linear(per_work=(row, 0.0, 0.0)),
             bytes_max=Linear(per_frame=2 * row),
             working_set_bytes=2 * row * self._block,
+            terms=(
+                Term(STREAM, "read", Linear(per_frame=2 * row), 2 * row * self._block),
+                Term(CALL, "numpy", Linear(fixed=COPY_CALLS, per_frame=1.0)),
+            ),
         )
 
 

@@ -19,8 +19,8 @@ from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.errors import Cancelled
 from profiler.costs import STREAM, Cost, Linear, Term
+from profiler.errors import Cancelled
 
 ROUNDS = 12
 """Of k-means; the mean distance falls by less than 1 % in those after."""

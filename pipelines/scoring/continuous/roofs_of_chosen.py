@@ -1,4 +1,4 @@
-"""The kernels of continuous models that compute chosen panels, as roofs: gathering, panels, what stands in for others."""
+"""The kernels that compute chosen panels of continuous models, as roofs: lists, panels, what stands in for others."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def inserts(size: int, numbers: Numbers) -> Work:
 
 
 def given_up(size: int, numbers: Numbers) -> Work:
-    """Partial distance elimination for the `keep` best, of Gaussians and frames at random: units are dimensions / dim."""
+    """Partial distance elimination for the `keep` best, at random: units are dimensions / those of a Gaussian."""
     depth, components, keep, follow = numbers
     dim, each = depth // 2, depth * components * VECTOR_BYTES
     groups, rows = max(1, size // each), 8

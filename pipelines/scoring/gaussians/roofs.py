@@ -83,7 +83,7 @@ def product(size: int, numbers: Numbers) -> Work:
 
 
 def in_bytes(size: int, numbers: Numbers) -> Work:
-    """The same with 8-bit Gaussians of `pairs` of dimensions, `slots` panels a group: units are Gaussians at a frame."""
+    """The same with 8-bit Gaussians of `pairs` of dimensions, `slots` panels a group: units are as many."""
     rows, pairs, slots, places = numbers
     each = VECTOR_BYTES * (pairs + 2)
     groups = 1
