@@ -71,7 +71,8 @@ class LayeredScorer(ABC):
         self._held = Prepared()
         self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
         self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
-        # The scores of the last frame, and of which senones they are.
+        # The scores of the last frame, where they stand, and of which senones they are. A block may write over them
+        # once its leading frames have copied them: a frame that is copied stands before any that is not.
         self._last = np.zeros(n_senones, np.float32)
         self._known = np.zeros(n_senones, np.bool_)
         self._all = np.arange(n_senones)
@@ -195,7 +196,7 @@ class LayeredScorer(ABC):
             meter.done(COPY_STAGE, n - len(where))
         # Skipping may be switched on before the next block, which then begins with a copy.
         if n:
-            self._last[:] = scores[n - 1]
+            self._last = scores[n - 1]
             self._known[:] = True
         self._frame += n
 
@@ -248,7 +249,7 @@ class LayeredScorer(ABC):
                 known[active] = True
             self._layer.frame(t, active, scores, meter)
         if last:
-            self._last[:] = row
+            self._last = row
         self._frame += 1
         return row
 
