@@ -25,8 +25,6 @@ GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "ti
 
 SOME = 64
 """Densities of a codebook for data within the first cache: 7 kB of Gaussians a stream, four panels."""
-MODEL = 2 << 20
-"""Bytes of a model's Gaussians and densities: arrays from 4 MiB on lie in larger pages, found sooner."""
 PANELS = 2
 """Of a tile of the mixture: 32 senones."""
 
@@ -82,21 +80,15 @@ def gaussians(size: int, numbers: Numbers) -> Work:
     if not size:
         return _product(rows, EXPANDED, SOME // LANES, float(rows * SOME), False)
     book = STREAMS * SOME * (EXPANDED + rows) * FLOAT
-    books = max(1, min(size, MODEL) // book)
-    models = max(1, size // (books * book))
+    books = max(1, size // book)
 
     def make() -> Task:
         x = np.ones((rows, STREAMS, EXPANDED), np.float32)
-        packed = [filled((books, STREAMS, SOME // LANES, EXPANDED, LANES)) for _ in range(models)]
-        g = [filled((rows, books, STREAMS, SOME)) for _ in range(models)]
+        packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
+        g = filled((rows, books, STREAMS, SOME))
+        return repeated(lambda: kernels.evaluate(x, packed, g, 0, books))
 
-        def once() -> None:
-            for parameters, densities in zip(packed, g, strict=True):
-                kernels.evaluate(x, parameters, densities, 0, books)
-
-        return repeated(once)
-
-    return Work(float(models * rows * books * STREAMS * SOME), make)
+    return Work(float(rows * books * STREAMS * SOME), make)
 
 
 def exponentials(size: int, numbers: Numbers) -> Work:
