@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.scoring import roofs_of_layers as layers
 from pipelines.scoring.clustering import roofs as clustering
 from pipelines.scoring.continuous import roofs as continuous
 from pipelines.scoring.continuous import roofs_of_chosen as chosen
@@ -16,11 +17,14 @@ from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import Family
 from pipelines.scoring.tied import roofs as tied
+from pipelines.scoring.tied import roofs_of_some as tied_some
 from profiler.machine.roofs.timing import Work
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         **tied.FAMILIES,
+        **tied_some.FAMILIES,
+        **layers.FAMILIES,
         **gaussians.FAMILIES,
         **clustering.FAMILIES,
         **continuous.FAMILIES,

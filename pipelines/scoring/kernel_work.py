@@ -20,6 +20,9 @@ COLD = 16 << 20
 """Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
 of memory that comes from."""
 
+AT_ONCE = 1 << 20
+"""Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
+
 Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]
 """Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""

@@ -21,12 +21,15 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.config import Config
 
 COPY_STAGE = "score.copy"
+COPY_CALLS = 4.0
+"""Calls of numpy for a block that say which frames are copied, besides one for each frame."""
 
 Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool]], Made]]
 """Something a configuration needs: its layer, (who needs it, key), what makes it."""
@@ -68,7 +71,8 @@ class LayeredScorer(ABC):
         self._held = Prepared()
         self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
         self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
-        # The scores of the last frame, and of which senones they are.
+        # The scores of the last frame, where they stand, and of which senones they are. A block may write over them
+        # once its leading frames have copied them: a frame that is copied stands before any that is not.
         self._last = np.zeros(n_senones, np.float32)
         self._known = np.zeros(n_senones, np.bool_)
         self._all = np.arange(n_senones)
@@ -223,7 +227,7 @@ class LayeredScorer(ABC):
             meter.done(COPY_STAGE, n - len(where))
         # Skipping may be switched on before the next block, which then begins with a copy.
         if n:
-            self._last[:] = scores[n - 1]
+            self._last = scores[n - 1]
             self._known[:] = True
         self._frame += n
 
@@ -276,7 +280,7 @@ class LayeredScorer(ABC):
                 known[active] = True
             self._layer.frame(t, active, scores, meter)
         if last:
-            self._last[:] = row
+            self._last = row
         self._frame += 1
         return row
 
@@ -294,6 +298,10 @@ class LayeredScorer(ABC):
             bytes_min=Linear(per_work=(row, 0.0, 0.0)),
             bytes_max=Linear(per_frame=2 * row),
             working_set_bytes=2 * row * self._block,
+            terms=(
+                Term(STREAM, "read", Linear(per_frame=2 * row), 2 * row * self._block),
+                Term(CALL, "numpy", Linear(fixed=COPY_CALLS, per_frame=1.0)),
+            ),
         )
 
 

@@ -52,7 +52,7 @@ class Codewords:
         return found[:, 0]
 
     def cost(self, frames: int) -> Cost:
-        """A product of [x, 1] with a codeword and a comparison each, in calls of `frames` frames; the codebook is read once.
+        """A product of [x, 1] with a codeword and a comparison each, in calls of `frames` frames.
 
         Compulsory: the codebook. The tiling writes the products and reads them for the comparison.
         """

@@ -1,4 +1,4 @@
-"""The kernels of continuous models that compute chosen panels, as roofs: gathering, panels, what stands in for others."""
+"""The kernels that compute chosen panels of continuous models, as roofs: lists, panels, what stands in for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.scoring.continuous import listed
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.continuous.queue import EVERY, Queue, gather_clusters, gather_lists
 from pipelines.scoring.gaussians.bounds import rests
-from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers, filled, repeated
+from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers, filled, repeated
 from pipelines.scoring.simd.maxima import insert_down
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
@@ -39,17 +39,27 @@ FEW = 64
 
 @njit(nogil=True, cache=True)
 def _panels(
-    x: Array, parameters: Array, where: Array, whose: Array, tile: Array, repeats: int
+    x: Array,
+    parameters: Array,
+    chosen: tuple[Array, Array],
+    tile: Array,
+    turn: Array,
+    some: int,
+    repeats: int,
 ) -> None:
+    """Some stretches of the `chosen` panels, as long as the tile is wide; `turn` int64 [1]: where the next begin."""
+    where, whose = chosen
     n, expanded = x.shape
     row = tile.shape[1] * 4
     if len(tile) != n or len(where) != len(whose) or len(where) <= AHEAD:
         raise ArrayError("_panels: frames, panels and rows do not fit each other")
     counts = np.zeros(n, np.int64)
     panels = len(where) - AHEAD
-    group = tile.shape[1] // LANES
+    group = min(tile.shape[1] // LANES, panels)
     for _ in range(repeats):
-        for at in range(0, panels, group):
+        for _ in range(some):
+            at = turn[0] if turn[0] + group <= panels else 0
+            turn[0] = at + group
             counts[:] = 0
             listed._computed(
                 address(parameters, np.float32),
@@ -57,19 +67,23 @@ def _panels(
                 (expanded, expanded * 4, row),
                 (where, whose),
                 at,
-                min(at + group, panels),
+                at + group,
                 counts,
             )
 
 
 @njit(nogil=True, cache=True)
-def _in_bytes(x: Array, parameters: Array, where: Array, out: Array, repeats: int) -> None:
+def _in_bytes(
+    x: Array, parameters: Array, where: Array, out: Array, turn: Array, some: int, repeats: int
+) -> None:
     n, depth = x.shape
     if out.shape[1:] != (n, LANES) or len(where) <= AHEAD:
         raise ArrayError("_in_bytes: frames, panels and rows do not fit each other")
     base = address(parameters, np.uint8)
     for _ in range(repeats):
-        for at in range(len(where) - AHEAD):
+        for _ in range(some):
+            at = turn[0] % (len(where) - AHEAD)
+            turn[0] = at + 1
             for t in range(n):
                 panel_of_bytes(
                     address(x, np.int16) + t * depth * 2,
@@ -155,9 +169,12 @@ def panels(size: int, numbers: Numbers) -> Work:
         tile = filled((frames, components * LANES))
         where = _ahead(chosen * each)
         whose = np.full(len(where), (1 << frames) - 1, np.uint64)
-        return lambda repeats: _panels(x, parameters, where, whose, tile, repeats)
+        turn = np.zeros(1, np.int64)
+        return lambda repeats: _panels(x, parameters, (where, whose), tile, turn, some, repeats)
 
-    return Work(float(len(chosen) * frames * LANES), make)
+    stretch = min(components, len(chosen))
+    some = max(1, AT_ONCE // (stretch * each)) if size else 1
+    return Work(float(some * stretch * frames * LANES), make)
 
 
 def in_bytes(size: int, numbers: Numbers) -> Work:
@@ -171,9 +188,11 @@ def in_bytes(size: int, numbers: Numbers) -> Work:
         x, parameters = np.ones((frames, 2 * pairs), np.int16), np.ones((count, each), np.uint8)
         out = filled((FIRST_CACHE // (frames * VECTOR_BYTES), frames, LANES))
         where = _ahead(chosen * each)
-        return lambda repeats: _in_bytes(x, parameters, where, out, repeats)
+        turn = np.zeros(1, np.int64)
+        return lambda repeats: _in_bytes(x, parameters, where, out, turn, some, repeats)
 
-    return Work(float(len(chosen) * frames * LANES), make)
+    some = min(len(chosen), AT_ONCE // each)
+    return Work(float(some * frames * LANES), make)
 
 
 def _queue(groups: int, streams: int, components: int) -> Queue:
@@ -278,7 +297,7 @@ def inserts(size: int, numbers: Numbers) -> Work:
 
 
 def given_up(size: int, numbers: Numbers) -> Work:
-    """Partial distance elimination for the `keep` best, of Gaussians and frames at random: units are dimensions / dim."""
+    """Partial distance elimination for the `keep` best, at random: units are dimensions / those of a Gaussian."""
     depth, components, keep, follow = numbers
     dim, each = depth // 2, depth * components * VECTOR_BYTES
     groups, rows = max(1, size // each), 8

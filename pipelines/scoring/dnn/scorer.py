@@ -206,7 +206,7 @@ class DnnScorer(LayeredScorer):
         # Without one of its own the block goes on from the last one begun.
         kept = 0 if chosen.any() else net.begun
         net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
-        self._last[:] = scores[-1]
+        self._last = scores[-1]
         self._known[:] = True
         self._frame += len(block)
 

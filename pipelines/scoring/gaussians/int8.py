@@ -64,7 +64,7 @@ class Int8Gaussians:
     @property
     def pairs(self) -> int:
         """Pairs of dimensions of a stream."""
-        return (self.steps.shape[1] + 1) // 2
+        return int(self.steps.shape[1] + 1) // 2
 
     def frames(self, x: Array) -> Array:
         """int16 [n, streams, 2 · pairs] of expanded frames `x` f32 [n, streams, 2·D + 1]."""

@@ -13,7 +13,7 @@ from numba import njit
 
 from pipelines.scoring.gaussians.int8 import row_of_bytes
 from pipelines.scoring.gaussians.product import multiply
-from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers, filled
+from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers, filled
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from profiler.arrays import Array, ArrayError
 from profiler.machine.roofs.timing import Task, Work
@@ -26,14 +26,19 @@ FEW_IN_BYTES = 8
 
 
 @njit(nogil=True, cache=True)
-def _products(x: Array, panels: Array, out: Array, repeats: int) -> None:
-    """Each group of panels [groups, panels, depth, 16] at x [rows, depth], into one place of `out` after the other."""
+def _products(x: Array, panels: Array, out: Array, turn: Array, some: int, repeats: int) -> None:
+    """Some groups of panels [groups, panels, depth, 16] at x [rows, depth], into one place of `out` after the other.
+
+    `turn` int64 [1]: where the next begin.
+    """
     rows, depth = x.shape
     groups, count, _, _ = panels.shape
     if panels.shape != (groups, count, depth, LANES) or out.shape[1:] != (rows, count * LANES):
         raise ArrayError("_products: frames, panels and products do not fit each other")
     for _ in range(repeats):
-        for group in range(groups):
+        for _ in range(some):
+            group = turn[0] % groups
+            turn[0] = group + 1
             multiply(
                 address(x, np.float32),
                 4 * depth,
@@ -46,15 +51,17 @@ def _products(x: Array, panels: Array, out: Array, repeats: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _in_bytes(x: Array, panels: Array, out: Array, repeats: int) -> None:
+def _in_bytes(x: Array, panels: Array, out: Array, turn: Array, some: int, repeats: int) -> None:
     """As `_products` with 8-bit panels uint8 [groups, slots, size] at x int16 [rows, 2 · pairs]."""
     rows, depth = x.shape
     groups, slots, size = panels.shape
     if size != VECTOR_BYTES * (depth // 2 + 2) or out.shape[1:] != (rows, slots * LANES):
         raise ArrayError("_in_bytes: frames, panels and products do not fit each other")
     for _ in range(repeats):
-        # The last groups are those that are asked for ahead.
-        for group in range(groups - 1):
+        for _ in range(some):
+            # The last group is there to be asked for ahead.
+            group = turn[0] % (groups - 1)
+            turn[0] = group + 1
             for t in range(rows):
                 row_of_bytes(
                     address(x, np.int16) + t * depth * 2,
@@ -77,13 +84,15 @@ def product(size: int, numbers: Numbers) -> Work:
     def make() -> Task:
         x, b = filled((rows, depth)), filled((groups, panels, depth, LANES))
         out = filled((places, rows, panels * LANES))
-        return lambda repeats: _products(x, b, out, repeats)
+        turn = np.zeros(1, np.int64)
+        return lambda repeats: _products(x, b, out, turn, some, repeats)
 
-    return Work(float(rows * groups * panels * LANES), make)
+    some = max(1, min(groups, AT_ONCE // (panels * depth * VECTOR_BYTES)))
+    return Work(float(rows * some * panels * LANES), make)
 
 
 def in_bytes(size: int, numbers: Numbers) -> Work:
-    """The same with 8-bit Gaussians of `pairs` of dimensions, `slots` panels a group: units are Gaussians at a frame."""
+    """The same with 8-bit Gaussians of `pairs` of dimensions, `slots` panels a group: units are as many."""
     rows, pairs, slots, places = numbers
     each = VECTOR_BYTES * (pairs + 2)
     groups = 1
@@ -97,9 +106,11 @@ def in_bytes(size: int, numbers: Numbers) -> Work:
         x = np.ones((rows, 2 * pairs), np.int16)
         b = np.ones((groups + 1, slots, each), np.uint8)
         out = filled((places, rows, slots * LANES))
-        return lambda repeats: _in_bytes(x, b, out, repeats)
+        turn = np.zeros(1, np.int64)
+        return lambda repeats: _in_bytes(x, b, out, turn, some, repeats)
 
-    return Work(float(rows * groups * slots * LANES), make)
+    some = max(1, min(groups, AT_ONCE // (slots * each)))
+    return Work(float(rows * some * slots * LANES), make)
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType({PRODUCT: product, BYTES: in_bytes})

@@ -24,7 +24,8 @@ from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
-from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
+from pipelines.scoring.tied import roofs_of_some as tied_roofs
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
@@ -176,7 +177,8 @@ class Tied(_Clustered):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
         each = float(EXPANDED * FLOAT)
-        per_frame = self._gmm.gaussians_per_frame
+        p, per_frame = self._gmm.parameters, self._gmm.gaussians_per_frame
+        panels = p.padded_densities // LANES
         return self._exact.costs(frames) | {
             clusters.STAGE: self._clusters.cost(frames, self._expand),
             "score.exp": exponentials_cost(
@@ -187,5 +189,14 @@ class Tied(_Clustered):
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each, 0.0, 0.0), per_frame=2.0 * FLOAT * per_frame),
                 working_set_bytes=self._share() * per_frame * each,
+                terms=(
+                    Term(
+                        KERNEL,
+                        f"{tied_roofs.CLUSTERED}/{frames}/{panels}/{percent(self._share())}",
+                        Linear(fixed=float(frames * p.n_codebooks * STREAMS * p.padded_densities)),
+                        block_bytes(p, frames),
+                    ),
+                    calls(1),
+                ),
             ),
         }

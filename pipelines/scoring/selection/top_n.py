@@ -25,11 +25,12 @@ from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
+from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from profiler.arrays import Array, check
-from profiler.costs import Cost, Linear, Term
+from profiler.costs import STREAM, Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -139,6 +140,15 @@ class Tied:
             bytes_min=Linear(per_work=(FLOAT * (per_selected + 2), 0.0, 0.0)),
             bytes_max=Linear(per_work=(FLOAT * (per_selected + 4), 0.0, 0.0)),
             working_set_bytes=float(frames * self._gmm.gaussians_per_frame * FLOAT),
+            terms=(
+                units(
+                    tied_roofs.SELECT,
+                    self._gmm.parameters.padded_densities,
+                    self._keep,
+                    size=float(frames * self._gmm.gaussians_per_frame * FLOAT),
+                ),
+                calls(1),
+            ),
         )
 
     def _exp_cost(self, frames: int) -> Cost:
@@ -150,6 +160,7 @@ class Tied:
                 per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
             ),
             working_set_bytes=float(frames * self._kept[0].nbytes),
+            terms=(units(tied_roofs.EXP_KEPT, self._keep), calls(1)),
         )
 
     def _mixture_cost(self, frames: int) -> Cost:
@@ -171,6 +182,18 @@ class Tied:
             bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),
             bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
+            terms=(
+                units(tied_roofs.MIX_KEPT, frames, self._keep, p.padded_densities, each=padding),
+                # At most each frame's rows from as far away as all of them reach.
+                Term(
+                    STREAM,
+                    "read",
+                    Linear(fixed=rows),
+                    float(p.rows.nbytes),
+                    Linear(per_work=(FLOAT * padding, 0.0, 0.0)),
+                ),
+                calls(1),
+            ),
         )
 
 

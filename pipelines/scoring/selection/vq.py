@@ -30,6 +30,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
+from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
 LIST_CALLS = 8
 """Calls of numpy that count a block's lists and mark its groups."""
+
+
+MIX_CALLS = 3
+"""Calls of numpy that count what the lists of a block hold."""
 
 
 class _Quantised:
@@ -285,6 +290,10 @@ class Tied(_Quantised):
         """
         p, lists = self._gmm.parameters, self._lists
         each = EXPANDED * FLOAT
+        slots = p.padded_densities // LANES
+        lanes = max(1, round(lists.mean_lanes / lists.mean_panels))
+        shape = frames, slots, percent(lists.mean_panels / slots), lanes
+        count = max(1, round(lists.mean_lanes))
         densities = lists.mean_lanes * STREAMS * p.n_codebooks
         rows = densities / p.n_codebooks * p.n_senones * FLOAT
         results = (
@@ -297,6 +306,11 @@ class Tied(_Quantised):
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=block_bytes(p, frames),
+                terms=(
+                    units(tied_roofs.LISTED, *shape, size=block_bytes(p, frames)),
+                    calls(1),
+                    calls(LIST_CALLS, "numpy"),
+                ),
             ),
             "score.exp": Cost(
                 operations={
@@ -307,11 +321,24 @@ class Tied(_Quantised):
                 # Lists are padded to sixteen.
                 bytes_max=Linear(per_work=(2.0 * FLOAT * LANES, 0.0, 0.0)),
                 working_set_bytes=float(frames * densities * FLOAT),
+                terms=(units(tied_roofs.EXP_LISTED, count), calls(1), calls(MIX_CALLS, "numpy")),
             ),
             "score.mixture": Cost(
                 operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(FLOAT / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(FLOAT * p.columns / p.n_senones + results, 0.0, 0.0)),
                 working_set_bytes=min(frames * rows, float(p.rows.nbytes)),
+                terms=(
+                    units(
+                        tied_roofs.MIX_LISTED,
+                        frames,
+                        count,
+                        p.padded_densities,
+                        size=float(p.rows.nbytes),
+                        each=p.columns / p.n_senones,
+                    ),
+                    calls(1),
+                    calls(MIX_CALLS, "numpy"),
+                ),
             ),
         }

@@ -14,9 +14,11 @@ from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.gaussians import roofs
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
+from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, densities_of_bytes
+from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
@@ -24,7 +26,10 @@ from pipelines.scoring.simd.vector import LANES, address, copy_floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError, check
-from profiler.spans import Cost, Linear
+from profiler.costs import STREAM, Cost, Linear, Term
+
+BOUNDED = "tied panels given up"
+"""Roof of partial distance elimination: see `roofs_of_some`."""
 
 MAX_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
@@ -72,7 +77,17 @@ class Bytes:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """A third of the bytes."""
-        return {"score.gaussians": self._bytes.cost(stored=2.0 * FLOAT)}
+        p, eight = self._gmm.parameters, self._bytes
+        slots = p.padded_densities // LANES
+        written = frames * self._gmm.gaussians_per_frame * FLOAT
+        shape = frames, eight.pairs, slots, p.n_codebooks * STREAMS
+        terms = (
+            units(roofs.BYTES, *shape, size=float(eight.panels.nbytes)),
+            Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
+            calls(2),
+            calls(FRAME_CALLS, "numpy"),
+        )
+        return {"score.gaussians": eight.cost(terms, stored=2.0 * FLOAT)}
 
 
 class Bounded:
@@ -102,6 +117,8 @@ class Bounded:
         """A sum and three looks at the bound per panel; of parameters as much as is computed, each frame anew."""
         p = self._gmm.parameters
         each = EXPANDED * FLOAT
+        _, _, keep, follow = self._bounds
+        shape = frames, p.padded_densities // LANES, keep, int(follow)
         return {
             "score.gaussians": Cost(
                 operations={"fma": Linear(per_work=(2.0 * EXPANDED + 2.0 * PARTS, 0.0, 0.0))},
@@ -111,6 +128,7 @@ class Bounded:
                     per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
                 ),
                 working_set_bytes=block_bytes(p, frames),
+                terms=(units(BOUNDED, *shape, size=block_bytes(p, frames)), calls(2)),
             )
         }
 

@@ -13,22 +13,30 @@ import numpy as np
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.kernel_work import calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.costs import KERNEL, Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines.scoring.tied.gmm import Gmm
 
 STAGE = "score.lazy"
+LAZY = "tied senones"
+"""Roof of the mixtures of chosen senones: see `roofs_of_some`."""
+
 STAGES: dict[str, tuple[str, ...]] = {
     "score.exp": ("exponentials",),
     STAGE: ("components", "senones", "weights"),
 }
 """`weights`: mixture weights read, once a call however many frames it is for."""
+
+
+FEW = 4
+"""Frames after which more of them in a call take no less each."""
 
 
 class LazyMixtures:
@@ -96,4 +104,12 @@ class LazyMixtures:
             bytes_min=Linear(per_work=(0.0, FLOAT, FLOAT)),
             bytes_max=Linear(per_work=(factors, 64.0, FLOAT)),
             working_set_bytes=weights + exponentials,
+            terms=self._terms(frames),
         )
+
+    def _terms(self, frames: int) -> tuple[Term, ...]:
+        """Weights are read for the first frame of a call; the others of the call find them near."""
+        size, densities = float(self._mixtures[0].nbytes), self._mixtures[0].shape[2]
+        first = Term(KERNEL, f"{LAZY}/1/{densities}", Linear(per_work=(0.0, 0.0, 1.0)), size)
+        others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
+        return (first, calls(1)) if frames == 1 else (first, others, calls(1))
