@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.frontend import roofs as frontend
 from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.tied import roofs as tied
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES, **nets.FAMILIES})
+FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**frontend.FAMILIES, **tied.FAMILIES, **nets.FAMILIES})
 
 
 def work_of(name: str, size: int) -> Work:

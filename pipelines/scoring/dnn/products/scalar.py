@@ -19,7 +19,6 @@ from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
-
 KERNEL, CALL = "net scalar", "net scalar layer"
 """Roofs: multiply-adds by inputs; a layer's call by frames and KiB read before."""
 
