@@ -14,7 +14,9 @@ from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.tied import roofs as tied
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**frontend.FAMILIES, **tied.FAMILIES, **nets.FAMILIES})
+FAMILIES: Mapping[str, tied.Family] = MappingProxyType(
+    {**frontend.FAMILIES, **tied.FAMILIES, **nets.FAMILIES}
+)
 
 
 def work_of(name: str, size: int) -> Work:

@@ -45,6 +45,17 @@ EXCESS, QUANTISED, REQUANTISED, RESTORED = (
 )
 """Values of frames; how many a frame has."""
 
+BF16 = "net bf16"
+"""Multiply-adds in 16 bits; frames, inputs, outputs, whether ReLU follows."""
+BF16_INPUT, BF16_SCORES = "net bf16 input", "net bf16 scores"
+"""Features or scores; frames, how many a frame has."""
+BF16_ROWS = "net bf16 rows"
+"""Chosen rows of one frame; inputs, outputs."""
+FROZEN = "net frozen"
+"""Multiply-adds of torch with weights laid out beforehand; frames, inputs, outputs."""
+COPIED = "net scores copied"
+"""Scores; frames, how many a frame has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

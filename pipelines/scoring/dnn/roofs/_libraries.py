@@ -61,6 +61,19 @@ def bf16_scores(size: int, numbers: Numbers) -> Work:
     return Work(float(n * outputs), make)
 
 
+def copied(size: int, numbers: Numbers) -> Work:
+    """Outputs of torch as scores; units are scores."""
+    n, outputs = numbers
+
+    def make() -> Task:
+        import torch
+
+        y, scores = torch.ones((n, outputs)), filled((n, outputs))
+        return repeated(lambda: torch.from_numpy(scores).copy_(y))
+
+    return Work(float(n * outputs), make)
+
+
 def bf16_rows(size: int, numbers: Numbers) -> Work:
     """A third of the rows of an output layer gathered and multiplied by one frame; units are rows."""
     inputs, outputs = numbers
@@ -113,5 +126,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         terms.BF16_SCORES: bf16_scores,
         terms.BF16_ROWS: bf16_rows,
         terms.FROZEN: compiled_layers,
+        terms.COPIED: copied,
     }
 )
