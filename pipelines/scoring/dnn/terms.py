@@ -7,7 +7,7 @@ of a call.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
@@ -140,7 +140,11 @@ def rows(weight_bytes: int, width: int, size: float, most: int) -> tuple[Term, .
         name = named(ROWS, weight_bytes, frames, width)
         return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size)
 
-    call = calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
+    # Spans of a block's frames may be one; each frame is a call.
+    call = tuple(
+        replace(term, count=Linear(per_frame=term.count.fixed))
+        for term in calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
+    )
     if most == 1:
         return of(1, 0.0, 1.0), *call
     part = 1.0 / (most - 1)

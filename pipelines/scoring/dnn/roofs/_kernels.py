@@ -14,9 +14,9 @@ from pipelines.scoring.dnn.products import blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, repeated
 from pipelines.scoring.simd.dot_products import ROWS
-from pipelines.scoring.simd.vector import LANES, aligned
+from pipelines.scoring.simd.vector import LANES, address, aligned
 from pipelines.scoring.tied.roofs import Family, Numbers, filled
-from profiler.arrays import Array
+from profiler.arrays import Array, ArrayError
 from profiler.machine.roofs.timing import Task, Work
 
 HOT_INPUTS = 48
@@ -27,16 +27,15 @@ THIRD = 1 / 3
 
 
 @njit(nogil=True, cache=True)
-def _panels(
-    panels: Array,
-    x: simd.Strided,
-    out: simd.Strided,
-    shape: tuple[int, int],
-    sums: Array,
-    repeats: int,
-) -> None:
+def _panels(panels: Array, x: Array, out: Array, sums: Array, repeats: int) -> None:
+    (n, inputs), (rows_of_out, width) = x.shape, out.shape
+    outputs = len(panels) * simd.PANEL
+    if rows_of_out != n or panels.shape[1] != inputs or width < outputs:
+        raise ArrayError("_panels: panels, frames and outputs do not fit each other")
+    here = np.int64(address(x, np.float32)), FLOAT * inputs, FLOAT
+    there = np.int64(address(out, np.float32)), FLOAT * width, FLOAT
     for _ in range(repeats):
-        simd._multiply(panels, x, out, shape, sums, 0, len(panels))
+        simd._multiply(panels, here, there, (outputs, n), sums, 0, len(panels))
 
 
 @njit(nogil=True, cache=True)
@@ -75,15 +74,14 @@ def _rows_of_many(
 
 @njit(nogil=True, cache=True)
 def _blocks_of_few(
-    starts: Array,
-    columns: Array,
-    values: Array,
-    x: simd.Strided,
-    out: Array,
-    repeats: int,
+    starts: Array, columns: Array, values: Array, x: Array, out: Array, repeats: int
 ) -> None:
+    inputs, n = x.shape
+    if out.shape[1] != n or (columns >= inputs).any():
+        raise ArrayError("_blocks_of_few: blocks, frames and outputs do not fit each other")
+    at = np.int64(address(x, np.float32)), FLOAT, FLOAT * n
     for _ in range(repeats):
-        blocks._multiply_few(starts, columns, values, x, out, 0, len(starts) - 1)
+        blocks._multiply_few(starts, columns, values, at, out, 0, len(starts) - 1)
 
 
 @njit(nogil=True, cache=True)
@@ -136,13 +134,7 @@ def panels(size: int, numbers: Numbers) -> Work:
         # As between two layers: rows of all outputs and the bias.
         x, out = filled((n, inputs)), filled((n, outputs + 1))
         sums = aligned((simd.FRAMES, simd.PANEL))
-        here = x.ctypes.data, x.strides[0], x.strides[1]
-        there = out.ctypes.data, out.strides[0], out.strides[1]
-
-        def task(repeats: int, _: object = (x, out)) -> None:
-            _panels(weights, here, there, (outputs, n), sums, repeats)
-
-        return task
+        return lambda repeats: _panels(weights, x, out, sums, repeats)
 
     return Work(float(n * inputs * outputs), make)
 
@@ -223,12 +215,7 @@ def sparse_blocks(size: int, numbers: Numbers) -> Work:
         out = filled((outputs, n))
         if n <= blocks.FEW:
             x = filled((inputs, n))
-            at = x.ctypes.data, x.strides[1], x.strides[0]
-
-            def task(repeats: int, _: object = x) -> None:
-                _blocks_of_few(*sparse, at, out, repeats)
-
-            return task
+            return lambda repeats: _blocks_of_few(*sparse, x, out, repeats)
         frames = room(n, inputs)
         frames[:] = 1.0
         return lambda repeats: _blocks_of_many(*sparse, inputs, frames, out, repeats)

@@ -11,8 +11,8 @@ from numba import njit
 
 from pipelines.models.nets import FORMAT, Card, Net
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
-from pipelines.scoring.dnn import products, rows, terms
-from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply, rectify
+from pipelines.scoring.dnn import dense, products, rows, terms
+from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply
 from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, after_reading, repeated
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows
@@ -28,7 +28,7 @@ from profiler.spans import Cost
 @njit(nogil=True, cache=True)
 def _rectified(values: Array, repeats: int) -> None:
     for _ in range(repeats):
-        rectify(values)
+        dense.rectify(values)
 
 
 def turned_scores(size: int, numbers: Numbers) -> Work:
