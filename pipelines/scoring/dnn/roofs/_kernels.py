@@ -32,8 +32,8 @@ def _panels(panels: Array, x: Array, out: Array, sums: Array, repeats: int) -> N
     outputs = len(panels) * simd.PANEL
     if rows_of_out != n or panels.shape[1] != inputs or width < outputs:
         raise ArrayError("_panels: panels, frames and outputs do not fit each other")
-    here = np.int64(address(x, np.float32)), FLOAT * inputs, FLOAT
-    there = np.int64(address(out, np.float32)), FLOAT * width, FLOAT
+    here = address(x, np.float32), FLOAT * inputs, FLOAT
+    there = address(out, np.float32), FLOAT * width, FLOAT
     for _ in range(repeats):
         simd._multiply(panels, here, there, (outputs, n), sums, 0, len(panels))
 
@@ -79,7 +79,7 @@ def _blocks_of_few(
     inputs, n = x.shape
     if out.shape[1] != n or (columns >= inputs).any():
         raise ArrayError("_blocks_of_few: blocks, frames and outputs do not fit each other")
-    at = np.int64(address(x, np.float32)), FLOAT, FLOAT * n
+    at = address(x, np.float32), FLOAT, FLOAT * n
     for _ in range(repeats):
         blocks._multiply_few(starts, columns, values, at, out, 0, len(starts) - 1)
 
