@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.frontend import roofs as frontend
 from pipelines.scoring import roofs_of_layers as layers
 from pipelines.scoring.clustering import roofs as clustering
 from pipelines.scoring.continuous import roofs as continuous
@@ -30,6 +31,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **continuous.FAMILIES,
         **chosen.FAMILIES,
         **nets.FAMILIES,
+        **frontend.FAMILIES,
     }
 )
 

@@ -27,12 +27,20 @@ from pipelines.frontend.parameters import (
     FeatureParameterError,
     FeatureParameters,
 )
-from profiler.arrays import F32, F64, I64, check, check_indices, check_offsets
+from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
+from profiler.costs import KERNEL, Term
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MFCC = "frontend.mfcc"
 NORMALISE = "frontend.normalise"
+WINDOWS, SPECTRA, CEPSTRA, DIFFERENCES = (
+    "mfcc windows",
+    "mfcc spectra",
+    "mfcc cepstra",
+    "mfcc differences",
+)
+"""Roofs of its steps, units are frames: see `roofs` for their numbers."""
 STAGES = (MFCC, NORMALISE)
 """Names of the stages, both of group `frontend`, that `Utterance.run` goes through."""
 
@@ -160,14 +168,25 @@ class Mfcc:
                 bytes_min=Linear(per_frame=float(least)),
                 bytes_max=Linear(per_frame=float(most)),
                 working_set_bytes=float(BLOCK_FRAMES * (frame_bytes + spectrum_bytes) + tables),
+                terms=(
+                    _step(WINDOWS, p.window_samples, p.hop_samples, p.nfft, int(p.remove_dc)),
+                    _step(SPECTRA, p.nfft),
+                    _step(CEPSTRA, p.nfft, n, p.ncep, int(p.remove_noise)),
+                ),
             ),
             NORMALISE: Cost(
                 operations={"fma": Linear(per_frame=5.0 * p.ncep)},
                 bytes_min=Linear(per_frame=16.0 * p.ncep),
                 bytes_max=Linear(per_frame=16.0 * p.ncep + 4 * p.ncep),
                 working_set_bytes=float(PIECE_FRAMES * 16 * p.ncep),
+                terms=(_step(DIFFERENCES, p.ncep),),
             ),
         }
+
+
+def _step(family: str, *numbers: int) -> Term:
+    """A step of so many frames as a span has."""
+    return Term(KERNEL, "/".join((family, *map(str, numbers))), Linear(per_frame=1.0))
 
 
 class Utterance:
@@ -207,6 +226,10 @@ class Utterance:
             yield Piece(NORMALISE, first, last - first)
 
     def _block(self, first: int, last: int) -> None:
+        self.transform(np.fft.rfft(self.windows(first, last)), first, last)
+
+    def windows(self, first: int, last: int) -> F64:
+        """The windows of the frames first … last − 1, f64[frames, nfft]: filled up with zeros."""
         tables, p = self._tables, self._tables.parameters
         hop, length = p.hop_samples, p.window_samples
         begin, wanted = first * hop, (last - first - 1) * hop + length
@@ -222,7 +245,12 @@ class Utterance:
         if p.remove_dc:
             windows = windows - windows.mean(axis=1, keepdims=True)
         np.multiply(windows, tables.window, out=frames[:, :length])
-        spectrum, out = np.fft.rfft(frames), self.cepstra[first:last]
+        return frames
+
+    def transform(self, spectrum: Array, first: int, last: int) -> None:
+        """Fill the cepstra of the frames first … last − 1, in order, from their spectra c128[frames, bins]."""
+        tables, p = self._tables, self._tables.parameters
+        out = self.cepstra[first:last]
         check("spectrum", spectrum, np.complex128, (last - first, tables.bins))
         check("cepstra", out, np.float32, (last - first, p.ncep), writable=True)
         _kernels.cepstra(

@@ -15,6 +15,7 @@ import numpy as np
 
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
     OUTPUT_STAGE,
@@ -22,8 +23,10 @@ from pipelines.scoring.dnn.dense import (
     TorchSplicer,
     layer_stage,
 )
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
+from profiler.costs import KERNEL, Term
 from profiler.spans import Cost, Linear
 
 BF16 = 2
@@ -44,7 +47,7 @@ def has_fast_products() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-class _Product:
+class Rounded:
     """One layer: weights [outputs, inputs] and bias in bfloat16, times frames as rows."""
 
     def __init__(self, weight: Array, bias: Array, relu: bool) -> None:
@@ -74,6 +77,14 @@ class _Product:
         return self._torch.nn.functional.linear(x, self.weight[chosen], self.bias[chosen])
 
 
+def rounded(spliced: Array, mean: Any, scale: Any) -> Any:
+    """Features f32 [n, inputs + 1] without the last, centred and scaled: bfloat16 [n, inputs]."""
+    import torch
+
+    x = torch.from_numpy(spliced)[:, :-1]
+    return (x - mean).mul_(scale).bfloat16()
+
+
 class Bf16Net(TorchSplicer):
     """Weights and workspace of one net in bfloat16, for at most `max_frames` at a time."""
 
@@ -86,8 +97,8 @@ class Bf16Net(TorchSplicer):
         self._mean = torch.tensor(card.mean, dtype=torch.float32).repeat(frames)
         self._scale = torch.tensor(card.scale, dtype=torch.float32).repeat(frames)
 
-        def made(name: str, relu: bool) -> _Product:
-            return _Product(tensors[f"{name}.weight"], tensors[f"{name}.bias"], relu)
+        def made(name: str, relu: bool) -> Rounded:
+            return Rounded(tensors[f"{name}.weight"], tensors[f"{name}.bias"], relu)
 
         self._layers = [made(f"layers.{i}", layer.relu) for i, layer in enumerate(card.layers)]
         self._heads = [made(f"heads.{i}", relu=False) for i in range(card.heads)]
@@ -130,8 +141,7 @@ class Bf16Net(TorchSplicer):
 
     def _through(self, spliced: Array, meter: Meter) -> Any:
         """Activations of the last hidden layer, bfloat16 [n, width]."""
-        x = self._torch.from_numpy(spliced)[:, :-1]
-        x = (x - self._mean).mul_(self._scale).bfloat16()
+        x = rounded(spliced, self._mean, self._scale)
         for i, layer in enumerate(self._layers):
             x = layer.multiply(x)
             meter.done(layer_stage(i + 1), len(spliced))
@@ -139,7 +149,7 @@ class Bf16Net(TorchSplicer):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        output = self._law(self._heads[0], first=not self._layers, output=True)
+        output = self._law(self._heads[0], frames, first=not self._layers, output=True)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
@@ -153,16 +163,23 @@ class Bf16Net(TorchSplicer):
                 bytes_max=Linear(fixed=row, per_work=(MOVED * row + 3.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=float(head.nbytes),
                 threads=self._threads,
+                terms=(
+                    Term(
+                        KERNEL,
+                        terms.named(terms.BF16_ROWS, head.shape[1], head.shape[0]),
+                        Linear(per_work=(1.0, 0.0, 0.0)),
+                    ),
+                ),
             )
         }
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
-            costs[layer_stage(i + 1)] = self._law(layer, first=i == 0)
+            costs[layer_stage(i + 1)] = self._law(layer, frames, first=i == 0)
         return costs
 
-    def _law(self, layer: _Product, *, first: bool, output: bool = False) -> Cost:
+    def _law(self, layer: Rounded, frames: int, *, first: bool, output: bool = False) -> Cost:
         """One layer: weights once per call, activations in and out.
 
         `first`: features are centred, scaled and rounded before. `output`: what comes out is read once more and
@@ -182,11 +199,28 @@ class Bf16Net(TorchSplicer):
             fma += outputs
             most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
+        net_bytes = float(sum(p.nbytes for p in (*self._layers, *self._heads)))
+        call = Call(frames, frame, times, net_bytes, True, 0)
+        bounds = [
+            call.kernel(
+                terms.BF16,
+                (frames, inputs, outputs, int(layer.relu)),
+                float(inputs * outputs),
+                net_bytes,
+            )
+        ]
+        if first:
+            bounds.append(call.kernel(terms.BF16_INPUT, (frames, inputs), float(inputs), 0.0))
+        if output:
+            bounds.append(call.kernel(terms.BF16_SCORES, (frames, outputs), float(outputs), 0.0))
+        if times > 1:
+            bounds += terms.calls(terms.HEADS, (self.heads_used, frames), terms.MOST_PASSED)
         products = {OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
         return Cost(
             products | ({"fma": Linear(per_work=(fma * frame, 0.0, 0.0))} if fma else {}),
             Linear(fixed=times * layer.nbytes, per_work=(least * frame, 0.0, 0.0)),
             Linear(fixed=moved * times * layer.nbytes, per_work=(most * frame, 0.0, 0.0)),
-            working_set_bytes=float(sum(p.nbytes for p in (*self._layers, *self._heads))),
+            working_set_bytes=net_bytes,
             threads=self._threads,
+            terms=tuple(bounds),
         )

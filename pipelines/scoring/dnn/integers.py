@@ -14,7 +14,9 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.products.blas import PACKED
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -25,6 +27,7 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
+from profiler.costs import Term
 
 VECTORS = 4
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors."""
@@ -39,6 +42,9 @@ class Integers(Protocol):
     """Of the weights as they are stored."""
     moved: tuple[float, float]
     """At most: bytes of weights in a call, and bytes of weights and activations besides for each of its frames."""
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """What bounds `sums` where the layer is called so."""
 
     def sums(self, x: Array) -> Array:
         """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
@@ -68,6 +74,12 @@ class Library:
         self._columns = torch.from_numpy(whole).t()
         self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
         self._threads, self._torch = threads, torch
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The same product of the library."""
+        inputs, outputs = self._columns.shape
+        numbers = call.frames, inputs, outputs
+        return (call.kernel(terms.INT8_LIBRARY, numbers, float(inputs * outputs), call.net_bytes),)
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""
@@ -101,6 +113,16 @@ class Panels:
         self._sums = np.empty((max_frames, outputs), np.int32)
         self._excess = np.empty(max_frames, np.int32)
         self._tiles = aligned((self._threads, FRAMES, PANEL), np.int32)
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """The tiles of all panels, what fills up the last one among them, and the sums of the inputs."""
+        groups = self._panels.shape[1]
+        inputs = groups * GROUP
+        numbers = call.frames, groups
+        return (
+            call.kernel(terms.INT8, numbers, float(self._panels.size), call.net_bytes),
+            call.kernel(terms.EXCESS, (inputs,), float(inputs), 0.0),
+        )
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""

@@ -114,7 +114,10 @@ class OnnxNet(Splicer):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        return {SPLICE_STAGE: self.splice_cost(frames), NET_STAGE: law(self._model, self._threads)}
+        return {
+            SPLICE_STAGE: self.splice_cost(frames),
+            NET_STAGE: law(self._model, self._threads, frames),
+        }
 
     def splice_cost(self, frames: int) -> Cost:
         """As for any net, and each feature is scaled."""
@@ -127,7 +130,7 @@ class OnnxNet(Splicer):
         )
 
 
-def law(model: OnnxModel, threads: int) -> Cost:
+def law(model: OnnxModel, threads: int, frames: int = 1) -> Cost:
     """Cost law by frames, from the operators and the shapes of the weights; `unmodelled` where one has none.
 
     At least the weights are read once per call and a frame's input and scores go in and out. At most every

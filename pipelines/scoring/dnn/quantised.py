@@ -8,12 +8,14 @@ its scores lie together.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import integers
+from pipelines.scoring.dnn import integers, terms
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
     OUTPUT_STAGE,
@@ -23,8 +25,10 @@ from pipelines.scoring.dnn.dense import (
 )
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
+from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array, ArrayError
+from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
@@ -32,7 +36,7 @@ SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
 
 
-class _Product:
+class Quantised:
     """One layer: its weights i8 [outputs, inputs] and a scale for each row."""
 
     def __init__(
@@ -45,6 +49,7 @@ class _Product:
         self.shape = weight.shape
         made = integers.create(self.weight, threads, max_frames)
         self.sums, self.nbytes, self.moved = made.sums, made.nbytes, made.moved
+        self.terms = made.terms
 
 
 class QuantisedNet(Splicer):
@@ -53,9 +58,9 @@ class QuantisedNet(Splicer):
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
         super().__init__(net.card, max_frames)
         self._threads = threads
-        self._layers = [_Product(*matrix, threads, max_frames) for matrix in net.matrices()]
+        self._layers = [Quantised(*matrix, threads, max_frames) for matrix in net.matrices()]
         self._heads = [
-            _Product(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)
+            Quantised(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)
         ]
         self._head = self._heads[0]
         self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
@@ -114,7 +119,7 @@ class QuantisedNet(Splicer):
         for i, layer in enumerate(self._layers):
             y = self._inputs[i + 1][:n]
             values = y[:, : self._widths[i + 1]]
-            _requantise(layer.sums(x), self._scales, layer.scale, layer.bias, layer.relu, values)
+            apply(layer, x, self._scales, values)
             x = y
             meter.done(layer_stage(i + 1), n)
         return x
@@ -125,9 +130,14 @@ class QuantisedNet(Splicer):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        outputs = self._product(
-            self._head, frame=1.0 / self.n_senones, touched=2, times=float(self.heads_used)
-        )
+        times = float(self.heads_used)
+        call = self._call(frames, 1.0 / self.n_senones, times)
+        size = 2.0 * FLOAT * frames * self.n_senones
+        restored = call.kernel(terms.RESTORED, (self.n_senones,), float(self.n_senones), size)
+        more = [restored, *terms.calls(terms.INT8_CALL, (terms.LAST,), call.passed, times)]
+        if self.heads_used > 1:
+            more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
+        outputs = self._product(self._head, call, touched=2, more=more)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
@@ -137,15 +147,22 @@ class QuantisedNet(Splicer):
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
-            costs[layer_stage(i + 1)] = self._product(layer, frame=1.0, touched=4)
+            call, (outputs, inputs) = self._call(frames, 1.0, 1.0), layer.shape
+            more = [call.kernel(terms.REQUANTISED, (outputs,), float(outputs), 0.0)]
+            if i == 0:
+                more.append(call.kernel(terms.QUANTISED, (inputs,), float(inputs), 0.0))
+            place = terms.MIDDLE if i else terms.FIRST
+            more += terms.calls(terms.INT8_CALL, (place,), call.passed)
+            costs[layer_stage(i + 1)] = self._product(layer, call, touched=4, more=more)
         return costs
 
-    def _product(self, layer: _Product, *, frame: float, touched: int, times: float = 1.0) -> Cost:
-        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more.
+    def _call(self, frames: int, per_count: float, times: float) -> Call:
+        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
+        return Call(frames, per_count, times, self._net_bytes, True, passed)
 
-        `times`: how many such layers share the call.
-        """
-        outputs, inputs = layer.shape
+    def _product(self, layer: Quantised, call: Call, *, touched: int, more: Iterable[Term]) -> Cost:
+        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more."""
+        (outputs, inputs), frame, times = layer.shape, call.per_count, call.times
         least = (inputs + (FLOAT if touched == 2 else 1) * outputs) * frame
         fixed, each = layer.moved
         most = (each + FLOAT * (1 + touched) * outputs) * frame
@@ -158,7 +175,13 @@ class QuantisedNet(Splicer):
             bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
             working_set_bytes=self._net_bytes,
             threads=self._threads,
+            terms=(*layer.terms(call), *more),
         )
+
+
+def apply(layer: Quantised, x: Array, scales: Array, out: Array) -> None:
+    """What a layer makes of frames i8 [n, inputs filled up] into `out` i8 [n, outputs]; `scales` become its own."""
+    _requantise(layer.sums(x), scales, layer.scale, layer.bias, layer.relu, out)
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})

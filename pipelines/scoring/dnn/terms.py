@@ -7,7 +7,7 @@ of a call.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
@@ -16,7 +16,8 @@ READ = "net read"
 """Not a call but what comes off one that was timed after reading so many KiB."""
 SPLICE = "net splice"
 """A call: the input of a net, but for its copying; KiB read before."""
-MOST_PASSED = 2048
+MOST_PASSED = 1024
+"""KiB: what fills a second cache; of more there is no more to be pushed out, and its reading is less sure."""
 WINDOWS = "net windows"
 """Floats of windows copied; inputs, features."""
 RELU = "net relu"
@@ -31,17 +32,29 @@ ROWS_CALL = "net rows call"
 """A call: what Python does for the active outputs of a frame; bytes of a weight, KiB read before."""
 ROWS = "net rows"
 """Chosen rows; bytes of a weight, frames, width."""
-BYTES_CALL = "net int8 layer"
-"""A call: Python of a layer in 8 bits; 1 for the first layer, 2 for others, 3 for an output layer."""
-PANELS_OF_BYTES = "net int8"
-"""Multiply-adds of integers, those of the filling among them; frames, groups of inputs."""
+INT8_CALL = "net int8 layer"
+"""A call: what Python does for a layer in 8 bits; FIRST, MIDDLE or LAST, KiB read before."""
+FIRST, MIDDLE, LAST = 1, 2, 3
+INT8, INT8_LIBRARY = "net int8", "net int8 library"
+"""Multiply-adds of integers; frames, groups of inputs; or of a library, which has frames, inputs, outputs."""
 EXCESS, QUANTISED, REQUANTISED, RESTORED = (
     "net int8 excess",
     "net int8 quantised",
     "net int8 requantised",
     "net int8 restored",
 )
-"""Values; their number in a row."""
+"""Values of frames; how many a frame has."""
+
+BF16 = "net bf16"
+"""Multiply-adds in 16 bits; frames, inputs, outputs, whether ReLU follows."""
+BF16_INPUT, BF16_SCORES = "net bf16 input", "net bf16 scores"
+"""Features or scores; frames, how many a frame has."""
+BF16_ROWS = "net bf16 rows"
+"""Chosen rows of one frame; inputs, outputs."""
+FROZEN = "net frozen"
+"""Multiply-adds of torch with weights laid out beforehand; frames, inputs, outputs."""
+COPIED = "net scores copied"
+"""Scores; frames, how many a frame has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +92,7 @@ def named(family: str, *numbers: int) -> str:
 
 
 def passed(net_bytes: float, layers: int) -> int:
-    """What a layer goes through on the average, KiB: a power of two, at most what fills any second cache twice."""
+    """What a layer goes through on the average, KiB: a power of two, at most MOST_PASSED."""
     each = max(1.0, net_bytes / layers / 1024)
     return min(1 << round(math.log2(each)), MOST_PASSED)
 
@@ -89,7 +102,7 @@ def calls(
 ) -> tuple[Term, ...]:
     """So many calls, each made after reading `passed` KiB.
 
-    Weights push what Python needs out of the nearest caches: 2 of the 6 µs of a call. So the call is timed after as much
+    Weights push what Python needs out of the nearest caches: 2 of the 7 µs of a call. So it is timed after as much
     was read, and reading, timed alone, comes off.
     """
     return (
@@ -127,7 +140,11 @@ def rows(weight_bytes: int, width: int, size: float, most: int) -> tuple[Term, .
         name = named(ROWS, weight_bytes, frames, width)
         return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size)
 
-    call = calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
+    # Spans of a block's frames may be one; each frame is a call.
+    call = tuple(
+        replace(term, count=Linear(per_frame=term.count.fixed))
+        for term in calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
+    )
     if most == 1:
         return of(1, 0.0, 1.0), *call
     part = 1.0 / (most - 1)

@@ -165,14 +165,15 @@ def chase(places: Array, state: Array, accesses: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def gather(places: Array, order: Array, accesses: int) -> np.uint32:
-    """Add up `places` (uint32 [n]) at the indices of `order`, again and again: none waits for another."""
+def gather(places: Array, order: Array, state: Array, accesses: int) -> np.uint32:
+    """Add up `places` (uint32 [n]) at the indices of `order` from its place `state` [1] on: none waits for another."""
     total = np.uint32(0)
     n = order.size
-    i = 0
+    i = state[0]
     for _ in range(accesses):
         total += places[order[i]]
         i += 1
         if i == n:
             i = 0
+    state[0] = i
     return total

@@ -91,4 +91,6 @@ def _scattered(name: str, size: int) -> Task:
     if name == "chase":
         state = np.zeros(1, np.uint32)
         return lambda repeats: kernels.chase(places, state, ACCESSES * repeats)
-    return lambda repeats: kernels.gather(places, order, ACCESSES * repeats)
+    # A repeat goes on where the one before ended: all of the data is gone through, not its beginning again.
+    place = np.zeros(1, np.int64)
+    return lambda repeats: kernels.gather(places, order, place, ACCESSES * repeats)

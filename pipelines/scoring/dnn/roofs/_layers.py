@@ -1,0 +1,185 @@
+"""What lies around the products of a net: its input, ReLU, scores put into rows, and what Python does for a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from pipelines.models.nets import FORMAT, Card, Net
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.dnn import dense, products, rows, terms
+from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply
+from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
+from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, after_reading, repeated
+from pipelines.scoring.dnn.rows import ByteRows, FloatRows
+from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.kernel_work import Family, Numbers, filled
+from pipelines.scoring.meter import Meter
+from profiler.arrays import Array
+from profiler.costs import Term
+from profiler.machine.roofs.timing import Task, Work
+from profiler.spans import Cost
+
+
+@njit(nogil=True, cache=True)
+def _rectified(values: Array, repeats: int) -> None:
+    for _ in range(repeats):
+        dense.rectify(values)
+
+
+def turned_scores(size: int, numbers: Numbers) -> Work:
+    """Products [outputs, frames] written as rows of scores; units are floats, at their own size."""
+    n, outputs = numbers
+
+    def make() -> Task:
+        logits, scores = filled((outputs, n)), filled((n, outputs))
+
+        def once() -> None:
+            scores[:] = logits.T
+
+        return repeated(once)
+
+    return Work(float(n * outputs), make)
+
+
+def relu(size: int, numbers: Numbers) -> Work:
+    """ReLU in place; units are values."""
+
+    def make() -> Task:
+        values = filled((HOT_BYTES // FLOAT,))
+        return lambda repeats: _rectified(values, repeats)
+
+    return Work(float(HOT_BYTES // FLOAT), make)
+
+
+def windows(size: int, numbers: Numbers) -> Work:
+    """Windows of so many inputs over rows of features copied beside each other; units are floats, at MAX_FRAMES."""
+    inputs, features = numbers
+    n, before = MAX_FRAMES, inputs // features - 1
+
+    def make() -> Task:
+        splicer, padded = Splicer(_card(features, before), n), filled((n + before, features))
+        to = filled((n, inputs + 1))
+
+        def once() -> None:
+            to[:, :-1] = splicer.windows(padded)
+
+        return repeated(once)
+
+    return Work(float(n * inputs), make)
+
+
+def splice_call(size: int, numbers: Numbers) -> Work:
+    """The input of one frame of one feature, after reading so many KiB."""
+    (passed,) = numbers
+
+    def make() -> Task:
+        splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), Meter()
+        return after_reading(passed, lambda: splicer.splice(padded, meter))
+
+    return Work(1.0, make)
+
+
+class _Nothing(Product):
+    """A product of one weight that is not computed: what is left is Python's."""
+
+    into_rows: ClassVar[bool] = True
+
+    def _product(self, x: Array, out: Array) -> None:
+        """Nothing."""
+
+    def cost(self, frame: float, times: float) -> Cost:
+        """Nothing."""
+        return Cost()
+
+    def terms(self, call: Call) -> tuple[Term, ...]:
+        """None."""
+        return ()
+
+
+def layer_call(name: str) -> Family:
+    """A layer of one output and one weight by so many frames, after reading so many KiB; "": without its product."""
+
+    def family(size: int, numbers: Numbers) -> Work:
+        n, passed = numbers
+
+        def make() -> Task:
+            weight, meter = filled((1, 2)), Meter()
+            layer = products.create(name, weight, 1, n) if name else _Nothing(weight, 1, n)
+            x, values = filled((2, n)), filled((2 * n,))
+
+            def once() -> None:
+                apply(layer, True, x, values)
+                meter.done("", n)
+
+            return after_reading(passed, once)
+
+        return Work(1.0, make)
+
+    return family
+
+
+def heads_call(size: int, numbers: Numbers) -> Work:
+    """One senone by so many heads, each for as many frames and without its product, after reading so many KiB."""
+    heads, frames, passed = numbers
+
+    def make() -> Task:
+        card = _card(1, 0, heads)
+        tensors = {name: filled(shape) for name, shape in card.shapes.items()}
+        n = heads * frames
+        net, scores, meter = DenseNet(Net("", card, tensors), 1, n), filled((n, 1)), Meter()
+        net._heads = [_Nothing(filled((1, 2)), 1, n) for _ in range(heads)]
+        net.begin_some(filled((frames, 2)), meter)
+        source, since = np.arange(n) // heads, np.arange(n) % heads
+        return after_reading(passed, lambda: net.score_by_heads(source, since, scores, meter))
+
+    return Work(1.0, make)
+
+
+def rows_call(size: int, numbers: Numbers) -> Work:
+    """The active output of a frame that has one, after reading so many KiB."""
+    weight_bytes, passed = numbers
+
+    def make() -> Task:
+        asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), Meter()
+        of_bytes = ByteRows(np.ones((1, 1), np.int8), filled((1,)), filled((1,)))
+        of_floats, scales = FloatRows(filled((1, 2))), filled((1,))
+        floats, small = rows.room(1, 1), rows.room(1, 1, np.int8)
+
+        def once() -> None:
+            if weight_bytes == 1:
+                of_bytes.score(small, scales, 0, 1, asked, scores)
+            else:
+                of_floats.score(floats, 0, 1, asked, scores)
+            meter.done("", 1, 1)
+
+        return after_reading(passed, once)
+
+    return Work(1.0, make)
+
+
+def _card(features: int, before: int, heads: int = 1) -> Card:
+    """A net of no layers and one senone, with so many frames of context."""
+    ones = [1.0] * features
+    return Card(FORMAT, before, 0, ones, ones, 1, [], heads)
+
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        simd.CALL: layer_call("simd"),
+        blas.CALL: layer_call(""),
+        scalar.CALL: layer_call("scalar"),
+        f"{csr.KERNEL} layer": layer_call("csr"),
+        f"{blocks.KERNEL} layer": layer_call("blocks"),
+        terms.SCORES: turned_scores,
+        terms.RELU: relu,
+        terms.WINDOWS: windows,
+        terms.SPLICE: splice_call,
+        terms.HEADS: heads_call,
+        terms.ROWS_CALL: rows_call,
+    }
+)

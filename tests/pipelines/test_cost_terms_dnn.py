@@ -1,0 +1,145 @@
+"""What the laws of nets and of the front end name is there to be measured, and counts the work that is done."""
+
+from __future__ import annotations
+
+import functools
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from pipelines.config import Dnn
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import FeatureParameters
+from pipelines.kernel_roofs import work_of
+from pipelines.models import nets
+from pipelines.models.nets import Net
+from pipelines.scoring import dnn
+from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.dnn import products, terms
+from pipelines.scoring.dnn.arithmetic import can_choose
+from pipelines.scoring.dnn.rows import FloatRows
+from profiler.arrays import Array
+from profiler.costs import CALL, KERNEL, Cost, Term
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+WAYS = [
+    *(Dnn(product=name) for name in products.names()),
+    pytest.param(Dnn(dtype="int8"), id="int8"),
+    pytest.param(Dnn(dtype="bf16"), id="bf16", marks=needs_torch),
+]
+SMALL = 1 << 16
+"""Bytes of data for a roof that is only tried."""
+
+
+@functools.cache
+def read(name: str) -> Net:
+    return nets.load(nets.find(name))
+
+
+def costs_of(dnn_settings: Dnn, net: Net, frames: int) -> dict[str, Cost]:
+    made = dnn.create(dnn_settings, net, 1, MAX_FRAMES)
+    found = {f"all/{name}": cost for name, cost in made.costs(frames).items()}
+    if can_choose(made):
+        found |= {f"some/{name}": cost for name, cost in made.costs_of_some(frames).items()}
+        made.heads_used = net.card.heads
+        found |= {f"heads/{name}": cost for name, cost in made.costs(frames).items()}
+    return found
+
+
+def named(costs: dict[str, Cost]) -> list[Term]:
+    return [t for cost in costs.values() for t in cost.terms or () if t.kind in (KERNEL, CALL)]
+
+
+@functools.cache
+def tried(name: str, size: int) -> float:
+    """Run the work behind a roof once; its units."""
+    work = work_of(name, size)
+    work.make()(1)
+    return work.operations
+
+
+@pytest.mark.parametrize("frames", [1, 16])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("net", ["base", "multi-frame"])
+def test_every_roof_that_a_law_names_can_be_taken(net: str, way: Dnn, frames: int) -> None:
+    costs = costs_of(way, read(net), frames)
+    for name, cost in costs.items():
+        assert cost.terms or cost.unmodelled, name
+    for term in named(costs):
+        for size in {0, min(int(term.bytes), SMALL)}:
+            assert tried(term.roof, size) > 0, term
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("net", nets.shipped())
+def test_every_cost_of_every_net_has_terms(net: str, way: Dnn) -> None:
+    for frames in (1, 16, MAX_FRAMES):
+        costs = costs_of(way, read(net), frames)
+        assert all(cost.terms or cost.unmodelled for cost in costs.values())
+        for term in named(costs):
+            assert work_of(term.roof, SMALL).operations > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_product_counts_its_multiply_adds(way: Dnn) -> None:
+    families = ("net panels", "net blas", "net scalar", "net csr", "net blocks", *OTHERS)
+    for stage, cost in costs_of(way, read("base"), 16).items():
+        products_of = [t for t in cost.terms or () if t.roof.partition("/")[0] in families]
+        if not stage.startswith("all/") or stage.endswith("splice"):
+            continue
+        (term,) = products_of
+        operations = sum(
+            law.total(1, 0, (5126, 0, 0)) for n, law in cost.operations.items() if n in ARITHMETIC
+        )
+        # The last panel of outputs is filled up, and a row of inputs to whole groups.
+        assert 1.0 <= 2 * term.count.total(1, 0, (5126, 0, 0)) / operations < 1.3
+
+
+OTHERS = (terms.INT8, terms.INT8_LIBRARY, terms.BF16)
+ARITHMETIC = ("gemm", "gemm:int8", "gemm:bfloat16", "scalar")
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3, 4])
+def test_rows_lie_between_those_of_one_frame_and_of_four(frames: int) -> None:
+    law = FloatRows(np.ones((100, 33), np.float32)).cost(16)
+    counts = {t.roof: t.count for t in law.terms or () if t.kind == KERNEL}
+    one, four = (counts[terms.named(terms.ROWS, 4, n, 32)] for n in (1, 4))
+
+    def of(count: object) -> float:
+        assert hasattr(count, "total")
+        return float(count.total(1, 1, (30.0 * frames, 30.0, 0.0)))
+
+    # Where a row of four frames takes as long as four rows of one, frames are all that counts.
+    assert of(one) + 4 * of(four) == pytest.approx(30 * frames)
+    # Where it takes as long as a row of one frame, only rows are.
+    assert of(one) + of(four) == pytest.approx(30)
+
+
+def test_what_was_read_before_a_call_comes_off_again() -> None:
+    call, off = terms.calls(terms.SPLICE, (), 64, 3.0)
+    assert call.roof.endswith("/64")
+    assert off.roof == f"{terms.READ}/64"
+    assert call.count.fixed + off.count.fixed == 0 < call.count.fixed
+
+
+def test_the_steps_of_the_front_end_can_be_taken() -> None:
+    for remove in (False, True):
+        p = FeatureParameters(remove_noise=remove, remove_dc=remove)
+        for cost in Mfcc(p).costs().values():
+            assert cost.terms
+            for term in cost.terms:
+                assert tried(term.roof, 0) > 0
+                assert term.count.per_frame == 1
+
+
+def test_windows_of_the_front_end_are_those_that_are_named() -> None:
+    """A roof of other numbers would be measured on other work."""
+    p = FeatureParameters()
+    frames: Array = Mfcc(p).start(np.ones(p.hop_samples * 9, np.float32)).windows(0, 2)
+    assert frames.shape == (2, p.nfft)
+
+
+def test_a_name_that_no_kernel_has_is_refused() -> None:
+    with pytest.raises(KeyError):
+        work_of("net nothing/1", 0)
