@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pipelines.scoring.tied import roofs as tied
+from pipelines.search import roofs as search
 from profiler.machine.roofs.timing import Work
 
-FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES})
+FAMILIES: Mapping[str, tied.Family] = MappingProxyType({**tied.FAMILIES, **search.FAMILIES})
 
 
 def work_of(name: str, size: int) -> Work:
