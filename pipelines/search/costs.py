@@ -51,6 +51,14 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     degree = len(graph.arcs) / max(graph.n_states, 1)
     slots = 4.0 * graph.n_states
+    # Only epsilon arcs within the limit look for their target.
+    listed = roofs.LISTED_PASSING
+    within = Linear(per_work=(listed, 1.0 - listed, 0.0))
+    # States with epsilon arcs come first, and with them their arcs.
+    first = float(graph.states["first"][graph.n_epsilon_states])
+    silent = 1.0 * STATE.itemsize * graph.n_epsilon_states + ARC.itemsize * first
+    # What a state's arcs lie in: one line, and a border between lines now and then.
+    lines = 1.0 + degree * ARC.itemsize / LINE_BYTES
     return {
         "search.emit": Cost(
             {
@@ -70,6 +78,13 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
                 Term(KERNEL, roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0))),
                 Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
                 Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
+                # Emit has the states of the tokens that it makes fetched for the next step.
+                Term(
+                    ACCESS,
+                    "gather",
+                    Linear(per_work=(0.0, 0.0, roofs.FRESH)),
+                    1.0 * graph.states.nbytes,
+                ),
                 Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
             ),
         ),
@@ -82,9 +97,15 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             terms=(
                 Term(KERNEL, roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0))),
                 Term(KERNEL, roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0))),
-                Term(STREAM, "read", _NONE, touched, Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0))),
-                Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(1.0, 0.0, 0.0))),
-                Term(ACCESS, "gather", _NONE, 1.0 * graph.n_bytes, Linear(per_work=(0.0, 2.0, 0.0))),
+                Term(
+                    STREAM,
+                    "read",
+                    _NONE,
+                    touched,
+                    Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0)),
+                ),
+                Term(ACCESS, "gather", _NONE, slots, within),
+                Term(ACCESS, "gather", _NONE, silent, Linear(per_work=(0.0, 2.0, 0.0))),
             ),
         ),
         "search.prune": Cost(
@@ -107,8 +128,20 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
                 Term(KERNEL, roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0))),
                 Term(KERNEL, roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0))),
                 Term(KERNEL, roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0))),
-                Term(STREAM, "read", _NONE, touched, Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES))),
-                Term(ACCESS, "gather", _NONE, 1.0 * graph.n_bytes, Linear(per_work=(0.0, 2.0, 0.0))),
+                Term(
+                    STREAM,
+                    "read",
+                    _NONE,
+                    touched,
+                    Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
+                ),
+                Term(
+                    ACCESS,
+                    "gather",
+                    _NONE,
+                    1.0 * graph.arcs.nbytes,
+                    Linear(per_work=(0.0, lines, 0.0)),
+                ),
             ),
         ),
         "search.active": Cost(

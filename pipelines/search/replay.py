@@ -22,7 +22,7 @@ TIMES: Final = 2
 
 
 class SearchReplay:
-    """Runs blocks of `viterbi` again. Its buffers are as long as the search's own; only what is used is ever touched."""
+    """Runs blocks of `viterbi` again. Of its buffers only what is used is ever touched."""
 
     def __init__(self, viterbi: Viterbi) -> None:
         self._viterbi = viterbi

@@ -1,8 +1,7 @@
 """The kernels of the search as roofs, on lists and tokens drawn at random that lie in the nearest two caches.
 
 Each calls the very kernel on a graph without sense: tokens whose arcs lead to others or to states that have none,
-in the shares met in decoding (two recordings, 5 000 words, beam 13). The scores differ from repeat to repeat, as
-frames do: else the processor would learn which way each branch goes.
+in the shares met in decoding (librivox-0870 and cards-001, 5 000 words, beam 13).
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from typing import Final
 import numpy as np
 
 from pipelines.search.graph.wfst import ARC, STATE, Graph
-from pipelines.search.kernels import calls, epsilon, lattice, layout, pruning, token_passing
-from pipelines.search.kernels.layout import Plain
-from pipelines.search.kernels.numba_flags import njit_called
+from pipelines.search.kernels import layout
+from pipelines.search.kernels import repeats as repeats_of
 from pipelines.search.workspace import Workspace
-from profiler.arrays import F32, I32, U32
+from profiler.arrays import F32, U32
 from profiler.clock import now_ns
 from profiler.lanes import Lane
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Work
 
 ARCS, PASSED, LABELS = "search arcs", "search passed arcs", "search labels"
 LISTED, FOLLOWED = "search listed epsilons", "search followed epsilons"
@@ -58,105 +56,6 @@ SPANS = 256
 """Room in the ring that a call is lent, emptied when half full."""
 BY_ARC = 1 / 2
 """Of the tokens after a frame, how many came over an arc; met: 2 053 of 4 124."""
-
-
-@njit_called
-def _emit(plain: Plain, bank: F32, limit: float, repeats: int) -> int:  # pragma: no cover - compiled
-    """Emit with labels at other costs each time; how many arcs passed."""
-    arrays = calls._named(plain)
-    row, floats, state = arrays.labels.row, arrays.books.floats, arrays.books.decoder_state
-    passed = 0
-    first = 0
-    for _ in range(repeats):
-        for s in range(1, len(row)):
-            row[s] = bank[first + s]
-        first = first + 1 if first + 1 < len(row) else 0
-        floats[layout.ADAPTIVE] = limit
-        token_passing.emit(arrays)
-        passed += state[layout.CHOSEN]
-    return passed
-
-
-@njit_called
-def _labels(plain: Plain, scores: F32, repeats: int) -> None:  # pragma: no cover - compiled
-    arrays = calls._named(plain)
-    for _ in range(repeats):
-        token_passing.price_labels(arrays.labels.row, scores, 0, np.float32(-0.1))
-        token_passing.emit(arrays)
-
-
-@njit_called
-def _close(
-    plain: Plain, numbers: calls.PlainNumbers, bank: F32, come: I32, limit: float, repeats: int
-) -> int:  # pragma: no cover - compiled
-    """Epsilon closure of the same places at other costs each time; how many arcs were gone over."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
-    tokens, state, work = arrays.tokens, arrays.books.decoder_state, arrays.books.work
-    m, used = state[layout.M], state[layout.HISTORY]
-    work[layout.EPSILON_ARCS] = 0
-    first = 0
-    for _ in range(repeats):
-        for i in range(m):
-            tokens.new_cost[i] = bank[first + i]
-            tokens.come[i] = come[i]
-        first = first + 1 if first + 1 < m else 0
-        state[layout.M], state[layout.HISTORY] = m, used
-        epsilon.close(arrays, named, np.float32(limit))
-    state[layout.M], state[layout.HISTORY] = m, used
-    return work[layout.EPSILON_ARCS]
-
-
-@njit_called
-def _prune(
-    plain: Plain, numbers: calls.PlainNumbers, new: U32, repeats: int
-) -> None:  # pragma: no cover - compiled
-    """Prune the same tokens again and again; `new`: the states of the new ones, in another order each time."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
-    state, floats = arrays.books.decoder_state, arrays.books.floats
-    n, m, used = state[layout.N], state[layout.M], state[layout.HISTORY]
-    emitting, epsilons = state[layout.EMITTING], state[layout.EPSILONS]
-    first = 0
-    for _ in range(repeats):
-        for i in range(n, m):
-            at = i - n + first
-            arrays.tokens.state[i] = new[at if at < m - n else at - m + n]
-        first = first + 1 if first + 1 < m - n else 0
-        pruning.prune(arrays, named)
-        state[layout.N], state[layout.M], state[layout.HISTORY] = n, m, used
-        state[layout.EMITTING], state[layout.EPSILONS] = emitting, epsilons
-        floats[layout.OFFSET] = 0.0
-
-
-@njit_called
-def _close_up(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
-    arrays = calls._named(plain)
-    for _ in range(repeats):
-        pruning.close_up(arrays)
-
-
-@njit_called
-def _active(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
-    arrays = calls._named(plain)
-    for _ in range(repeats):
-        token_passing.active_senones(arrays)
-
-
-@njit_called
-def _record(
-    plain: Plain, numbers: calls.PlainNumbers, repeats: int
-) -> int:  # pragma: no cover - compiled
-    """Record the ways of the same frame again and again; how many they are."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
-    state, work = arrays.books.decoder_state, arrays.books.work
-    used, kept = state[layout.HISTORY], state[layout.ALTERNATIVES]
-    work[layout.CONTENDERS] = 0
-    for _ in range(repeats):
-        lattice.record_frame(arrays, named, np.float32(100.0))
-        state[layout.HISTORY], state[layout.ALTERNATIVES] = used, kept
-    return work[layout.CONTENDERS]
 
 
 def _graph(emitting: int, epsilons: int = 0, fresh: int = 0, senones: int = SENONES) -> Graph:
@@ -254,7 +153,7 @@ def _emitting(passing: float, lattice_beam: float = -1.0) -> tuple[Workspace, Ca
     space.arrays.labels.row[0] = np.inf
     # The sum of two numbers of 0 … 1: its distribution is known, and its least is near 0.
     limit = float(np.sqrt(2 * passing)) if passing else -1.0
-    return space, lambda repeats: _emit(space._plain, bank, limit, repeats)
+    return space, lambda repeats: repeats_of.emit(space._plain, bank, limit, repeats)
 
 
 def arcs(size: int, numbers: Numbers) -> Work:
@@ -276,7 +175,9 @@ def labels(size: int, numbers: Numbers) -> Work:
     (senones,) = numbers
     space = _living(_graph(0, senones=senones), 0)
     scores = np.random.default_rng(3).random((1, senones), np.float32)
-    return Work(float(senones), lambda: lambda repeats: _labels(space._plain, scores, repeats))
+    return Work(
+        float(senones), lambda: lambda repeats: repeats_of.labels(space._plain, scores, repeats)
+    )
 
 
 def _closing(space: Workspace, m: int, limit: float) -> Work:
@@ -287,7 +188,7 @@ def _closing(space: Workspace, m: int, limit: float) -> Work:
     come = tokens.come[:m].copy()
 
     def task(repeats: int) -> int:
-        return int(_close(space._plain, space.numbers[:], bank, come, limit, repeats))
+        return int(repeats_of.close(space._plain, space.numbers[:], bank, come, limit, repeats))
 
     return Work(task(m) / m, lambda: task)
 
@@ -323,7 +224,8 @@ def _pruning(space: Workspace, m: int, limit: float, units: float) -> Work:
     state[layout.M] = m
     new = space.arrays.tokens.state[state[layout.N] : m].copy()
     return Work(
-        units, lambda: lambda repeats: _prune(space._plain, space.numbers[:], new, repeats)
+        units,
+        lambda: lambda repeats: repeats_of.prune(space._plain, space.numbers[:], new, repeats),
     )
 
 
@@ -343,28 +245,30 @@ def closed_up(size: int, numbers: Numbers) -> Work:
     """Lists closed up: units are tokens and listed arcs."""
     space = _living(_graph(ARCS_EACH), PLACES)
     n = _list_arcs(space, 0)
-    return Work(float(PLACES + n), lambda: lambda repeats: _close_up(space._plain, repeats))
+    return Work(
+        float(PLACES + n), lambda: lambda repeats: repeats_of.close_up(space._plain, repeats)
+    )
 
 
 def active_arcs(size: int, numbers: Numbers) -> Work:
     """Tokens and listed arcs whose senones are marked: units are both."""
     space = _living(_graph(ARCS_EACH), PLACES)
     n = _list_arcs(space, 0)
-    return Work(float(PLACES + n), lambda: lambda repeats: _active(space._plain, repeats))
+    return Work(float(PLACES + n), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
 
 
 def found(size: int, numbers: Numbers) -> Work:
     """The look through all senones for those marked: units are senones."""
     (senones,) = numbers
     space = _living(_graph(0, senones=senones), 0)
-    return Work(float(senones), lambda: lambda repeats: _active(space._plain, repeats))
+    return Work(float(senones), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
 
 
 def ways(size: int, numbers: Numbers) -> Work:
     """Ways into tokens that are recorded for the lattice: units are ways."""
     space, emit = _emitting(PASSING, lattice_beam=LATTICE_BEAM)
     emit(1)
-    task = partial(_record, space._plain, space.numbers[:])
+    task = partial(repeats_of.record, space._plain, space.numbers[:])
     return Work(float(task(1)), lambda: task)
 
 

@@ -135,9 +135,11 @@ class Viterbi:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
         Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after
-        another; what the call takes around them belongs to emit; `tokens` counts those expanded per frame, `arcs` those whose
-        cost was computed (self-loops, and arcs of tokens that died lately, included), `senones` the
-        different ones that living tokens looked up per frame. ValueError when the shape is wrong.
+        another; what the call takes around them belongs to emit. `tokens` counts those expanded per frame,
+        `arcs` those whose cost was computed (self-loops, and arcs of tokens that died lately, included),
+        `passed` those that led to a token, `senones` the different ones that living tokens looked up per
+        frame; `followed` are epsilon arcs of tokens that this frame made or bettered, `entered` the new tokens
+        that lived on, `closed up` the entries of lists rid of dead ones. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
@@ -167,9 +169,7 @@ class Viterbi:
             began, called_ns = called_ns, now_ns()
             # Should there be another call, making room for it belongs to that call.
             if HAS_CLOCK:
-                lane.put(
-                    self._steps[0], at, called_ns, first_frame + begin, done - begin, *counts
-                )
+                lane.put(self._steps[0], at, called_ns, first_frame + begin, done - begin, *counts)
             else:
                 self._record(lane, began, first_frame + begin, done - begin)
             if status == layout.NEED_HISTORY:
