@@ -19,6 +19,7 @@ from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import Family
 from pipelines.scoring.tied import roofs as tied
 from pipelines.scoring.tied import roofs_of_some as tied_some
+from pipelines.search import roofs as search
 from profiler.machine.roofs.timing import Work
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -32,6 +33,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **chosen.FAMILIES,
         **nets.FAMILIES,
         **frontend.FAMILIES,
+        **search.FAMILIES,
     }
 )
 

@@ -107,7 +107,7 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 SEARCH = {
     "calls": ("_named", "begin", "advance", "prune", "active_senones", "entry_of", "reprice"),
-    "token_passing": ("_loop", "_price", "mark", "emit", "active_senones"),
+    "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
     "pruning": (
@@ -116,7 +116,7 @@ SEARCH = {
         "cutoff",
         "_take_off",
         "_write_history",
-        "_close_up",
+        "close_up",
         "prune",
         "reprice",
     ),

@@ -5,8 +5,9 @@ Which record comes next is known only from the one before, so that all of them a
 
 from __future__ import annotations
 
+from pipelines.search import roofs
 from pipelines.search.graph.wfst import ARC, STATE, Graph
-from profiler.spans import Cost, Linear
+from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
 
 TOKEN_BYTES = 32.0
 """Of a token: eight fields of 4 bytes, see `layout.Tokens`."""
@@ -22,6 +23,9 @@ LINE_BYTES = 64.0
 """A cache line: what an access to a scattered record moves."""
 BACKTRACE_OPERATIONS = 6.0
 """Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
+BACKTRACE_CALLS = 22.0
+"""Array operations of numpy in `Viterbi._words` and `WordTracer.words`, counted in the source."""
+_NONE = Linear()
 
 
 def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
@@ -34,7 +38,11 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     line for its slot. prune: 4 comparisons and a subtraction per token; most bytes with the lists
     closed up, and a token's state and arcs fetched. active: a store for an arc, a list entry for a
     senone. lattice: an addition and 2 comparisons for each way into a token. backtrace: the entries of
-    the path that were followed; making words of them is Python and in no count.
+    the path that were followed; making words of them is Python and in no count but that of its array operations.
+
+    Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
+    frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
+    token, arc or place comes next is listed or queued, so that these accesses overlap.
     """
     senones = graph.n_senones
     states = min(2.0 * max_active, float(graph.n_states))
@@ -42,6 +50,15 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
     touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     degree = len(graph.arcs) / max(graph.n_states, 1)
+    slots = 4.0 * graph.n_states
+    # Only epsilon arcs within the limit look for their target.
+    listed = roofs.LISTED_PASSING
+    within = Linear(per_work=(listed, 1.0 - listed, 0.0))
+    # States with epsilon arcs come first, and with them their arcs.
+    first = float(graph.states["first"][graph.n_epsilon_states])
+    silent = 1.0 * STATE.itemsize * graph.n_epsilon_states + ARC.itemsize * first
+    # What a state's arcs lie in: one line, and a border between lines now and then.
+    lines = 1.0 + degree * ARC.itemsize / LINE_BYTES
     return {
         "search.emit": Cost(
             {
@@ -55,6 +72,21 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             ),
             touched,
             scattered=True,
+            terms=(
+                Term(KERNEL, f"{roofs.LABELS}/{senones}", Linear(per_frame=1.0 * senones)),
+                Term(KERNEL, roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED))),
+                Term(KERNEL, roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0))),
+                Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
+                Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
+                # Emit has the states of the tokens that it makes fetched for the next step.
+                Term(
+                    ACCESS,
+                    "gather",
+                    Linear(per_work=(0.0, 0.0, roofs.FRESH)),
+                    1.0 * graph.states.nbytes,
+                ),
+                Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
+            ),
         ),
         "search.epsilon": Cost(
             {"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
@@ -62,6 +94,19 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             Linear(per_work=(LISTED_EPSILON_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
             touched,
             scattered=True,
+            terms=(
+                Term(KERNEL, roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0))),
+                Term(KERNEL, roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0))),
+                Term(
+                    STREAM,
+                    "read",
+                    _NONE,
+                    touched,
+                    Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0)),
+                ),
+                Term(ACCESS, "gather", _NONE, slots, within),
+                Term(ACCESS, "gather", _NONE, silent, Linear(per_work=(0.0, 2.0, 0.0))),
+            ),
         ),
         "search.prune": Cost(
             {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
@@ -79,6 +124,25 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             ),
             touched,
             scattered=True,
+            terms=(
+                Term(KERNEL, roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0))),
+                Term(KERNEL, roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0))),
+                Term(KERNEL, roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0))),
+                Term(
+                    STREAM,
+                    "read",
+                    _NONE,
+                    touched,
+                    Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
+                ),
+                Term(
+                    ACCESS,
+                    "gather",
+                    _NONE,
+                    1.0 * graph.arcs.nbytes,
+                    Linear(per_work=(0.0, lines, 0.0)),
+                ),
+            ),
         ),
         "search.active": Cost(
             {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
@@ -86,6 +150,11 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             Linear(per_frame=3.0 * senones, per_work=(12.0 + LINE_BYTES, 24.0, 0.0)),
             touched,
             scattered=True,
+            terms=(
+                Term(KERNEL, roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0))),
+                Term(KERNEL, f"{roofs.FOUND}/{senones}", Linear(per_frame=1.0 * senones)),
+                Term(CALL, roofs.ACTIVE_CALL, Linear(fixed=1.0)),
+            ),
         ),
         "search.lattice": Cost(
             {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
@@ -93,6 +162,10 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             Linear(per_work=(2 * CONTENDER_BYTES + ENTRY_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
             touched + history_bytes,
             scattered=True,
+            terms=(
+                Term(KERNEL, roofs.WAYS, Linear(per_work=(1.0, 0.0, 0.0))),
+                Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(1.0, 0.0, 0.0))),
+            ),
         ),
         "search.backtrace": Cost(
             {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
@@ -100,5 +173,9 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
             Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
             history_bytes + graph.n_bytes,
             scattered=True,
+            terms=(
+                Term(ACCESS, "chase", Linear(per_work=(1.0, 0.0, 0.0)), max(history_bytes, 1.0)),
+                Term(CALL, "numpy", Linear(fixed=BACKTRACE_CALLS)),
+            ),
         ),
     }

@@ -29,14 +29,15 @@ PATIENCE_NS = 20_000_000
 FRAMES_WITHOUT_CLOCK = 32
 
 _STAGES = {
-    "search.emit": ("tokens", "arcs", "senones"),
-    "search.epsilon": ("arcs",),
-    # Names of their own: counts of one name are added up over the stages.
-    "search.prune": ("examined",),
+    # Counts of one name are added up over the stages, so that senones may stand where there is room.
+    "search.emit": ("tokens", "arcs", "passed"),
+    "search.epsilon": ("arcs", "followed", "senones"),
+    "search.prune": ("examined", "entered", "closed up"),
     "search.active": ("looked at", "active"),
     "search.lattice": ("ways",),
     "search.backtrace": ("backpointers",),
 }
+_PRUNED = slice(layout.EXAMINED, layout.CLOSED_UP + 1)
 _NO_LANE = NullLane()
 
 
@@ -133,11 +134,14 @@ class Viterbi:
     def advance(self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE) -> None:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
-        The kernel records one span each of search.emit, search.epsilon and search.prune per call
-        of it, laid one after another; `tokens` counts those expanded per frame, `arcs` those whose
-        cost was computed (self-loops, and arcs of tokens that died lately, included), `senones` the
-        different ones that living tokens looked up per frame. ValueError when the shape is wrong.
+        Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after
+        another; what the call takes around them belongs to emit. `tokens` counts those expanded per frame,
+        `arcs` those whose cost was computed (self-loops, and arcs of tokens that died lately, included),
+        `passed` those that led to a token, `senones` the different ones that living tokens looked up per
+        frame; `followed` are epsilon arcs of tokens that this frame made or bettered, `entered` the new tokens
+        that lived on, `closed up` the entries of lists rid of dead ones. ValueError when the shape is wrong.
         """
+        called_ns = now_ns()
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
                 f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
@@ -147,11 +151,10 @@ class Viterbi:
         self._latest = (first_frame, len(scores))
         done, end = 0, len(scores)
         stuck = False
-        called_ns = now_ns()
         while done < end and not self._lost:
             begin = done
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
-            done, status = self._space.advance(
+            done, status, at, *counts = self._space.advance(
                 scores,
                 done,
                 stop,
@@ -163,10 +166,12 @@ class Viterbi:
                 first_frame=first_frame,
             )
             lane.settle()
-            if not HAS_CLOCK:
-                self._record(lane, called_ns, first_frame + begin, done - begin)
-            # Should there be another call, making room for it belongs to that call's first step.
-            called_ns = now_ns()
+            began, called_ns = called_ns, now_ns()
+            # Should there be another call, making room for it belongs to that call.
+            if HAS_CLOCK:
+                lane.put(self._steps[0], at, called_ns, first_frame + begin, done - begin, *counts)
+            else:
+                self._record(lane, began, first_frame + begin, done - begin)
             if status == layout.NEED_HISTORY:
                 if stuck and done == begin:
                     self._space.grow()
@@ -182,10 +187,10 @@ class Viterbi:
         frame = self._latest[0] + self._latest[1]
         if self._space.books.decoder_state[layout.PENDING] and not self._lost:
             work = self._space.books.work
-            work[layout.EXAMINED] = 0
+            work[_PRUNED] = 0
             self._lost = not self._space.prune()
-            examined, begin, start = int(work[layout.EXAMINED]), now_ns(), begin
-            lane.put(self._stage["search.prune"], start, begin, frame, 1, examined)
+            pruned, begin, start = work[_PRUNED].tolist(), now_ns(), begin
+            lane.put(self._stage["search.prune"], start, begin, frame, 1, *pruned)
         result, arcs = self._space.active_senones()
         lane.put(self._stage["search.active"], begin, now_ns(), frame, 1, arcs, len(result))
         return result
@@ -219,10 +224,12 @@ class Viterbi:
         emit, epsilon, prune, lattice = self._steps
         counts = self._space.books.work.tolist()
         at = now_ns()
-        active = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.SENONES]
-        lane.put(emit, begin, at, first, frames, *active)
-        lane.put(epsilon, at, at, first, frames, counts[layout.EPSILON_ARCS])
-        lane.put(prune, at, at, first, frames, counts[layout.EXAMINED])
+        emitted = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.PASSED]
+        closed = counts[layout.EPSILON_ARCS], counts[layout.FOLLOWED], counts[layout.SENONES]
+        pruned = counts[layout.EXAMINED], counts[layout.ENTERED], counts[layout.CLOSED_UP]
+        lane.put(emit, begin, at, first, frames, *emitted)
+        lane.put(epsilon, at, at, first, frames, *closed)
+        lane.put(prune, at, at, first, frames, *pruned)
         if self._config.lattice:
             lane.put(lattice, at, at, first, frames, counts[layout.CONTENDERS])
 

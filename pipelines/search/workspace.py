@@ -161,8 +161,8 @@ class Workspace:
         stages: tuple[int, int, int, int],
         called_ns: int,
         first_frame: int,
-    ) -> tuple[int, int]:
-        """Frames begin … end of `scores`; (frames done so far, why it stopped), see `calls.advance`.
+    ) -> calls.Advanced:
+        """Frames begin … end of `scores`; see `calls.advance`.
 
         A score that is no number, or better than any can be, counts as impossible.
         """
@@ -172,7 +172,7 @@ class Workspace:
             check("scores", scores, _F32, (None, self.graph.n_senones))
         if not 0 <= begin <= end <= frames:
             raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
-        done, status = calls.advance(
+        made: calls.Advanced = calls.advance(
             self._plain,
             self.numbers[:],
             scores,
@@ -181,7 +181,8 @@ class Workspace:
             patience_ns,
             (spans, stages, called_ns),
         )
-        return done, _not_endless(status)
+        _not_endless(made[1])
+        return made
 
     def prune(self) -> bool:
         """End the pending frame; whether a token survived."""

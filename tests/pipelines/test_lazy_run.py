@@ -103,7 +103,7 @@ def test_what_was_asked_for_is_what_was_computed_and_looked_up(recorded: Path) -
         rows = {row.name: row for row in breakdown(session).stages}
         frames = sum(u.n_frames for u in session.utterances)
     active = rows["search.active"].work["active"]
-    assert active == rows["search.emit"].work["senones"]
+    assert active == rows["search.epsilon"].work["senones"]
     # Computed some frames ahead: a little more than was asked for, fetched far less often.
     computed = rows["score.lazy"].work["senones"]
     assert active < computed < 2 * active

@@ -164,10 +164,10 @@ def test_senones_asked_are_counted(real_scores):
         expected += len(decoder.active_senones())
         decoder.advance(real_scores[0][at : at + 1], at, lane)
     spans = np.frombuffer(lane.take(), dtype=SPAN)
-    emit = spans[
-        spans["stage"] == recorder.stage("search.emit", "search", ("tokens", "arcs", "senones"))
-    ]
-    assert int(emit["work2"].sum()) == expected
+    emit, epsilon = (
+        spans[spans["stage"] == recorder.stage_id(f"search.{step}")] for step in ("emit", "epsilon")
+    )
+    assert int(epsilon["work2"].sum()) == expected
     assert (emit["work0"] > 0).all()
     assert (emit["work1"] >= emit["work0"]).all()
     # The three steps lie one after another.

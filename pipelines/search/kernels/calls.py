@@ -11,17 +11,20 @@ import numpy as np
 from pipelines.search.kernels import epsilon, pruning, token_passing
 from pipelines.search.kernels.lattice import record_frame
 from pipelines.search.kernels.layout import (
+    CLOSED_UP,
     CONTENDERS,
     DONE,
     EMIT_ARCS,
+    ENTERED,
     EPSILON_ARCS,
     EXAMINED,
+    FOLLOWED,
     FRAME,
     HISTORY,
     INFINITY,
-    LARGEST,
     LIMIT,
     N_WORK,
+    PASSED,
     PENDING,
     SENONES,
     TOKENS,
@@ -46,6 +49,8 @@ from profiler.span_layout import Lent
 PlainNumbers = tuple[int, int, float, float, float, float, int, int]
 Recording = tuple[Lent, tuple[int, int, int, int], int]
 """Where spans go: a lent ring, the stages of emit, epsilon, prune and lattice, and when the call was made (ns)."""
+Advanced = tuple[int, int, int, int, int, int]
+"""Frames done so far, why it stopped, when the spans recorded end (ns), and emit's counts: tokens, arcs, passed."""
 
 
 @njit_inlined
@@ -84,13 +89,14 @@ def advance(
     scale: float,
     patience_ns: int,
     recording: Recording,
-) -> tuple[int, int]:  # pragma: no cover - compiled
-    """Frames begin … end of `scores`; (frames done so far, why it stopped).
+) -> Advanced:  # pragma: no cover - compiled
+    """Frames begin … end of `scores`.
 
     Comes back early to keep within `patience_ns`, when the history is full (the frame is then
-    taken up again from where it can be) and when no token survives. Records a span each of emit,
-    epsilon, prune and, where alternatives are kept, lattice for the frames done, one after another from when the
-    call was made. `frames`: begin, end, and the run-global number of frame 0 of `scores`.
+    taken up again from where it can be) and when no token survives. Records a span each of epsilon,
+    prune and, where alternatives are kept, lattice for the frames done, one after another from when the
+    call was made; that of emit, with the call itself, follows when it has returned. `frames`: begin, end, and the
+    run-global number of frame 0 of `scores`.
     """
     arrays: Arrays = _named(plain)
     numbers = Numbers(*plain_numbers)
@@ -99,7 +105,7 @@ def advance(
     first, end, first_frame = frames
     minus = np.float32(-scale)
     started = now_ns()
-    emit_ns = epsilon_ns = prune_ns = lattice_ns = 0
+    epsilon_ns = prune_ns = lattice_ns = 0
     work[:] = 0
     status = DONE
     t = first
@@ -110,17 +116,11 @@ def advance(
             prune_ns += now_ns() - t0
             if status != DONE:
                 break
-        t1 = now_ns()
-        row[0] = INFINITY
-        for s in range(scores.shape[1]):
-            value = minus * scores[t, s]
-            # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
-            row[s + 1] = value if value >= -LARGEST else INFINITY
+        token_passing.price_labels(row, scores, t, minus)
         for n in range(N_WORK):
             before[n] = work[n]
         limit = token_passing.emit(arrays)
         t2 = now_ns()
-        emit_ns += t2 - t1
         status = epsilon.close(arrays, numbers, limit)
         t3 = now_ns()
         epsilon_ns += t3 - t2
@@ -139,20 +139,20 @@ def advance(
         t += 1
         if t3 - started > patience_ns:
             break
+    spans, stages, at = recording
     if HAS_CLOCK:
-        spans, stages, called_ns = recording
-        # What the call itself costs around the steps belongs to the largest of them.
-        at = max(now_ns() - epsilon_ns - prune_ns - lattice_ns, called_ns + emit_ns)
         done, begun = t - first, first_frame + first
-        tokens, passed, active = work[TOKENS], work[EMIT_ARCS], work[SENONES]
-        put(spans, stages[0], called_ns, at, begun, done, tokens, passed, active)
-        put(spans, stages[1], at, at + epsilon_ns, begun, done, work[EPSILON_ARCS], 0, 0)
+        # The active senones are counted by emit; its own three counts are those that its time follows.
+        arcs, followed, active = work[EPSILON_ARCS], work[FOLLOWED], work[SENONES]
+        put(spans, stages[1], at, at + epsilon_ns, begun, done, arcs, followed, active)
         at += epsilon_ns
-        put(spans, stages[2], at, at + prune_ns, begun, done, work[EXAMINED], 0, 0)
+        examined, entered, closed = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
+        put(spans, stages[2], at, at + prune_ns, begun, done, examined, entered, closed)
         at += prune_ns
         if numbers.n_ranks > 0:
             put(spans, stages[3], at, at + lattice_ns, begun, done, work[CONTENDERS], 0, 0)
-    return t, status
+            at += lattice_ns
+    return t, status, at, work[TOKENS], work[EMIT_ARCS], work[PASSED]
 
 
 @njit_called

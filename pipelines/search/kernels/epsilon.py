@@ -15,6 +15,7 @@ from pipelines.search.kernels.layout import (
     ENDLESS,
     EPSILON_ARCS,
     EPSILONS,
+    FOLLOWED,
     FRAME,
     HISTORY,
     MAX_EPSILONS,
@@ -187,4 +188,5 @@ def close(
     decoder_state[HISTORY] = used
     floats[BEST] = best
     arrays.books.work[EPSILON_ARCS] += n_arcs
+    arrays.books.work[FOLLOWED] += n_arcs - decoder_state[EPSILONS]
     return front.status

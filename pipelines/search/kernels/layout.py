@@ -20,7 +20,8 @@ N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_DECOD
 # which a token of the last frame does not count, the least cost in it, the last cutoff less the best.
 OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
 # Work counts of a call.
-TOKENS, EMIT_ARCS, SENONES, EPSILON_ARCS, EXAMINED, CONTENDERS, N_WORK = range(7)
+TOKENS, EMIT_ARCS, PASSED, SENONES, EPSILON_ARCS, FOLLOWED = range(6)
+EXAMINED, ENTERED, CLOSED_UP, CONTENDERS, N_WORK = range(6, 11)
 # Why a kernel came back; ENDLESS: epsilon arcs make paths cheaper for ever.
 DONE, NEED_HISTORY, NO_TOKENS, ENDLESS = range(4)
 

@@ -16,9 +16,11 @@ from pipelines.search.kernels.layout import (
     BEST,
     BINS,
     BY_LOOP,
+    CLOSED_UP,
     CUTOFF,
     DONE,
     EMITTING,
+    ENTERED,
     EPSILONS,
     EXAMINED,
     FRAME,
@@ -162,7 +164,7 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
 
 
 @njit_inner
-def _close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
+def close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
     """Take dead tokens and their arcs out of the lists; returns how many tokens are left."""
     tokens, decoder_state = arrays.tokens, arrays.books.decoder_state
     state, cost, hist = tokens.state, tokens.cost, tokens.hist
@@ -232,7 +234,8 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     alive = _take_off(n, new_cost, cost, cut, best)
     kept = n
     if DEAD_SHARE * (n - alive) > n:
-        kept = _close_up(arrays)
+        arrays.books.work[CLOSED_UP] += n + decoder_state[EMITTING] + decoder_state[EPSILONS]
+        kept = close_up(arrays)
     count = 0
     for i in range(n, m):
         places[count] = i
@@ -277,6 +280,7 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     decoder_state[M] = kept
     decoder_state[PENDING] = 0
     arrays.books.work[EXAMINED] += m
+    arrays.books.work[ENTERED] += count
     return DONE
 
 

@@ -21,6 +21,8 @@ from pipelines.search.kernels.layout import (
     EMIT_ARCS,
     EMITTING,
     INFINITY,
+    LARGEST,
+    PASSED,
     SENONES,
     TOKENS,
     Arrays,
@@ -34,6 +36,18 @@ from profiler.arrays import F32, I32, U8, U32
 
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""
+
+
+@njit_inner
+def price_labels(
+    row: F32, scores: F32, t: int, minus: np.float32
+) -> None:  # pragma: no cover - compiled
+    """The cost of each label in frame `t` of `scores`: `minus` times its senone's score."""
+    row[0] = INFINITY
+    for s in range(scores.shape[1]):
+        value = minus * scores[t, s]
+        # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
+        row[s + 1] = value if value >= -LARGEST else INFINITY
 
 
 @njit_reducing
@@ -118,6 +132,7 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
     floats[BEST] = low
     work[TOKENS] += below(cost, n, INFINITY)
     work[EMIT_ARCS] += n + n_arcs
+    work[PASSED] += passed
     work[SENONES] += n_active
     return limit
 

@@ -1,0 +1,116 @@
+"""The search's kernels done again and again on the same lists, compiled, so that the calls do not count: see `roofs`.
+
+What a kernel has changed is put back where the next repeat would otherwise do less. Scores and costs differ from
+repeat to repeat, as those of frames do: else the processor would learn which way each branch goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.search.kernels import calls, epsilon, lattice, layout, pruning, token_passing
+from pipelines.search.kernels.layout import Plain
+from pipelines.search.kernels.numba_flags import njit_called
+from profiler.arrays import F32, I32, U32
+
+
+@njit_called
+def emit(plain: Plain, bank: F32, limit: float, repeats: int) -> int:  # pragma: no cover - compiled
+    """Emit with labels at other costs each time; how many arcs passed."""
+    arrays = calls._named(plain)
+    row, floats, state = arrays.labels.row, arrays.books.floats, arrays.books.decoder_state
+    passed = 0
+    first = 0
+    for _ in range(repeats):
+        for s in range(1, len(row)):
+            row[s] = bank[first + s]
+        first = first + 1 if first + 1 < len(row) else 0
+        floats[layout.ADAPTIVE] = limit
+        token_passing.emit(arrays)
+        passed += state[layout.CHOSEN]
+    return int(passed)
+
+
+@njit_called
+def labels(plain: Plain, scores: F32, repeats: int) -> None:  # pragma: no cover - compiled
+    """Price the labels of a frame and emit."""
+    arrays = calls._named(plain)
+    for _ in range(repeats):
+        token_passing.price_labels(arrays.labels.row, scores, 0, np.float32(-0.1))
+        token_passing.emit(arrays)
+
+
+@njit_called
+def close(
+    plain: Plain, numbers: calls.PlainNumbers, bank: F32, come: I32, limit: float, repeats: int
+) -> int:  # pragma: no cover - compiled
+    """Epsilon closure of the same places at other costs each time; how many arcs were gone over."""
+    arrays = calls._named(plain)
+    named = layout.Numbers(*numbers)
+    tokens, state, work = arrays.tokens, arrays.books.decoder_state, arrays.books.work
+    m, used = state[layout.M], state[layout.HISTORY]
+    work[layout.EPSILON_ARCS] = 0
+    first = 0
+    for _ in range(repeats):
+        for i in range(m):
+            tokens.new_cost[i] = bank[first + i]
+            tokens.come[i] = come[i]
+        first = first + 1 if first + 1 < m else 0
+        state[layout.M], state[layout.HISTORY] = m, used
+        epsilon.close(arrays, named, np.float32(limit))
+    state[layout.M], state[layout.HISTORY] = m, used
+    return int(work[layout.EPSILON_ARCS])
+
+
+@njit_called
+def prune(
+    plain: Plain, numbers: calls.PlainNumbers, new: U32, repeats: int
+) -> None:  # pragma: no cover - compiled
+    """Prune the same tokens again and again; `new`: the states of the new ones, in another order each time."""
+    arrays = calls._named(plain)
+    named = layout.Numbers(*numbers)
+    state, floats = arrays.books.decoder_state, arrays.books.floats
+    n, m, used = state[layout.N], state[layout.M], state[layout.HISTORY]
+    emitting, epsilons = state[layout.EMITTING], state[layout.EPSILONS]
+    first = 0
+    for _ in range(repeats):
+        for i in range(n, m):
+            at = i - n + first
+            arrays.tokens.state[i] = new[at if at < m - n else at - m + n]
+        first = first + 1 if first + 1 < m - n else 0
+        pruning.prune(arrays, named)
+        state[layout.N], state[layout.M], state[layout.HISTORY] = n, m, used
+        state[layout.EMITTING], state[layout.EPSILONS] = emitting, epsilons
+        floats[layout.OFFSET] = 0.0
+
+
+@njit_called
+def close_up(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
+    """Close up lists in which all are alive."""
+    arrays = calls._named(plain)
+    for _ in range(repeats):
+        pruning.close_up(arrays)
+
+
+@njit_called
+def active(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
+    """Find the active senones."""
+    arrays = calls._named(plain)
+    for _ in range(repeats):
+        token_passing.active_senones(arrays)
+
+
+@njit_called
+def record(
+    plain: Plain, numbers: calls.PlainNumbers, repeats: int
+) -> int:  # pragma: no cover - compiled
+    """Record the ways of the same frame again and again; how many they are."""
+    arrays = calls._named(plain)
+    named = layout.Numbers(*numbers)
+    state, work = arrays.books.decoder_state, arrays.books.work
+    used, kept = state[layout.HISTORY], state[layout.ALTERNATIVES]
+    work[layout.CONTENDERS] = 0
+    for _ in range(repeats):
+        lattice.record_frame(arrays, named, np.float32(100.0))
+        state[layout.HISTORY], state[layout.ALTERNATIVES] = used, kept
+    return int(work[layout.CONTENDERS])

@@ -1,0 +1,90 @@
+"""A block of the search run again with its data hot: what it takes less then is waiting for memory, measured.
+
+Before the block a copy is kept of what `advance` changes, and afterwards put back before each repeat. The search is
+then where it was, to the bit: what follows from the same tokens and scores is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from pipelines.search.kernels import layout
+from pipelines.search.viterbi import Viterbi
+from profiler.arrays import F32, Array
+from profiler.lanes import Lane
+from profiler.span_layout import SPAN
+
+TIMES: Final = 2
+"""Repeats of a block: the first still meets what the copy has put out of the caches."""
+
+
+class SearchReplay:
+    """Runs blocks of `viterbi` again. Of its buffers only what is used is ever touched."""
+
+    def __init__(self, viterbi: Viterbi) -> None:
+        self._viterbi = viterbi
+        self._space = viterbi._space
+        arrays = self._space.arrays
+        self._columns = arrays.tokens, arrays.emitting[:5], arrays.epsilons[:4]
+        self._buffers = [[np.empty_like(column) for column in group] for group in self._columns]
+        self._decoder_state = np.zeros(layout.N_DECODER_STATE, np.int64)
+        self._floats = np.zeros(layout.N_FLOATS, np.float64)
+        self._collected = -1
+        self._lost = False
+
+    def keep(self) -> None:
+        """Copy what the next `advance` changes. What is only appended to, such as the history, needs no copy."""
+        books = self._space.books
+        self._decoder_state[:] = books.decoder_state
+        self._floats[:] = books.floats
+        self._collected = self._space.collected
+        self._lost = self._viterbi.lost
+        for column, buffer in self._used():
+            buffer[:] = column
+
+    def again(
+        self, scores: F32, first_frame: int, lane: Lane, times: int = TIMES
+    ) -> dict[str, int]:
+        """Do the block kept before again, `times` times; the least ns of each stage, by its name.
+
+        `scores` and `first_frame` as `advance` was given them; `lane`: one for this alone, its spans are taken out.
+        Empty where nothing can be repeated: nothing lived, or the history was collected in between.
+        """
+        least: dict[str, int] = {}
+        if self._lost or self._collected != self._space.collected:
+            return least
+        lane.take()
+        names = {number: name for name, number in self._viterbi._stage.items()}
+        for _ in range(times):
+            self._put_back()
+            self._viterbi.advance(scores, first_frame, lane)
+            spans = np.frombuffer(lane.take(), SPAN)
+            for number in np.unique(spans["stage"]).tolist():
+                ns = int(spans["duration_ns"][spans["stage"] == number].sum())
+                name = names[number]
+                least[name] = min(ns, least.get(name, ns))
+        return least
+
+    def _put_back(self) -> None:
+        """The search as it was when `keep` was called."""
+        books = self._space.books
+        books.decoder_state[:] = self._decoder_state
+        books.floats[:] = self._floats
+        self._viterbi._lost = self._lost
+        for column, buffer in self._used():
+            column[:] = buffer
+        # Of states without a token it does not matter what the slots hold (`sparse_set`).
+        living = int(self._decoder_state[layout.M])
+        state = self._space.arrays.tokens.state[:living]
+        self._space.arrays.places.slot[state] = np.arange(living, dtype=np.uint32)
+
+    def _used(self) -> Iterator[tuple[Array, Array]]:
+        """The parts of the search's columns that are in use at the state kept, each with its buffer."""
+        state = self._decoder_state
+        lengths = state[layout.M], state[layout.EMITTING], state[layout.EPSILONS]
+        for columns, buffers, length in zip(self._columns, self._buffers, lengths, strict=True):
+            for column, buffer in zip(columns, buffers, strict=True):
+                yield column[:length], buffer[:length]

@@ -1,0 +1,336 @@
+"""The kernels of the search as roofs, on lists and tokens drawn at random that lie in the nearest two caches.
+
+Each calls the very kernel on a graph without sense: tokens whose arcs lead to others or to states that have none,
+in the shares met in decoding (librivox-0870 and cards-001, 5 000 words, beam 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from pipelines.search.graph.wfst import ARC, STATE, Graph
+from pipelines.search.kernels import layout
+from pipelines.search.kernels import repeats as repeats_of
+from pipelines.search.workspace import Workspace
+from profiler.arrays import F32, U32
+from profiler.clock import now_ns
+from profiler.lanes import Lane
+from profiler.machine.roofs.timing import Work
+
+ARCS, PASSED, LABELS = "search arcs", "search passed arcs", "search labels"
+LISTED, FOLLOWED = "search listed epsilons", "search followed epsilons"
+EXAMINED, ENTERED, CLOSED_UP = "search examined", "search entered", "search closed up"
+ACTIVE, FOUND, WAYS = "search active arcs", "search found", "search ways"
+ADVANCE: Final = "search call"
+ACTIVE_CALL: Final = "search active call"
+
+Numbers = tuple[int, ...]
+Family = Callable[[int, Numbers], Work]
+"""Bytes of data and the numbers of a name, neither of which these families need → the work."""
+
+PLACES = 1024
+"""Tokens: with their arcs some 110 KB, in the second cache as those of a search are."""
+ARCS_EACH = 5
+"""Listed emitting arcs of two tokens; met: 9 067 of 3 667."""
+SENONES = 255
+ARCS_PER_PASSED = 3.82
+"""Tokens and listed arcs for each that passes in the work of PASSED; met: 12 719 of 3 139."""
+PASSING = 1 / 3
+"""Of the listed arcs, how many lead to a token; met: 3 139 of 9 067."""
+FRESH = 1 / 6
+"""Of those, how many lead where no token was; met: 486 of 3 071."""
+LISTED_PASSING = 0.43
+"""Of listed epsilon arcs, how many are within the limit; met: 283 of 660."""
+FRESH_BY_EPSILON = 1 / 9
+"""Of the epsilon arcs within the limit, how many lead where no token was; met: 55 of 490."""
+NEW_TOKENS = 0.8
+"""New tokens that are looked at, per listed epsilon arc; met: 541 of 660."""
+LATTICE_BEAM = 0.5
+"""Ways within half of what costs range over are recorded."""
+SPANS = 256
+"""Room in the ring that a call is lent, emptied when half full."""
+BY_ARC = 1 / 2
+"""Of the tokens after a frame, how many came over an arc; met: 2 053 of 4 124."""
+
+
+def _graph(emitting: int, epsilons: int = 0, fresh: int = 0, senones: int = SENONES) -> Graph:
+    """PLACES states with as many arcs of each kind per two states and per state, and `fresh` states without.
+
+    Arcs lead to any state; how many a state has is drawn (at least one is, of those that are emitting).
+    """
+    rng = np.random.default_rng(0)
+    n = PLACES + fresh
+    has = np.zeros((n, 2), np.int64)
+    if emitting:
+        has[:PLACES, 0] = rng.geometric(2 / emitting, PLACES)
+    # States with epsilon arcs come first, and theirs lead to others here: no way has two of them.
+    has[: PLACES // 2, 1] = epsilons
+    first = np.concatenate([[0], np.cumsum(has.sum(1))])
+    states = np.zeros(n + 1, STATE)
+    states["first"] = first
+    states["epsilon"][:-1] = first[:-1] + has[:, 0]
+    states["epsilon"][-1] = first[-1]
+    states["loop_label"][:-1] = rng.integers(1, senones + 1, n)
+    arcs = np.zeros(first[-1], ARC)
+    within = np.arange(len(arcs)) - np.repeat(first[:-1], has.sum(1))
+    silent = within >= np.repeat(has[:, 0], has.sum(1))
+    arcs["ilabel"] = np.where(silent, 0, rng.integers(1, senones + 1, len(arcs)))
+    arcs["target"] = _goals(len(arcs), n, rng, PLACES // 2 if epsilons else 0)
+    none = np.zeros(1, np.int32)
+    return Graph(
+        start=0,
+        n_epsilon_states=PLACES // 2 if epsilons else 0,
+        n_senones=senones,
+        states=states,
+        arcs=arcs,
+        final=np.zeros(n, np.float32),
+        words=(),
+        pron_first=none,
+        phone_first=none,
+        pron_phones=np.zeros(0, np.uint8),
+        senone_phone=np.zeros(senones, np.uint8),
+        senone_state=np.arange(senones, dtype=np.uint8) % 2,
+        filler=np.ones(1, bool),
+    )
+
+
+def _goals(count: int, n_states: int, rng: np.random.Generator, least: int = 0) -> U32:
+    """States from `least` that arcs lead to: those beyond PLACES once each, between the others, u32 [count]."""
+    fresh = min(n_states - PLACES, count)
+    goals = rng.integers(least, PLACES, count)
+    goals[rng.permutation(count)[:fresh]] = PLACES + rng.permutation(fresh)
+    return goals.astype(np.uint32)
+
+
+def _living(graph: Graph, n: int) -> Workspace:
+    """A token in each of the first `n` states, at costs of 0 … 1, half of them come over an arc, the others by loop."""
+    rng = np.random.default_rng(1)
+    space = Workspace(graph)
+    space.prune_by(8.0, 0.5, 1 << 20, 0)
+    tokens, books = space.arrays.tokens, space.books
+    tokens.state[:n] = np.arange(n)
+    space.arrays.places.slot[:] = 0
+    space.arrays.places.slot[:n] = np.arange(n)
+    tokens.cost[:n] = tokens.new_cost[:n] = rng.random(n)
+    tokens.hist[:n] = tokens.new_hist[:n] = -1
+    tokens.come[:n] = np.where(rng.random(n) < BY_ARC, 0, layout.BY_LOOP)
+    tokens.loop_label[:n] = graph.states["loop_label"][:n]
+    tokens.loop_weight[:n] = 0.0
+    emitting = space.arrays.emitting
+    emitting.source[0], emitting.record[0] = 0, 0
+    books.floats[:] = 0.0
+    books.decoder_state[:] = 0
+    books.decoder_state[[layout.N, layout.M]] = n
+    return space
+
+
+def _list_arcs(space: Workspace, fresh: int) -> int:
+    """List as many emitting arcs of the living tokens as the graph has; how many."""
+    n, rng = len(space.graph.arcs), np.random.default_rng(2)
+    listed = space.arrays.emitting
+    listed.source[:n] = np.sort(rng.integers(0, PLACES, n))
+    listed.label[:n] = rng.integers(1, SENONES + 1, n)
+    listed.weight[:n] = 0.0
+    listed.target[:n] = _goals(n, PLACES + fresh, rng)
+    listed.record[:n] = np.where(rng.random(n) < 0.5, 0, -1)
+    space.books.decoder_state[layout.EMITTING] = n
+    return n
+
+
+def _emitting(passing: float, lattice_beam: float = -1.0) -> tuple[Workspace, Callable[[int], int]]:
+    """Emit where that share of the listed arcs passes: (its workspace, so many times emit → arcs that passed)."""
+    fresh = int(PLACES * ARCS_EACH / 2 * FRESH)
+    space = _living(_graph(ARCS_EACH, fresh=fresh), PLACES)
+    _list_arcs(space, fresh)
+    if lattice_beam >= 0.0:
+        space._keep_alternatives(True, lattice_beam)
+    bank = np.random.default_rng(3).random(2 * SENONES + 2, np.float32)
+    space.arrays.labels.row[0] = np.inf
+    # The sum of two numbers of 0 … 1: its distribution is known, and its least is near 0.
+    limit = float(np.sqrt(2 * passing)) if passing else -1.0
+    return space, lambda repeats: repeats_of.emit(space._plain, bank, limit, repeats)
+
+
+def arcs(size: int, numbers: Numbers) -> Work:
+    """Tokens and listed arcs that are gone over and lead to no token: units are both."""
+    space, emit = _emitting(0.0)
+    units = PLACES + int(space.books.decoder_state[layout.EMITTING])
+    return Work(float(units), lambda: emit)
+
+
+def passed_arcs(size: int, numbers: Numbers) -> Work:
+    """The same where PASSING of the listed arcs lead to a token: units are those."""
+    _, emit = _emitting(PASSING)
+    # A cycle of the costs: how many pass differs a little.
+    return Work(emit(SENONES + 1) / (SENONES + 1), lambda: emit)
+
+
+def labels(size: int, numbers: Numbers) -> Work:
+    """What emit does for each senone whether or not it is active: units are senones."""
+    (senones,) = numbers
+    space = _living(_graph(0, senones=senones), 0)
+    scores = np.random.default_rng(3).random((1, senones), np.float32)
+    return Work(
+        float(senones), lambda: lambda repeats: repeats_of.labels(space._plain, scores, repeats)
+    )
+
+
+def _closing(space: Workspace, m: int, limit: float) -> Work:
+    """The closure of `m` tokens, [0, N) of them listed: units are epsilon arcs gone over."""
+    space.books.decoder_state[layout.M] = m
+    tokens = space.arrays.tokens
+    bank = np.random.default_rng(3).random(2 * m, np.float32)
+    come = tokens.come[:m].copy()
+
+    def task(repeats: int) -> int:
+        return int(repeats_of.close(space._plain, space.numbers[:], bank, come, limit, repeats))
+
+    return Work(task(m) / m, lambda: task)
+
+
+def listed_epsilons(size: int, numbers: Numbers) -> Work:
+    """Listed epsilon arcs, of which LISTED_PASSING may better a token, and the look at new tokens."""
+    n = PLACES // 2
+    fresh = int(n * FRESH_BY_EPSILON)
+    space = _living(_graph(ARCS_EACH, fresh=fresh), PLACES)
+    space.books.decoder_state[layout.N] = PLACES - int(n * NEW_TOKENS)
+    rng = np.random.default_rng(2)
+    listed = space.arrays.epsilons
+    listed.source[:n] = np.sort(rng.integers(0, PLACES, n))
+    listed.weight[:n] = 0.0
+    listed.target[:n] = _goals(n, PLACES + fresh, rng)
+    listed.record[:n] = np.where(rng.random(n) < 0.5, 0, -1)
+    space.books.decoder_state[layout.EPSILONS] = n
+    return _closing(space, PLACES, LISTED_PASSING)
+
+
+def followed_epsilons(size: int, numbers: Numbers) -> Work:
+    """Epsilon arcs of tokens that the frame has made or bettered, from their states in the graph."""
+    fresh = int(PLACES / 2 * FRESH_BY_EPSILON)
+    space = _living(_graph(0, epsilons=1, fresh=fresh), PLACES)
+    space.books.decoder_state[layout.N] = 0
+    return _closing(space, PLACES, 2.0)
+
+
+def _pruning(space: Workspace, m: int, limit: float, units: float) -> Work:
+    """Pruning of `m` tokens, [0, N) of them listed, to those cheaper than `limit`."""
+    space.prune_by(limit, 0.5, 1 << 20, 0)
+    state = space.books.decoder_state
+    state[layout.M] = m
+    new = space.arrays.tokens.state[state[layout.N] : m].copy()
+    return Work(
+        units,
+        lambda: lambda repeats: repeats_of.prune(space._plain, space.numbers[:], new, repeats),
+    )
+
+
+def examined(size: int, numbers: Numbers) -> Work:
+    """Tokens of which none is new and none dies: units are tokens."""
+    return _pruning(_living(_graph(0), PLACES), PLACES, 8.0, float(PLACES))
+
+
+def entered(size: int, numbers: Numbers) -> Work:
+    """New tokens that live on, whose arcs are listed: units are tokens."""
+    space = _living(_graph(ARCS_EACH), PLACES)
+    space.books.decoder_state[layout.N] = 0
+    return _pruning(space, PLACES, 8.0, float(PLACES))
+
+
+def closed_up(size: int, numbers: Numbers) -> Work:
+    """Lists closed up: units are tokens and listed arcs."""
+    space = _living(_graph(ARCS_EACH), PLACES)
+    n = _list_arcs(space, 0)
+    return Work(
+        float(PLACES + n), lambda: lambda repeats: repeats_of.close_up(space._plain, repeats)
+    )
+
+
+def active_arcs(size: int, numbers: Numbers) -> Work:
+    """Tokens and listed arcs whose senones are marked: units are both."""
+    space = _living(_graph(ARCS_EACH), PLACES)
+    n = _list_arcs(space, 0)
+    return Work(float(PLACES + n), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
+
+
+def found(size: int, numbers: Numbers) -> Work:
+    """The look through all senones for those marked: units are senones."""
+    (senones,) = numbers
+    space = _living(_graph(0, senones=senones), 0)
+    return Work(float(senones), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
+
+
+def ways(size: int, numbers: Numbers) -> Work:
+    """Ways into tokens that are recorded for the lattice: units are ways."""
+    space, emit = _emitting(PASSING, lattice_beam=LATTICE_BEAM)
+    emit(1)
+    task = partial(repeats_of.record, space._plain, space.numbers[:])
+    return Work(float(task(1)), lambda: task)
+
+
+def _advance(space: Workspace, scores: F32, lane: Lane) -> None:
+    """As `Viterbi.advance` calls the kernel."""
+    called_ns = now_ns()
+    lent = lane.lend()
+    _, _, at, *counts = space.advance(
+        scores,
+        0,
+        0,
+        scale=0.1,
+        patience_ns=0,
+        spans=lent,
+        stages=(0, 0, 0, 0),
+        called_ns=called_ns,
+        first_frame=0,
+    )
+    lane.settle()
+    lane.put(0, at, now_ns(), 0, 0, *counts)
+
+
+def advance(size: int, numbers: Numbers) -> Work:
+    """A call of the search that does no frame, with its spans: units are calls."""
+    space = _living(_graph(0), 0)
+    scores, lane = np.zeros((1, SENONES), np.float32), Lane(0, "calls", "cpu", False, SPANS)
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            _advance(space, scores, lane)
+            if lane.waiting > SPANS // 2:
+                lane.take()
+
+    return Work(1.0, lambda: task)
+
+
+def active_call(size: int, numbers: Numbers) -> Work:
+    """A look for active senones where nothing lives: units are calls."""
+    space = _living(_graph(0, senones=1), 0)
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            space.active_senones()
+
+    return Work(1.0, lambda: task)
+
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        ARCS: arcs,
+        PASSED: passed_arcs,
+        LABELS: labels,
+        LISTED: listed_epsilons,
+        FOLLOWED: followed_epsilons,
+        EXAMINED: examined,
+        ENTERED: entered,
+        CLOSED_UP: closed_up,
+        ACTIVE: active_arcs,
+        FOUND: found,
+        WAYS: ways,
+        ADVANCE: advance,
+        ACTIVE_CALL: active_call,
+    }
+)
+"""Family of roofs → what makes its work from a size and the numbers of its name."""

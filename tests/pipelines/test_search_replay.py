@@ -1,0 +1,87 @@
+"""A block of the search run again: the search stays what it was, and its spans go nowhere else."""
+
+import numpy as np
+import pytest
+from search_graphs import settings, smooth_scores, thousand_words
+
+from pipelines.search import workspace
+from pipelines.search.kernels import layout
+from pipelines.search.replay import SearchReplay
+from pipelines.search.viterbi import Viterbi
+from profiler.lanes import Lane
+from profiler.spans import Recorder
+
+FRAMES = 80
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return smooth_scores(6, FRAMES, thousand_words().n_senones)
+
+
+def books(decoder):
+    """Everything that a later frame depends on; what is listed has a past, what is new has an end only."""
+    arrays = decoder._space.arrays
+    state, tokens = arrays.books.decoder_state, arrays.tokens
+    n, m, used = (int(state[i]) for i in (layout.N, layout.M, layout.HISTORY))
+    lists = state[layout.EMITTING], state[layout.EPSILONS]
+    return [
+        state.copy(),
+        arrays.books.floats.copy(),
+        arrays.books.history[:used].copy(),
+        arrays.places.slot[tokens.state[:m]].copy(),
+        *(column[:m].copy() for column in (tokens.state, tokens.new_cost, tokens.come)),
+        np.where(tokens.come[:m] == layout.BY_ENTRY, tokens.new_hist[:m], 0),
+        *(column[:n].copy() for column in (tokens.cost, tokens.hist)),
+        *(column[:n].copy() for column in (tokens.loop_label, tokens.loop_weight)),
+        *(column[: lists[0]].copy() for column in arrays.emitting[:5]),
+        *(column[: lists[1]].copy() for column in arrays.epsilons[:4]),
+    ]
+
+
+def decode(scores, block, replayed, **changes):
+    """Words, cost and books after each block; what the repeats took; the spans of the decode lane."""
+    decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
+    decoder.stages(recorder)
+    lane, own = recorder.lane("decode", decode=True), Lane(7, "replay", "cpu", False)
+    replay = SearchReplay(decoder) if replayed else None
+    decoder.start(0)
+    after, taken = [], []
+    for at in range(0, len(scores), block):
+        part = scores[at : at + block]
+        if replay:
+            replay.keep()
+        decoder.advance(part, at, lane)
+        if replay:
+            taken.append(replay.again(part, at, own))
+        after.append(books(decoder))
+    return (decoder.finish(), decoder.best_cost, after), taken, lane.recorded
+
+
+@pytest.mark.parametrize("block", [1, 16, 64])
+@pytest.mark.parametrize("lattice", [False, True])
+def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice):
+    (words, cost, books), _, spans = decode(scores, block, False, lattice=lattice)
+    (same_words, same_cost, same_books), taken, same_spans = decode(
+        scores, block, True, lattice=lattice
+    )
+    assert words == same_words
+    assert cost == same_cost
+    assert spans == same_spans
+    for before, after in zip(books, same_books, strict=True):
+        for a, b in zip(before, after, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(taken) == -(-FRAMES // block)
+    wanted = {"search.emit", "search.epsilon", "search.prune"}
+    assert all(set(least) == wanted | ({"search.lattice"} if lattice else set()) for least in taken)
+    assert all(least["search.emit"] > 0 for least in taken)
+
+
+def test_a_block_with_its_history_collected_in_between_is_not_repeated(scores, monkeypatch):
+    plain, _, _ = decode(scores, 16, False)
+    monkeypatch.setattr(workspace, "FIRST_HISTORY", 256)
+    (words, cost, _), taken, _ = decode(scores, 16, True)
+    assert words == plain[0]
+    assert cost == pytest.approx(plain[1])
+    assert {} in taken
+    assert any(taken)
