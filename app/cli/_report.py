@@ -66,6 +66,7 @@ def report(session: Session) -> dict[str, Any]:
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session)],
         "recorder": parts.recorder.as_dict(),
+        "machine_speed": _speed(parts.slowness),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
@@ -193,6 +194,13 @@ def _counters(counted: Any) -> dict[str, Any]:
     return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}
 
 
+def _speed(slowness: tuple[float, float] | None) -> dict[str, float] | None:
+    """How fast arithmetic and memory were relative to their roofs; None where they were not probed."""
+    if slowness is None:
+        return None
+    return dict(zip(("arithmetic", "memory"), (1.0 / each for each in slowness), strict=True))
+
+
 def _about_counters(session: Session) -> dict[str, Any] | None:
     """Which counters were read and what a reading costs; None if counting was off."""
     about = session.meta.get("recorder")
@@ -255,6 +263,12 @@ def as_text(tree: dict[str, Any]) -> str:
         f"{_number(row['overlapped'], '.0%')} of the time overlapped by other work"
         for row in tree.get("transfers", [])
     ]
+    if speed := tree.get("machine_speed"):
+        lines += [
+            "",
+            f"machine, while it ran: arithmetic at {speed['arithmetic']:.0%} and memory at {speed['memory']:.0%} "
+            "of its roofs",
+        ]
     lines += _drift_lines(tree.get("drift"))
     if tree["recorder"]:
         from profiler.analysis.own_cost import RecorderCost

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, Evidence, judge
+from profiler.analysis.conditions import Waiting
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.law import LAW_PARTS, NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
@@ -84,6 +85,7 @@ class Breakdown:
     `stages`: their time on the decode lane and what of the overhead no stage explains, `between_ns`, add up to
     `wall_ns` as well. `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host
     work, None where nothing measures it. `recorder`: of the whole session, whatever the stretch.
+    `slowness`: of the session too, how much slower than their roofs arithmetic and memory ran when they were probed.
     """
 
     first_frame: int
@@ -97,6 +99,7 @@ class Breakdown:
     hidden_ns: float | None
     stages: list[StageRow]
     recorder: RecorderCost
+    slowness: tuple[float, float] | None = None
 
     @property
     def between_ns(self) -> float:
@@ -150,8 +153,9 @@ def breakdown(
         outside["setup"],
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
         hidden_ns(session, first, None if whole else last),
-        _rows(session, found, wall),
+        _rows(session, found, wall, track.stages.beside.replays),
         recorder_cost(session, wall if whole else None, track.misplaced),
+        track.stages.beside.speed.mean(),
     )
 
 
@@ -177,17 +181,27 @@ def _sums(
 
 
 def _rows(
-    session: Session, found: dict[tuple[int, int], list[tuple[int, Sums]]], wall_ns: float
+    session: Session,
+    found: dict[tuple[int, int], list[tuple[int, Sums]]],
+    wall_ns: float,
+    replays: Waiting,
 ) -> list[StageRow]:
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
     keys = sorted(
         found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
     )
-    return [_row(session, lane, stage, found[lane, stage], wall_ns) for lane, stage in keys]
+    return [
+        _row(session, lane, stage, found[lane, stage], wall_ns, replays) for lane, stage in keys
+    ]
 
 
 def _row(
-    session: Session, lane: int, number: int, parts: list[tuple[int, Sums]], wall_ns: float
+    session: Session,
+    lane: int,
+    number: int,
+    parts: list[tuple[int, Sums]],
+    wall_ns: float,
+    replays: Waiting,
 ) -> StageRow:
     """Put the sums of a stage's epochs together, each at the roofs of its own law."""
     stage, roof_table = session.stages[number], session.calibration
@@ -219,6 +233,7 @@ def _row(
             given(sum(least), timed),
             given(model.bytes_min, known),
             tuple(dict.fromkeys(model.missing)),
+            replays.replayed(stage.name) > 0,
             unit=unit if model.scattered else "",
             units=units if model.scattered else 0.0,
             reason=model.reason,

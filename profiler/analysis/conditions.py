@@ -24,6 +24,9 @@ REPLAYED: Final = "replay."
 LATEST: Final = 8
 """So many replays of a stage are taken together: one alone is too uncertain."""
 
+SEVERAL: Final = 3
+"""So many probes are looked at together."""
+
 LEAST: Final = 0.8
 MOST: Final = 8.0
 """Bounds of a believable slowness: a probe beyond them was disturbed itself."""
@@ -87,7 +90,7 @@ class Speed:
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
 
-        The last probe that had ended counts. Before the first one the machine is taken to be as fast as its roofs, so
+        The last SEVERAL probes that had ended count. Before the first one the machine is taken to be as fast as its roofs, so
         that what is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
@@ -96,12 +99,18 @@ class Speed:
         for row, times, values in zip(found, self._times, self._values, strict=True):
             if len(times):
                 before = np.searchsorted(times, start_ns, side="right") - 1
-                row[:] = np.where(before >= 0, values[np.maximum(before, 0)], 1.0)
+                # The least of the last few: a probe may itself have been disturbed, it is never too fast.
+                steady = np.min(
+                    [values[np.maximum(before - back, 0)] for back in range(SEVERAL)], axis=0
+                )
+                row[:] = np.where(before >= 0, steady, 1.0)
         return found
 
-    def mean(self) -> tuple[float, float]:
-        """The median slowness of arithmetic and memory over the session; 1 where none was probed."""
-        arithmetic, memory = (float(np.median(v)) if len(v) else 1.0 for v in self._values)
+    def mean(self) -> tuple[float, float] | None:
+        """The median slowness of arithmetic and memory over the session; None where it was not probed."""
+        if not all(len(values) for values in self._values):
+            return None
+        arithmetic, memory = (float(np.median(values)) for values in self._values)
         return arithmetic, memory
 
 

@@ -108,14 +108,15 @@ def split(
     own = time - parts[-1]
     if cost.device:
         slowness = None  # it is the processor's
-    ends = [
-        slowed(end, slowness)
-        for end in law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
-    ]
+    least, likely, most = law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
+    if slowness is not None:
+        # A probe is a moment: the roofs themselves stay the least, or the most, that is possible.
+        least = slowed(least, np.minimum(slowness, 1.0))
+        likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
     if waiting is not None:
-        ends = [at_least_waiting(end, waiting * own) for end in ends]
-    parts[:-1] = fitted(ends[0], ends[1], own)
-    return Split(parts, ends[0], ends[1], ends[2])
+        likely, most = (at_least_waiting(end, waiting * own) for end in (likely, most))
+    parts[:-1] = fitted(least, likely, own)
+    return Split(parts, least, likely, most)
 
 
 def at_least_waiting(times: Array, waited: Array) -> Array:
@@ -141,10 +142,8 @@ def by_category(parts: Array) -> tuple[Array, Array, Array]:
     return np.asarray(compute), np.asarray(memory), np.asarray(parts[-1])
 
 
-def slowed(times: Array, slowness: Array | None) -> Array:
+def slowed(times: Array, slowness: Array) -> Array:
     """Return `times` [5, …] of LAW_PARTS on a machine that is slower than its roofs by `slowness` [2, …]."""
-    if slowness is None:
-        return times
     factors = np.array([slowness[int(name in MEMORY_PARTS)] for name in LAW_PARTS])
     slower: Array = times * factors
     return slower
