@@ -88,7 +88,7 @@ class Speed:
         self._times, self._values = tuple(times), tuple(values)
 
     def at(self, start_ns: Array) -> Array | None:
-        """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None where none was probed.
+        """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None without any probe.
 
         The last SEVERAL probes that had ended count. Before the first one the machine is taken to be as fast as its roofs, so
         that what is read in pieces gives the same.

@@ -205,6 +205,12 @@ def mix_rows(
 
 
 @njit(nogil=True, cache=True)
+def panels_together(rows: int) -> int:
+    """Panels of weights that a tile of the mixtures of so many frames takes."""
+    return 4 if rows < 4 else 2
+
+
+@njit(nogil=True, cache=True)
 def mix(g: Array, weights: Array, start: Array, products: Array, first: int, last: int) -> None:
     """products = Π over streams Σ over densities weight · exponential: a tile per 16 senones, two or four at a time.
 
@@ -222,7 +228,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix: densities, weights and products do not fit each other")
-    together = 4 if n < 4 else 2
+    together = panels_together(n)
     for book in range(first, last):
         panels = (start[book + 1] - start[book]) // LANES
         base = address(weights, np.float32) + start[book] * STREAMS * densities * 4

@@ -26,7 +26,7 @@ GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "ti
 SOME = 64
 """Densities of a codebook for data within the first cache: 7 kB of Gaussians a stream, four panels."""
 PANELS = 2
-"""Of a tile of the mixture: 32 senones."""
+"""Of a tile of the mixture, 32 senones: their weights, 16 kB a stream, fit the first cache."""
 
 
 @njit(nogil=True, cache=True)
@@ -108,8 +108,10 @@ def mixtures(size: int, numbers: Numbers) -> Work:
     """Mixtures of `rows` frames: units are components."""
     rows, densities = numbers
     if not size:
-        units = float(rows * densities * PANELS * LANES)
-        return _product(rows, densities, PANELS, units, True)
+        panels = kernels.panels_together(rows)
+        # Of so many panels as many densities as fit the first cache: 16 kB of weights.
+        depth = densities * PANELS // panels
+        return _product(rows, depth, panels, float(rows * depth * panels * LANES), True)
     width = 4 * PANELS * LANES
     books = max(1, size // (STREAMS * densities * width * FLOAT))
 
