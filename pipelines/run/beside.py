@@ -6,7 +6,9 @@ block).
 
 from __future__ import annotations
 
-from pipelines.run.hot_replay import LIMIT, HotReplay
+from pipelines.run.hot_replay import DISTURBED, LIMIT, HotReplay
+from pipelines.run.recogniser import Recogniser
+from pipelines.scoring.scorer import Scores
 from profiler.lanes import Lane
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue
@@ -21,8 +23,8 @@ class Beside:
         self._lane = lane
         self._queue = RunQueue()
         self._probe = Probe(recorder, lane)
-        self._replay = HotReplay(recorder, lane, replay)
-        self._recorded = 0
+        self._replay = HotReplay(recorder, lane, self._queue, replay)
+        self._recorded = self._other_ns = 0
         self._probe.take(recorder.clock(), 0)
 
     def close(self) -> None:
@@ -36,12 +38,28 @@ class Beside:
 
     def other_programs_ns(self) -> int:
         """For how long another program had the processor since the last call or `begin`; at most what a span holds."""
-        return min(self._queue.waited_ns(), LIMIT)
+        self._other_ns = min(self._queue.waited_ns(), LIMIT)
+        return self._other_ns
 
-    def between(self, scorer: object, now: int, frame: int, took_ns: int) -> int:
-        """A block has ended `now`, which took `took_ns`; returns when the next one may begin."""
-        replayed = self._replay.take(scorer, self._recorded, frame, took_ns)
-        after = self._probe.take(max(now, replayed), frame)
+    def forget(self) -> None:
+        """What was kept of the search for the next block no longer is its state."""
+        self._replay.forget()
+
+    def between(
+        self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int
+    ) -> int:
+        """A block from `frame` on has ended `now`, which took `took_ns`; returns when the next one may begin.
+
+        `scores`: what the search was given of it at once; None where it went frame by frame, or has gone on since.
+        """
+        replay = self._replay
+        if self._other_ns > DISTURBED * took_ns:
+            replay.forget()
+        after = replay.take(recogniser.scorer, scores, self._recorded, frame) or now
+        after = self._probe.take(after, frame)
+        # A beam that follows the time is another one when the block is done again.
+        fixed = not recogniser.config.search.adaptive_beam
+        after = replay.plan(recogniser.search if fixed else None, took_ns) or after
         if after != now:
             self._queue.waited_ns()
         self._recorded = self._lane.recorded

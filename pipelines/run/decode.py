@@ -153,6 +153,7 @@ class Decoder:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
         if self._beside is not None:
+            self._beside.forget()
             self._beside.begin()
         start = clock()
         sound = audio.load(item.path)
@@ -199,6 +200,7 @@ class Decoder:
             begin, beyond = self._frame - first, sum(context)
             count = min(recogniser.config.block, n_frames - begin)
             block = padded[begin : begin + count + beyond]
+            scores = None
             if recogniser.scorer.lazy:
                 self._take_turns(block)
             else:
@@ -216,6 +218,8 @@ class Decoder:
                 words = recogniser.search.finish(lane)
             elif block_start_ns >= partial_due:
                 words = recogniser.search.partial(lane)
+                # The search has gone on from where the block ended: it is no longer to be done again.
+                scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
             other_ns = self._other_programs_ns()
@@ -232,7 +236,7 @@ class Decoder:
                 break
             if self._beside is not None:
                 begun = self._frame - count
-                block_start_ns = self._beside.between(recogniser.scorer, now, begun, took_ns)
+                block_start_ns = self._beside.between(recogniser, scores, now, begun, took_ns)
             if recogniser.config.pace > 0:
                 block_start_ns = self._keep_pace(block_start_ns)
                 if self._beside is not None:
@@ -346,6 +350,8 @@ class Decoder:
         if due is None:
             return 0
         self.recogniser.configure(due.config, due.prepared)
+        if self._beside is not None:
+            self._beside.forget()
         measured_ns = self._begin_epoch(due.config, self._epoch + 1)
         self._epochs.append(self._epoch)
         if due.config.pace != before.pace:

@@ -1,31 +1,43 @@
-"""Hot replay: a block scored once more with its data hot, so that waiting for caches and memory is measured.
+"""Hot replay: a block done once more with its data hot, so that waiting for caches and memory is measured.
 
-Between two blocks, and outside the wall time, the block just scored is scored again twice: the first time brings its
-data into the caches as far as they go, the second is timed. What the block took longer, it waited for data that what
-lies between two blocks (search, other programs) had pushed out. The spans are compared stage by stage; the result is
-recorded on the decode lane as spans of the stages "replay.…" in the group `setup`: their duration is the hot time,
-their count the time that the block had taken.
+Between two blocks, and outside the wall time, the block just decoded is scored and searched again twice: the first time
+brings its data into the caches as far as they go, the second is timed. What the block took longer, it waited for data
+that what lies between (the other of the two, other programs) had pushed out. The spans are compared stage by stage; the
+result is recorded on the decode lane as spans of the stages "replay.…" in the group `setup`: their duration is the hot
+time, their count the time that the block had taken.
 
-Only where scoring is a pure function of the block (`LayeredScorer.again`), and for at most `share` of the time.
+Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
+was before (`SearchReplay`), which is kept when the block is chosen. For at most `share` of the time.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipelines.scoring.layered import LayeredScorer
+from pipelines.scoring.scorer import Scorer, Scores
+from pipelines.search.device.viterbi import DeviceViterbi
+from pipelines.search.replay import SearchReplay
+from pipelines.search.viterbi import Viterbi
 from profiler.analysis.conditions import REPLAYED
 from profiler.lanes import Lane
+from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
 
 LIMIT = (1 << 32) - 1
 TIMES = 2
 """Passes over the block: the last is timed."""
 
+DISTURBED = 0.02
+"""A block, or its replay, of which another program took more than this part is not compared."""
+
 
 class HotReplay:
     """Replays a block now and then."""
 
-    def __init__(self, recorder: Recorder, lane: Lane, share: float) -> None:
-        """`share`: of the time that may go into it, 0…1."""
+    def __init__(self, recorder: Recorder, lane: Lane, queue: RunQueue, share: float) -> None:
+        """`queue`: of the thread that decodes. `share`: of the time that may go into it, 0…1."""
+        self._queue = queue
         self._recorder, self._lane, self._share = recorder, lane, share
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
@@ -33,24 +45,52 @@ class HotReplay:
         self._spent = 0
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
+        self._chosen = False
+        self._search: SearchReplay | None = None
 
-    def take(self, scorer: object, recorded: int, frame: int, took_ns: int) -> int:
-        """Replay the block that was decoded last, if it may be; returns when that ended, 0 without.
+    def forget(self) -> None:
+        """The block that comes next is not to be done again."""
+        self._chosen = False
 
-        `recorded`: spans that the lane had before it. `took_ns`: what it took, for judging whether there is time.
+    def plan(self, search: Viterbi | DeviceViterbi | None, took_ns: int) -> int:
+        """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
+
+        `took_ns`: what the last block took. `search`: None where it would not do the same again.
         """
-        if not self._share or not isinstance(scorer, LayeredScorer) or not scorer.replayable:
+        self._chosen = False
+        if not self._share:
             return 0
         start = self._clock()
-        if self._spent + TIMES * took_ns > self._share * (start - self._began):
+        # Scoring and search twice, and the search's state copied as often.
+        if self._spent + (TIMES + 1) * took_ns > self._share * (start - self._began):
             return 0
-        own = self._own
-        for _ in range(TIMES):
-            own.take()
-            scorer.again(frame, own)
-        hot = self._sums(own, own.waiting)
+        self._chosen = True
+        if isinstance(search, Viterbi):
+            if self._search is None or self._search.viterbi is not search:
+                self._search = SearchReplay(search)
+            self._search.keep()
+        else:
+            self._search = None
+        end = self._clock()
+        self._lane.put(self._stage, start, end)
+        self._spent += end - start
+        return end
+
+    def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
+        """Do the chosen block again, from `frame` on, that was decoded last; returns when that ended, 0 without one.
+
+        `scores`: of the block, as the search had them; None where it had them frame by frame or went on since.
+        `recorded`: spans that the lane had before it.
+        """
+        if not self._chosen or scores is None:
+            return 0
+        start = self._clock()
         timed = self._sums(self._lane, self._lane.recorded - recorded)
+        self._queue.waited_ns()
+        hot = self._scored(scorer, frame) | self._searched(scores, frame)
         at = end = self._clock()
+        if self._queue.waited_ns() > DISTURBED * (end - start):
+            hot = {}
         for stage, ns in hot.items():
             if timed.get(stage):
                 # One after another and to the end, so that all of set-up's spans together are its time.
@@ -58,7 +98,22 @@ class HotReplay:
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
         self._spent += end - start
+        self._chosen = False
         return end
+
+    def _scored(self, scorer: Scorer, frame: int) -> dict[int, int]:
+        if not isinstance(scorer, LayeredScorer) or not scorer.replayable:
+            return {}
+        for _ in range(TIMES):
+            self._own.take()
+            scorer.again(frame, self._own)
+        return self._sums(self._own, self._own.waiting)
+
+    def _searched(self, scores: Scores, frame: int) -> dict[int, int]:
+        if self._search is None or not isinstance(scores, np.ndarray):
+            return {}
+        found = self._search.again(scores, frame, self._own, TIMES)
+        return {self._recorder.stage_id(name): ns for name, ns in found.items()}
 
     @staticmethod
     def _sums(lane: Lane, count: int) -> dict[int, int]:

@@ -25,7 +25,7 @@ class SearchReplay:
     """Runs blocks of `viterbi` again. Of its buffers only what is used is ever touched."""
 
     def __init__(self, viterbi: Viterbi) -> None:
-        self._viterbi = viterbi
+        self.viterbi = viterbi
         self._space = viterbi._space
         arrays = self._space.arrays
         self._columns = arrays.tokens, arrays.emitting[:5], arrays.epsilons[:4]
@@ -41,7 +41,7 @@ class SearchReplay:
         self._decoder_state[:] = books.decoder_state
         self._floats[:] = books.floats
         self._collected = self._space.collected
-        self._lost = self._viterbi.lost
+        self._lost = self.viterbi.lost
         for column, buffer in self._used():
             buffer[:] = column
 
@@ -57,10 +57,10 @@ class SearchReplay:
         if self._lost or self._collected != self._space.collected:
             return least
         lane.take()
-        names = {number: name for name, number in self._viterbi._stage.items()}
+        names = {number: name for name, number in self.viterbi._stage.items()}
         for _ in range(times):
             self._put_back()
-            self._viterbi.advance(scores, first_frame, lane)
+            self.viterbi.advance(scores, first_frame, lane)
             spans = np.frombuffer(lane.take(), SPAN)
             for number in np.unique(spans["stage"]).tolist():
                 ns = int(spans["duration_ns"][spans["stage"] == number].sum())
@@ -73,7 +73,7 @@ class SearchReplay:
         books = self._space.books
         books.decoder_state[:] = self._decoder_state
         books.floats[:] = self._floats
-        self._viterbi._lost = self._lost
+        self.viterbi._lost = self._lost
         for column, buffer in self._used():
             column[:] = buffer
         # Of states without a token it does not matter what the slots hold (`sparse_set`).
