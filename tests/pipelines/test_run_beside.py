@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pipelines.config import Config
 from pipelines.run import beside
 from pipelines.run.beside import Beside
 from pipelines.run.hot_replay import LIMIT
@@ -16,6 +18,8 @@ from profiler.machine.roofs.table import PROBES
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
+
+NOBODY: Any = SimpleNamespace(scorer=None, search=None, config=Config())
 
 
 class Queue:
@@ -58,19 +62,19 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 def test_the_machine_is_probed_before_the_first_block_and_then_at_times(rig: Rig) -> None:
     assert rig.names() == list(PROBES)
     now = rig.clock.advance(1000)
-    assert rig.beside.between(None, now, 0, 1000) == now
+    assert rig.beside.between(NOBODY, None, now, 0, 1000) == now
     assert rig.names() == []
     now = rig.clock.advance(EVERY_NS)
-    after = rig.beside.between(None, now, 16, 1000)
+    after = rig.beside.between(NOBODY, None, now, 16, 1000)
     assert after == rig.clock() > now, "the next block begins when the probes are done"
-    assert rig.names() == list(PROBES)
+    assert rig.names() == [*PROBES, "setup.replay"], "a replay is planned once there is time"
 
 
 def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:
     asked = rig.queue.asked
-    rig.beside.between(None, rig.clock.advance(5), 0, 5)
+    rig.beside.between(NOBODY, None, rig.clock.advance(5), 0, 5)
     assert rig.queue.asked == asked, "nothing was taken"
-    rig.beside.between(None, rig.clock.advance(EVERY_NS), 0, 5)
+    rig.beside.between(NOBODY, None, rig.clock.advance(EVERY_NS), 0, 5)
     assert rig.queue.asked == asked + 1
 
 
@@ -87,7 +91,7 @@ def test_a_block_is_compared_with_its_own_spans_alone(
 ) -> None:
     given: list[int] = []
 
-    def take(scorer: Any, recorded: int, frame: int, took_ns: int) -> int:
+    def take(scorer: Any, scores: Any, recorded: int, frame: int) -> int:
         given.append(recorded)
         return 0
 
@@ -97,7 +101,7 @@ def test_a_block_is_compared_with_its_own_spans_alone(
     rig.beside.begin()
     for _ in range(3):
         rig.lane.put(stage, 0, 1)
-        rig.beside.between(None, rig.clock.advance(1), 0, 1)
+        rig.beside.between(NOBODY, None, rig.clock.advance(1), 0, 1)
     assert given == [before, before + 1, before + 2]
 
 
