@@ -1,0 +1,201 @@
+"""Tables of a page that commands print: an entry for each place between two markers.
+
+    <!-- measured: NAME -->
+    `the command`
+    machine · load · date
+
+    | … |
+    <!-- end -->
+
+An entry's command is run as it stands on the page, in a child, with SPEECH, CORPUS and SESSION put in; what it prints
+is JSON, one object or several. Whatever is not between markers is a person's, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from profiler.errors import BadInput
+from profiler.process import children
+
+QUICK_S = 120.0
+"""What may take longer is measured only where a person names it."""
+
+BEGIN = re.compile(r"^<!-- measured: ([a-z0-9-]+) -->\n", re.MULTILINE)
+END = "<!-- end -->\n"
+MARKER = re.compile(r"^<!-- (measured\b.*|end\b.*)-->$", re.MULTILINE)
+"""Whatever looks like a marker; each must be one of a pair."""
+
+MODULES = {"asrscope": ("-m", "app.cli.main"), "python": ()}
+"""What the first word of a command stands for in a child."""
+
+Row = Sequence[object]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Heads and rows of a table of the page; cells are written with `str`."""
+
+    head: Row
+    rows: Sequence[Row]
+
+    def markdown(self) -> str:
+        """The table, a line for each row."""
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        if any(len(line) != len(self.head) for line in lines):
+            raise ValueError("a row has other columns than the table")
+        return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place of the page: its name in the markers, and the commands that print its figures.
+
+    `tables` makes them of all that the commands printed, in their order. `upto_s`: processor seconds that the commands
+    were seen to take together, rounded up; they keep one core busy, so that it is their time where nothing else runs.
+    `needs` raises BadInput with a sentence where data is missing.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    tables: Callable[[Sequence[Any]], Sequence[Table]]
+    upto_s: float
+    needs: Callable[[], object] = lambda: None
+
+    @property
+    def quick(self) -> bool:
+        """Whether it is measured without being named."""
+        return self.upto_s <= QUICK_S
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def places(page: str, known: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Where the table of each name begins and ends in `page`; BadInput for a marker that is no pair, or unknown."""
+    names = set(known)
+    found: dict[str, tuple[int, int]] = {}
+    good = 0
+    for begin in BEGIN.finditer(page):
+        name = begin[1]
+        if name not in names:
+            raise BadInput(f"The page has a marker of {name!r}, which nothing measures.")
+        if name in found:
+            raise BadInput(f"The page has two places for {name!r}.")
+        after = MARKER.search(page, begin.end())
+        if after is None or not page.startswith(END, after.start()):
+            raise BadInput(f"The place of {name!r} in the page has no end ({END.strip()}).")
+        found[name] = begin.end(), after.start()
+        good += 2
+    strange = len(MARKER.findall(page)) - good
+    if strange:
+        raise BadInput(f"{strange} markers of the page belong to no pair, or are misspelt.")
+    return found
+
+
+def replaced(page: str, name: str, table: str, known: Iterable[str]) -> str:
+    """`page` with `table` in the place of `name`; BadInput where it has none."""
+    found = places(page, known)
+    if name not in found:
+        raise BadInput(f"The page has no place for {name!r}: <!-- measured: {name} -->.")
+    begin, end = found[name]
+    return page[:begin] + table + page[end:]
+
+
+def written(entry: Entry, tables: Sequence[Table], conditions: str) -> str:
+    """What stands between the markers of an entry."""
+    commands = "".join(f"`{command}`  \n" for command in entry.commands)
+    return f"{commands}{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
+
+
+def conditions(machine: Mapping[str, Any], load: float, day: str) -> str:
+    """On what, when, and beside how much else: the load average of the minute before."""
+    cores = machine.get("cores", {}).get("usable")
+    kind = " VM" if machine.get("virtualised") else ""
+    return (
+        f"{machine.get('cpu', 'unknown processor')}{kind}, {cores} cores · "
+        f"load {load:.1f} before · {day}"
+    )
+
+
+def values(text: str) -> Iterator[Any]:
+    """The JSON values of `text`, which stand one after the other; ValueError where there is anything else."""
+    decoder = json.JSONDecoder()
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        value, at = decoder.raw_decode(text, at)
+        yield value
+
+
+def words_of(command: str, names: Mapping[str, str]) -> list[str]:
+    """The words of a command for a child's Python, names in capitals replaced by what they stand for."""
+    program, *rest = shlex.split(command)
+    names_in_use = re.compile("|".join(names)) if names else None
+    told = [
+        names_in_use.sub(lambda found: names[found[0]], word) if names_in_use else word
+        for word in rest
+    ]
+    return [*MODULES[program], *told]
+
+
+def printed(command: str, names: Mapping[str, str], more: Sequence[str] = ()) -> list[Any]:
+    """Run `command`, with the words `more` behind it, in a child and return the JSON values that it prints.
+
+    BadInput in its own words where it fails.
+    """
+    child = subprocess.run(
+        children.python(*words_of(command, names), *more),
+        env=children.environment(),
+        cwd=children.ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if child.returncode:
+        why = children.last_words(child.stderr, child.returncode)
+        raise BadInput(f"`{command}` failed: {why}")
+    try:
+        return list(values(child.stdout))
+    except ValueError as error:
+        raise BadInput(f"`{command}` printed what is not JSON: {error}.") from error
+
+
+def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any]) -> str:
+    """Run the commands of `entry` and return what stands between its markers.
+
+    BadInput where data is missing, a command fails, or prints other figures than the table wants.
+    """
+    entry.needs()
+    load, day = os.getloadavg()[0], time.strftime("%Y-%m-%d")
+    found = [value for command in entry.commands for value in printed(command, names)]
+    try:
+        tables = entry.tables(found)
+    except (KeyError, IndexError, StopIteration, TypeError, ValueError) as error:
+        raise BadInput(
+            f"What its commands print has no such figures: {type(error).__name__} {error}"
+        ) from error
+    return written(entry, tables, conditions(machine, load, day))
+
+
+def names_in(
+    folder: Path, speech: Path, corpus: Callable[[], Path], entry: Entry
+) -> dict[str, str]:
+    """What the names in capitals of the commands of `entry` stand for; the corpus is made only where it is meant."""
+    text = " ".join(entry.commands)
+    names = {"SPEECH": str(speech), "SESSION": str(folder / f"{entry.name}.asrs")}
+    return names | ({"CORPUS": str(corpus())} if "CORPUS" in text else {})
