@@ -73,17 +73,21 @@ def test_json_values_one_after_the_other() -> None:
 
 def test_a_command_is_run_as_it_is_written() -> None:
     names = {"SPEECH": "/a b", "SESSION": "/s"}
-    assert words_of("asrscope run --audio SPEECH/x.tsv --out SESSION --set a=b", names) == [
-        *("-m", "app.cli.main", "run", "--audio", "/a b/x.tsv", "--out", "/s", "--set", "a=b"),
-    ]
-    assert words_of("python -m tests.bench.x", {}) == ["-m", "tests.bench.x"]
+    command = "ASRSCOPE_CACHE=SESSION asrscope run --audio SPEECH/x.tsv --out SESSION --set a=b"
+    assert words_of(command, names) == (
+        {"ASRSCOPE_CACHE": "/s"},
+        ["-m", "app.cli.main", "run", "--audio", "/a b/x.tsv", "--out", "/s", "--set", "a=b"],
+    )
+    assert words_of("python -m tests.bench.x", {}) == ({}, ["-m", "tests.bench.x"])
     with pytest.raises(KeyError):
         words_of("rm x", {})
 
 
 def test_what_a_child_prints_or_why_it_failed() -> None:
-    good = """python -c 'print("{\\"a\\": 1}")'"""
-    assert printed(good, {}) == [{"a": 1}]
+    good = (
+        """NAME=EMPTY python -c 'import os, json; print(json.dumps({"a": os.environ["NAME"]}))'"""
+    )
+    assert printed(good, {"EMPTY": "/e"}) == [{"a": "/e"}]
     with pytest.raises(BadInput, match=r"failed: no data there"):
         printed("""python -c 'raise SystemExit("no data there")'""", {})
     with pytest.raises(BadInput, match="not JSON"):
@@ -143,7 +147,7 @@ def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None
     assert len(set(names)) == len(names)
     assert list(places(page, names)) == names
     for entry in measurements.ENTRIES:
-        assert all(words_of(command, {}) for command in entry.commands), entry.name
+        assert all(words_of(command, {})[1] for command in entry.commands), entry.name
 
 
 def test_conditions_name_machine_load_and_day() -> None:

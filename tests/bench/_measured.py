@@ -7,8 +7,8 @@
     | … |
     <!-- end -->
 
-An entry's command is run as it stands on the page, in a child, with SPEECH, CORPUS and SESSION put in; what it prints
-is JSON, one object or several. Whatever is not between markers is a person's, and stays as it is.
+An entry's command is run as it stands on the page, in a child, with SPEECH, CORPUS, SESSION and EMPTY put in; what it
+prints is JSON, one object or several. Whatever is not between markers is a person's, and stays as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -140,15 +141,18 @@ def values(text: str) -> Iterator[Any]:
         yield value
 
 
-def words_of(command: str, names: Mapping[str, str]) -> list[str]:
-    """The words of a command for a child's Python, names in capitals replaced by what they stand for."""
-    program, *rest = shlex.split(command)
-    names_in_use = re.compile("|".join(names)) if names else None
-    told = [
-        names_in_use.sub(lambda found: names[found[0]], word) if names_in_use else word
-        for word in rest
-    ]
-    return [*MODULES[program], *told]
+def words_of(command: str, names: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The variables set before a command and its words for a child's Python.
+
+    Names in capitals are replaced by what they stand for, in both.
+    """
+    words = shlex.split(command)
+    if names:
+        capitals = re.compile(rf"\b({'|'.join(names)})\b")
+        words = [capitals.sub(lambda found: names[found[0]], word) for word in words]
+    variables = [word.partition("=") for word in takewhile(lambda word: "=" in word, words)]
+    program, *rest = words[len(variables) :]
+    return {name: value for name, _, value in variables}, [*MODULES[program], *rest]
 
 
 def printed(command: str, names: Mapping[str, str], more: Sequence[str] = ()) -> list[Any]:
@@ -156,9 +160,10 @@ def printed(command: str, names: Mapping[str, str], more: Sequence[str] = ()) ->
 
     BadInput in its own words where it fails.
     """
+    variables, words = words_of(command, names)
     child = subprocess.run(
-        children.python(*words_of(command, names), *more),
-        env=children.environment(),
+        children.python(*words, *more),
+        env=children.environment(variables),
         cwd=children.ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -197,5 +202,9 @@ def names_in(
 ) -> dict[str, str]:
     """What the names in capitals of the commands of `entry` stand for; the corpus is made only where it is meant."""
     text = " ".join(entry.commands)
-    names = {"SPEECH": str(speech), "SESSION": str(folder / f"{entry.name}.asrs")}
+    names = {
+        "SPEECH": str(speech),
+        "SESSION": str(folder / f"{entry.name}.asrs"),
+        "EMPTY": str(folder / entry.name),
+    }
     return names | ({"CORPUS": str(corpus())} if "CORPUS" in text else {})

@@ -46,21 +46,23 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
     name that the page may have.
     """
     names, failed = set(known), []
-    text = _read(page)
-    places(text, names)
-    machine = describe()
+    places(_read(page), names)
+    machine, latest = describe(), page
     with tempfile.TemporaryDirectory(prefix="asrscope-measurements-") as folder:
         for entry in entries:
             _tell(f"{entry.name}: {' · '.join(entry.commands)}")
             try:
                 meant = names_in(Path(folder), _data.HUMAN, _data.synthetic_corpus, entry)
-                text = replaced(text, entry.name, measured(entry, meant, machine), names)
+                table = measured(entry, meant, machine)
+                # Read only now: a person may have written in it meanwhile.
+                text = replaced(_read(latest), entry.name, table, names)
             except BadInput as error:
                 _tell(f"{entry.name} is left as it was: {error}")
                 failed.append(entry.name)
                 continue
             with writing(out, "the page") as draft:
                 draft.write_bytes(text.encode("utf-8"))
+            latest = out
     return failed
 
 
