@@ -13,6 +13,7 @@ as it was, and the end is 1. Use the machine for nothing else meanwhile: the loa
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -51,6 +52,7 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
     with tempfile.TemporaryDirectory(prefix="asrscope-measurements-") as folder:
         for entry in entries:
             _tell(f"{entry.name}: {' · '.join(entry.commands)}")
+            before = _processor_s()
             try:
                 meant = names_in(Path(folder), _data.HUMAN, _data.synthetic_corpus, entry)
                 table = measured(entry, meant, machine)
@@ -63,7 +65,14 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
             with writing(out, "the page") as draft:
                 draft.write_bytes(text.encode("utf-8"))
             latest = out
+            _tell(f"{entry.name}: {_processor_s() - before:.0f} s of processor time")
     return failed
+
+
+def _processor_s() -> float:
+    """Processor time of all children that have ended, s."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _read(page: Path) -> str:
@@ -99,6 +108,9 @@ def main(arguments: list[str] | None = None) -> int:
     except BadInput as error:
         _tell(str(error))
         return 2
+    except KeyboardInterrupt:
+        _tell("Stopped; what was measured before stands in the page.")
+        return 130
     left = [entry.name for entry in ENTRIES if not given.only and not entry.quick]
     if left:
         _tell(f"Not measured, for they take over two minutes (--only NAME): {', '.join(left)}.")
