@@ -356,14 +356,14 @@ ENTRIES = (
         "human",
         (f"asrscope run --preset gmm {ON_SPEECH} --out SESSION --json",),
         human,
-        60,
+        30,
         _data.human_speech,
     ),
     Entry(
         "first-run",
         ("ASRSCOPE_CACHE=EMPTY asrscope run --preset gmm --out SESSION --json",) * len(FIRST),
         first_run,
-        200,
+        110,
     ),
     Entry(
         "models",
@@ -387,13 +387,13 @@ ENTRIES = (
         _data.synthetic_corpus,
     ),
     Entry("gmm", ("asrscope bench gmm --repeat 5 --json",), gmm, 400, _data.synthetic_corpus),
-    Entry("continuous", ("asrscope bench continuous --json",), continuous, 110),
+    Entry("continuous", ("asrscope bench continuous --json",), continuous, 60),
     Entry("graphs", ("asrscope bench graphs --repeat 3 --json",), graphs, 500, _data.spoken_digits),
     Entry(
         "search",
         (f"asrscope bench search --repeat 3 --audio {SOME_SPEECH} --json",),
         search,
-        90,
+        40,
         _data.human_speech,
     ),
     Entry(
@@ -403,7 +403,7 @@ ENTRIES = (
             "--audio SPEECH/librivox-0870.flac --out SESSION --json",
         ),
         lattice,
-        60,
+        20,
         _data.human_speech,
     ),
     Entry(
@@ -414,14 +414,14 @@ ENTRIES = (
             for target in TARGETS
         ),
         adaptive,
-        110,
+        50,
         _data.human_speech,
     ),
     Entry(
         "device-search",
         ("asrscope bench device_search --repeat 3 --json",),
         device_search,
-        110,
+        60,
     ),
     Entry(
         "nets",

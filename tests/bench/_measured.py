@@ -1,7 +1,8 @@
 """Tables of a page that commands print: an entry for each place between two markers.
 
     <!-- measured: NAME -->
-    `the command`
+    - `the command`
+
     machine · load · date
 
     | … |
@@ -115,8 +116,8 @@ def replaced(page: str, name: str, table: str, known: Iterable[str]) -> str:
 
 def written(entry: Entry, tables: Sequence[Table], conditions: str) -> str:
     """What stands between the markers of an entry."""
-    commands = "".join(f"`{command}`  \n" for command in entry.commands)
-    return f"{commands}{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
+    commands = "".join(f"- `{command}`\n" for command in entry.commands)
+    return f"{commands}\n{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
 
 
 def conditions(machine: Mapping[str, Any], load: float, day: str) -> str:
@@ -189,12 +190,11 @@ def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any])
     load, day = os.getloadavg()[0], time.strftime("%Y-%m-%d")
     found = [value for command in entry.commands for value in printed(command, names)]
     try:
-        tables = entry.tables(found)
+        return written(entry, entry.tables(found), conditions(machine, load, day))
     except (KeyError, IndexError, StopIteration, TypeError, ValueError) as error:
         raise BadInput(
             f"What its commands print has no such figures: {type(error).__name__} {error}"
         ) from error
-    return written(entry, tables, conditions(machine, load, day))
 
 
 def names_in(
