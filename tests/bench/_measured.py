@@ -63,7 +63,8 @@ class Entry:
     """One place of the page: its name in the markers, and the commands that print its figures.
 
     `tables` makes them of all that the commands printed, in their order. `upto_s`: processor seconds that the commands
-    were seen to take together, rounded up; they keep one core busy, so that it is their time where nothing else runs.
+    were seen to take together, rounded up, which is their time where nothing else runs; of those that mostly wait, the
+    time itself.
     `needs` raises BadInput with a sentence where data is missing.
     """
 
