@@ -286,6 +286,8 @@ def _number(value: object) -> str:
         return f"{value:.3g}"
     if isinstance(value, list):
         return ", ".join(map(_number, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_number(one)}" for key, one in value.items())
     return str(value)
 
 
