@@ -324,7 +324,7 @@ ENTRIES = (
         "planted-causes",
         ("python -m tests.bench.planted_causes --tries 10",),
         planted,
-        400,
+        110,
         _data.human_speech,
     ),
     Entry(
