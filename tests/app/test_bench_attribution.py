@@ -1,4 +1,4 @@
-"""What the benches of attribution and prediction make of the JSON of `run` and `whatif`."""
+"""What the benches of attribution and prediction, and the tables of the page, make of the JSON of commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from profiler.errors import BadInput
 from tests.bench import attribution, whatif_check
+from tests.bench._entries_instrument import listed, roofs
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
@@ -79,3 +80,44 @@ def test_a_prediction_beside_its_outcome() -> None:
     assert (
         "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
     )
+
+
+def test_roofs_as_tables_of_threads_and_sizes() -> None:
+    def roof(kind: str, name: str, size: int, threads: int, median: float, steady: bool) -> Any:
+        return {
+            "kind": kind,
+            "name": name,
+            "dtype": None,
+            "bytes": size,
+            "threads": threads,
+            "median": median,
+            "steady": steady,
+        }
+
+    plain, sized = roofs(
+        [
+            {
+                "roofs": [
+                    roof("rate", "fma", 0, 1, 2e9, True),
+                    roof("rate", "fma", 0, 2, 4e9, False),
+                    roof("overhead", "python", 0, 1, 33.0, True),
+                    roof("kernel", "tied", 0, 1, 1e9, True),
+                    roof("bandwidth", "read", 1 << 21, 1, 5e9, True),
+                    roof("latency", "chase", 1 << 14, 1, 1.5, True),
+                ]
+            }
+        ]
+    )
+    assert list(plain.rows) == [
+        ("fma", "", "2 Gop/s", "4 Gop/s *"),
+        ("python", "", "33 ns", "–"),
+    ]
+    assert list(sized.rows) == [("16 KiB", "–", "1.5 ns"), ("2 MiB", "5 GB/s", "–")]
+
+
+def test_parts_of_a_session_by_block_or_alone() -> None:
+    (table,) = listed([{"block": 16, "a": 1.0}, {"block": 1, "a": None, "b": [1, 2]}])
+    assert table.head == ("figure", "block 16", "block 1")
+    assert list(table.rows) == [("a", "1", "–"), ("b", "–", "1, 2")]
+    (alone,) = listed([{"said": {"closed": 3}}])
+    assert (alone.head, list(alone.rows)) == (("figure", "value"), [("said", "closed: 3")])
