@@ -152,8 +152,8 @@ def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None
 
 def test_conditions_name_machine_load_and_day() -> None:
     machine = {"cpu": "CPU", "virtualised": True, "cores": {"usable": 2}}
-    said = _measured.conditions(machine, 1.25, "2026-01-02")
-    assert said == "CPU VM, 2 cores · load 1.2 before · 2026-01-02"
+    said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
+    assert said == "CPU VM, 2 cores · load 1.2 before, 2.0 after · 2026-01-02"
 
 
 def test_modules_of_commands_are_those_of_this_copy() -> None:

@@ -369,7 +369,7 @@ ENTRIES = (
         "models",
         tuple(f"asrscope run --preset {name} {ON_CORPUS} --out SESSION --json" for name in MODELS),
         models,
-        400,
+        200,
         _data.synthetic_corpus,
     ),
     Entry(

@@ -121,13 +121,16 @@ def written(entry: Entry, tables: Sequence[Table], conditions: str) -> str:
     return f"{commands}\n{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
 
 
-def conditions(machine: Mapping[str, Any], load: float, day: str) -> str:
-    """On what, when, and beside how much else: the load average of the minute before."""
+def conditions(machine: Mapping[str, Any], load: float, after: float, day: str) -> str:
+    """On what, when, and beside how much else: load averages of the minute before, and of the last minute.
+
+    The commands themselves are one or two of the latter.
+    """
     cores = machine.get("cores", {}).get("usable")
     kind = " VM" if machine.get("virtualised") else ""
     return (
         f"{machine.get('cpu', 'unknown processor')}{kind}, {cores} cores · "
-        f"load {load:.1f} before · {day}"
+        f"load {load:.1f} before, {after:.1f} after · {day}"
     )
 
 
@@ -191,7 +194,8 @@ def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any])
     load, day = os.getloadavg()[0], time.strftime("%Y-%m-%d")
     found = [value for command in entry.commands for value in printed(command, names)]
     try:
-        return written(entry, entry.tables(found), conditions(machine, load, day))
+        said = conditions(machine, load, os.getloadavg()[0], day)
+        return written(entry, entry.tables(found), said)
     except (KeyError, IndexError, StopIteration, TypeError, ValueError) as error:
         raise BadInput(
             f"What its commands print has no such figures: {type(error).__name__} {error}"
