@@ -106,7 +106,7 @@ def alignment(walls: Walls) -> None:
 OVER_TWO = ("fma_vector", "exp_loop", "log_loop", "exp_vector", "log_vector")
 
 
-@runs(machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing")
+@runs(machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing", "chase", "gather")
 def probes(walls: Walls) -> None:
     """What measures the machine's roofs."""
     for n in SIZES:
@@ -119,6 +119,11 @@ def probes(walls: Walls) -> None:
         whole = machine.SCALAR_CHAINS * n
         order = walls(np.arange(whole)[::-1], np.uint32)
         machine.fma_scalar(walls(np.ones(whole), np.float32), order, 2)
+        lines = np.roll(np.arange(n), 1)
+        machine.chase(walls(lines, np.uint32), walls(np.zeros(1), np.uint32), 2 * n + 1)
+        machine.gather(
+            walls(lines, np.uint32), walls(lines, np.uint32), walls(np.zeros(1), np.int64), 2 * n
+        )
     machine.nothing(1)
 
 

@@ -18,7 +18,16 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
-NOT_BENCHES = {"corpus", "shots", "starts"}  # helpers that live in the same folder
+NOT_BENCHES = {
+    "attribution",
+    "corpus",
+    "measurements",
+    "planted_causes",
+    "shots",
+    "starts",
+    "whatif_check",
+}
+"""Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

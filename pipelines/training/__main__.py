@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--note", metavar="NAME", help="write the result into the cards of the nets, as NAME"
     )
+    made.add_argument("--json", action="store_true", help="print one JSON object")
     verb("recipes", show)
     return parser
 
@@ -153,16 +154,19 @@ def export(given: argparse.Namespace) -> None:
 
 def evaluate(given: argparse.Namespace) -> None:
     """Decode with nets and with the mixtures that taught them, and print the word errors of each."""
-    from pipelines.training.evaluate import MIXTURES, note, word_errors
+    from pipelines.training.evaluate import MIXTURES, as_json, note, word_errors
 
     settings = dict(parse_assignment(text) for text in given.set)
     counts = word_errors(
         [MIXTURES, *given.names], given.audio, given.transcripts, _Shown(), settings
     )
-    for name, count in counts.items():
-        sys.stdout.write(
-            f"{name}: {count.errors} errors in {count.reference_words} words ({count.rate:.3f})\n"
-        )
+    if given.json:
+        sys.stdout.write(f"{json.dumps(as_json(counts))}\n")
+    else:
+        for name, count in counts.items():
+            sys.stdout.write(
+                f"{name}: {count.errors} errors in {count.reference_words} words ({count.rate:.3f})\n"
+            )
     if given.note:
         for name in given.names:
             note(name, given.note, counts)

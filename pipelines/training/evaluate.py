@@ -56,6 +56,28 @@ def _decoded(config: Config, items: Sequence[Item], name: str, progress: Progres
     return wer.total(pairs)
 
 
+def as_json(counts: Mapping[str, Count]) -> dict[str, object]:
+    """Word errors, and of each net the size of its file (10⁶ bytes) and the frames that it was trained on."""
+    rows = []
+    for name, count in counts.items():
+        size, frames = None, None
+        if name != MIXTURES:
+            path = nets.find(name)
+            size = path.stat().st_size / 1e6
+            frames = nets.read_card(path.with_suffix(".json")).about.get("recipe", {}).get("frames")
+        rows.append(
+            {
+                "net": name,
+                "mb": size,
+                "frames": frames,
+                "errors": count.errors,
+                "words": count.reference_words,
+                "wer": count.rate,
+            }
+        )
+    return {"schema": 1, "nets": rows}
+
+
 def note(net: str, name: str, counts: Mapping[str, Count]) -> None:
     """Write the word errors of `net` and of the mixtures into its card, beside those that it has, as `name`."""
     path = nets.find(net).with_suffix(".json")

@@ -44,19 +44,22 @@ def spoken_digits() -> list[Path]:
     return found
 
 
+def synthetic_corpus() -> Path:
+    """The folder of the synthetic test corpus; BadInput where it is not there and cannot be made."""
+    try:
+        return flite_corpus(split="test")
+    except OSError as error:
+        why = str(error).rstrip(".")
+        raise BadInput(f"The bench needs the synthetic test corpus: {why}; or {GIVE}.") from error
+
+
 def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item]:
     """The files given, or as many sentences of the synthetic test corpus as hold WORDS words.
 
     BadInput where the corpus is not there and cannot be made.
     """
     if not paths:
-        try:
-            folder = flite_corpus(split="test")
-        except OSError as error:
-            why = str(error).rstrip(".")
-            raise BadInput(
-                f"The bench needs the synthetic test corpus: {why}; or {GIVE}."
-            ) from error
+        folder = synthetic_corpus()
         paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")
     enough: list[Item] = []
     words = 0

@@ -40,7 +40,7 @@ from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
 from tests.bench import _dnn_runs as runs
-from tests.bench._data import human_speech, speech_for_words
+from tests.bench._data import WORDS, human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Array,
@@ -216,6 +216,12 @@ def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dic
     return row
 
 
+def points_lost(row: dict[str, Any]) -> float | None:
+    """What `words_lost` found; None where it is of too few words to say whether a limit holds."""
+    lost: float | None = row["points lost"]
+    return lost if row["words"] >= WORDS else None
+
+
 def holds(found: dict[str, float | None]) -> dict[str, dict[str, Any]]:
     """What was wanted, what was found, and whether that holds; None where it was not measured."""
     table: dict[str, dict[str, Any]] = {}
@@ -305,7 +311,7 @@ def run(
         median(ratios),
         first.of_peak[best],
         median(paired(first.sides[best], first.sides[INT8])),
-        lost["points lost"],
+        points_lost(lost),
         runs.tokens(arms[runs.NET]) / runs.tokens(arms[runs.MIXTURES]),
     )
     return {

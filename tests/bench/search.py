@@ -45,7 +45,7 @@ Outcome = tuple[float, list[str], float]
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
 EXTRA_VOCABULARY = 20_000
-"""Compared as well where its graph is in the cache; building it takes half a minute."""
+"""Compared as well; building its graph, where it is not in the cache, takes half a minute."""
 SAME_COST = 0.02
 """Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
 

@@ -306,7 +306,7 @@ def record_until_killed(path: Path, note: Path, busy: bool, close_after_s: float
     recorder = Recorder()
     writer = SessionWriter(path, recorder, {"preset": "kills"})
     stage, lane = recorder.stage("s", "search"), recorder.lane("decode", decode=True)
-    utterance = writer.utterance("u", "u", 0, 10**6, 1e4, None, np.zeros((10, 2), np.int8))
+    utterance = writer.utterance("u", "u", 0, 10**4, 100.0, None, np.zeros((10**4, 2), np.int8))
     print("recording", flush=True)
     begin, i, words = now_ns(), 0, [("word", 3, 5)] * 40
     while now_ns() - begin < close_after_s * 1e9:

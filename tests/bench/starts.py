@@ -109,11 +109,12 @@ def main() -> int:
     parser.add_argument("--preset", action="append", choices=presets.names())
     parser.add_argument("--plain", action="store_true", help="without walls")
     parser.add_argument("--be", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if options.be:
         wall(options.be)
         return worker.main()
-    failed = 0
+    failed: dict[str, int] = {}
     speech = assets.path(SPEECH)
     for preset in options.preset or presets.names():
         bad = 0
@@ -122,10 +123,13 @@ def main() -> int:
             if problem := turn(preset, side, speech):
                 bad += 1
                 sys.stderr.write(f"{preset}, start {i + 1}, walls {side}: {problem}\n")
-        sys.stdout.write(f"{preset:24} {options.each} starts, {bad} failed\n")
-        sys.stdout.flush()
-        failed += bad
-    return int(failed > 0)
+        out = sys.stderr if options.json else sys.stdout
+        out.write(f"{preset:24} {options.each} starts, {bad} failed\n")
+        out.flush()
+        failed[preset] = bad
+    if options.json:
+        print(json.dumps({"schema": 1, "each": options.each, "failed": failed}))
+    return int(any(failed.values()))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from pipelines.models.nets import Layer
 from pipelines.scoring import roofs, senones
 from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
-from pipelines.scoring.dnn import roofs as net_roofs
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.scorer import EXACT, _Source
 from pipelines.scoring.strategy import never, quietly
@@ -34,18 +33,6 @@ CONTINUOUS = ((1, 1, 1), (15, 3, 1), (17, 3, 17), (33, 1, 16), (40, 3, 5))
 """Senones, streams and components."""
 LAYERS = ((1, 1), (15, 40), (16, 17), (64, 64), (65, 33), (129, 65))
 """Outputs and inputs of a product."""
-
-ROOFS = (
-    *(("net panels", (n, 33)) for n in (1, 7, 16)),
-    ("net scalar", (33,)),
-    *((f"net {kind}", (n, 33, 3)) for kind in ("csr", "blocks") for n in (1, 5, 20)),
-    *(("net rows", (size, n, 64)) for size in (1, 4) for n in (1, 4)),
-    ("net relu", ()),
-    ("net read", (1,)),
-    *(("net int8", (n, 9)) for n in (1, 7)),
-    *((f"net int8 {what}", (20,)) for what in ("excess", "quantised", "requantised", "restored")),
-)
-"""Families of roofs of nets that have a loop around a kernel, and numbers."""
 
 
 def play() -> None:
@@ -64,9 +51,6 @@ def play() -> None:
     roofs._multiplied()(1)
     for roof in (roofs._exp, roofs._log):
         roof(np.full(48, 0.5, np.float32), np.zeros(48, np.float32), 1)
-    for family, numbers in ROOFS:
-        for size in (0, 5000):
-            net_roofs.FAMILIES[family](size, numbers).make()(1)
 
 
 def _features(n: int) -> Array:

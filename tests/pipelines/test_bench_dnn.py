@@ -42,6 +42,11 @@ def test_what_was_wanted_stands_beside_what_was_found() -> None:
     assert [row["holds"] for row in table.values()] == [True, True, False, None, True]
 
 
+def test_a_loss_on_few_words_says_nothing() -> None:
+    assert dnn.points_lost({"words": dnn.WORDS, "points lost": 0.2}) == 0.2
+    assert dnn.points_lost({"words": dnn.WORDS - 1, "points lost": 0.2}) is None
+
+
 def test_the_bench_is_listed_and_its_helpers_are_not() -> None:
     assert "dnn" in names()
     assert not {name for name in names() if name.startswith("_")}

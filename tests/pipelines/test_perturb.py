@@ -57,7 +57,8 @@ def invented_roofs() -> Iterator[None]:
             if term.kind == CALL:
                 found.append(roof(OVERHEAD, term.roof, 500.0))
                 continue
-            rows = int(term.roof.split("/")[1])
+            numbers = term.roof.split("/")[1:]
+            rows = int(numbers[0]) if numbers else 16
             found.append(roof(KERNEL, term.roof, 1e9))
             if term.bytes:
                 found.append(roof(KERNEL, term.roof, 1e9 / (1 + 16 / rows), int(term.bytes)))

@@ -15,6 +15,7 @@ from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.roofs_needed import STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
+from pipelines.scoring.kernel_work import KERNEL_CALL
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
 from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
@@ -137,7 +138,7 @@ def named() -> dict[str, tuple[int, ...]]:
         tied.EXP: (4, 32),
         tied.MIXTURE: (4, 32),
         tied.LOG: (2, 40, 3),
-        tied.CALL: (),
+        KERNEL_CALL: (),
     }
 
 

@@ -390,7 +390,7 @@ def test_senones_asked_are_those_of_the_compiled_decoder(scores):
         recorder = Recorder()
         lane = recorder.lane("decode", decode=True)
         if make == "here":
-            decoder, stage = Viterbi(thousand_words(), chosen), "search.emit"
+            decoder, stage = Viterbi(thousand_words(), chosen), "search.epsilon"
         else:
             decoder = DeviceViterbi(thousand_words(), chosen, work(recorder, lane))
             stage = "search.history"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,3 +50,21 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
     assert about == {"date": "today", "word_errors": {"plain": both, "skipping": both}}
     assert command.main([*arguments, "x", "--set", "frames.skip"]) == 2
     assert "must be key=value" in capsys.readouterr().err
+
+
+def test_errors_as_json(
+    decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, net(card(Layer(8), about={"recipe": {"frames": 7}})))
+    assert command.main(["evaluate", str(path), "--audio", "somewhere", "--json"]) == 0
+    taught, made = json.loads(capsys.readouterr().out)["nets"]
+    assert taught == {
+        "net": "mixtures",
+        "mb": None,
+        "frames": None,
+        "errors": 0,
+        "words": 3,
+        "wer": 0.0,
+    }
+    assert (made["net"], made["frames"], made["errors"]) == (str(path), 7, 1)
+    assert made["mb"] == path.stat().st_size / 1e6

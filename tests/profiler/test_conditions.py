@@ -17,6 +17,7 @@ from profiler.analysis.conditions import (
     MOST,
     OTHER_COUNT,
     REPLAYED,
+    SEVERAL,
     Speed,
     Waiting,
     shared_out,
@@ -115,14 +116,33 @@ def speed_of(spans: np.ndarray) -> Speed:
     return found
 
 
-def test_the_last_probe_before_says_how_slow_the_machine_is() -> None:
+def test_the_last_probes_before_say_how_slow_the_machine_is() -> None:
     spans = spans_of([*probe(1000, 30_000, 400_000), *probe(10**7, 60_000, 200_000)])
     found = speed_of(spans).at(at(0, 30_999, 31_000, 431_000, 10_060_000, 2 * 10**7))
     assert found is not None
-    # Before the first nothing is known, and the roofs hold.
-    assert found[0].tolist() == pytest.approx([1, 1, 1, 1, 2, 2])
+    # Before the first nothing is known, and the roofs hold; of several the fastest counts.
+    assert found[0].tolist() == pytest.approx([1, 1, 1, 1, 1, 1])
     assert found[1].tolist() == pytest.approx([1, 1, 1, 2, 2, 1])
     assert speed_of(spans).mean() == (pytest.approx(1.5), pytest.approx(1.5))
+
+
+def test_a_machine_that_stays_slow_is_slow() -> None:
+    spans = spans_of([row for n in range(5) for row in probe(n * 10**7, 60_000 + n, 200_000)])
+    found = speed_of(spans).at(at(10**6, 10**8))
+    assert found is not None
+    assert found[0].tolist() == pytest.approx([2, 2], rel=1e-3)
+    # The last SEVERAL alone: one that was fast long ago does not count.
+    fast = spans_of(
+        [
+            row
+            for n, ns in enumerate((30_000, 60_000, 60_000, 60_000))
+            for row in probe(n * 10**7, ns, 200_000)
+        ]
+    )
+    later = speed_of(fast).at(at(10**8))
+    assert later is not None
+    assert SEVERAL == 3
+    assert later[0].tolist() == pytest.approx([2])
 
 
 def test_repeats_of_a_probe_count() -> None:
@@ -144,7 +164,7 @@ def test_a_probe_beyond_belief_is_left_out(factor: float) -> None:
 
 def test_without_probes_or_their_roofs_nothing_is_slowed() -> None:
     assert Speed().at(at(0)) is None
-    assert Speed().mean() == (1.0, 1.0)
+    assert Speed().mean() is None
     without = fake_session(spans_of(probe(0, 60_000, 200_000)), STAGES, {}, ROOF_TABLE)
     found = Speed()
     found.update(without)

@@ -132,13 +132,19 @@ def test_the_chase_follows_where_the_lines_lead() -> None:
 
 
 def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    ((places, order, accesses),) = seen(monkeypatch, "gather", 1 << 18)
+    ((places, order, place, accesses),) = seen(monkeypatch, "gather", 1 << 18)
     assert accesses == 3 * ACCESSES
     lines = order.astype(int) * places.itemsize // LINE_BYTES
     assert sorted(lines) == list(range((1 << 18) // LINE_BYTES))
     monkeypatch.undo()
-    assert kernels.gather(places, order, len(order)) == places.sum(dtype=np.uint32)
-    assert kernels.gather(places, order, 2 * len(order)) == 2 * places.sum(dtype=np.uint32)
+    total = places.sum(dtype=np.uint32)
+    assert kernels.gather(places, order, place, len(order)) == total
+    assert place[0] == 0
+    # It goes on where it ended: two halves are the whole.
+    half = len(order) // 2
+    first, second = (kernels.gather(places, order, place, half) for _ in range(2))
+    assert np.uint32(first + second) == total
+    assert kernels.gather(places, order, place, 2 * len(order)) == np.uint32(2 * total)
 
 
 def test_what_an_access_takes_is_a_time() -> None:

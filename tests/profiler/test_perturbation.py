@@ -22,7 +22,7 @@ STAGES = [
     Stage(0, "decode.block", "decode"),
     Stage(1, "score.mixture", "scoring", ("components",)),
 ]
-BLOCK = {"compute-bound": 1.0, "memory-bound": 0.5, "overhead-bound": 0.5, "unexplained": 1.0}
+BLOCK = {"compute-bound": 1.0, "bandwidth-bound": 0.5, "call-bound": 0.5, "none of these": 1.0}
 
 
 def stage(calls: int, op: float, moved: float, work: int = 0) -> StageRow:
@@ -34,7 +34,7 @@ def stage(calls: int, op: float, moved: float, work: int = 0) -> StageRow:
             (i * 1000, 1000, 1, i * frames, frames, work // calls),
             (i * 1000, 1000, 0, i * frames, frames),
         ]
-    cost = Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), 1e3)
+    cost = Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), 1 << 26)
     (row,) = breakdown(fake_session(spans_of(rows), STAGES, {(1, 0): cost})).stages
     return row
 
@@ -43,38 +43,38 @@ def test_each_verdict_predicts_by_its_own_roof() -> None:
     # Twice the block: the arithmetic per call doubles, the parameters move half as often.
     ratios = expected(stage(24, 1e5, 9e5), stage(12, 2e5, 9e5), 500.0)
     assert ratios == {
-        "unexplained": 1.0,
+        "none of these": 1.0,
         "compute-bound": pytest.approx(1.0),
-        "memory-bound": pytest.approx(0.5),
-        "overhead-bound": pytest.approx(0.5),
+        "instruction-bound": pytest.approx(1.0),
+        "bandwidth-bound": pytest.approx(0.5),
+        "call-bound": pytest.approx(0.5),
     }
-    # Where traffic falls below the arithmetic, the arithmetic remains.
-    crossed = expected(stage(24, 8e5, 9e5), stage(12, 16e5, 9e5), None)
-    assert crossed["memory-bound"] == pytest.approx(16 * 12 / (9 * 24))
-    assert "overhead-bound" not in crossed
+    # Without traffic or a call's cost nothing is said of those.
+    bare = expected(stage(24, 8e5, 0), stage(12, 16e5, 0), None)
+    assert set(bare) == {"none of these", "compute-bound", "instruction-bound"}
 
 
 def test_a_smaller_model_is_compared_per_unit_of_work() -> None:
     before, after = stage(24, 1e5, 9e5, 2400), stage(24, 5e4, 3e5, 1200)
     ratios = expected(before, after, 500.0, "components")
     assert ratios["compute-bound"] == pytest.approx(1.0)
-    assert ratios["memory-bound"] == pytest.approx(2 / 3)
-    assert ratios["overhead-bound"] == pytest.approx(2.0)
+    assert ratios["bandwidth-bound"] == pytest.approx(2 / 3)
+    assert ratios["call-bound"] == pytest.approx(2.0)
     assert per_unit(Ratio(0.4, 0.3, 0.5), before, after, "components") == Ratio(0.8, 0.6, 1.0)
 
 
 @pytest.mark.parametrize(
     ("verdict", "measured", "agrees"),
     [
-        # Told apart from compute-bound and unexplained; overhead-bound would do the same.
-        ("memory-bound", Ratio(0.52, 0.50, 0.55), True),
-        ("memory-bound", Ratio(0.98, 0.95, 1.01), False),
+        # Told apart from compute-bound and none of these; call-bound would do the same.
+        ("bandwidth-bound", Ratio(0.52, 0.50, 0.55), True),
+        ("bandwidth-bound", Ratio(0.98, 0.95, 1.01), False),
         ("compute-bound", Ratio(0.98, 0.95, 1.01), True),
         ("compute-bound", Ratio(0.52, 0.50, 0.55), False),
         ("compute-bound", Ratio(0.75, 0.45, 1.20), None),
         ("compute-bound", Ratio(0.95), None),
         ("compute-bound", None, None),
-        ("unexplained", Ratio(1.0, 0.98, 1.02), True),
+        ("none of these", Ratio(1.0, 0.98, 1.02), True),
         ("undecided", Ratio(1.0, 0.98, 1.02), None),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipelines.audio import word_errors as wer
 from profiler.errors import BadInput
 
-SENTENCES = Path(__file__).parents[2].parent / "shared" / "text" / "sentences.txt"
+SENTENCES = Path(__file__).parents[4] / "shared" / "text" / "sentences.txt"
 """One sentence per line; used where no other file is named."""
 
 SEED = 1

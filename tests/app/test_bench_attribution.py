@@ -1,0 +1,123 @@
+"""What the benches of attribution and prediction, and the tables of the page, make of the JSON of commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from profiler.errors import BadInput
+from tests.bench import attribution, whatif_check
+from tests.bench._entries_instrument import listed, roofs
+
+
+def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
+    """A row of 2 s; `parts`: least and most of what is not attributed, and the least of arithmetic."""
+    return {
+        "name": name,
+        "group": name.partition(".")[0],
+        "share": share,
+        "time_s": 2.0,
+        "verdict": verdict,
+        "parts": {},
+        "parts_low": {"arithmetic_s": parts.get("least", 1.0), "not_attributed_s": parts["low"]},
+        "parts_high": {"arithmetic_s": 2.0, "not_attributed_s": parts["high"]},
+    }
+
+
+def run(rest: float, *stages: dict[str, Any]) -> dict[str, Any]:
+    parts = {"arithmetic_s": 10.0 - rest, "not_attributed_s": rest}
+    return {"parts": {"scoring": parts, "search": dict(parts)}, "stages": list(stages)}
+
+
+def test_figures_of_several_runs() -> None:
+    trees = [
+        run(1.0, stage("scoring.a", 0.5, "compute-bound", low=0.0, high=0.5)),
+        run(3.0, stage("scoring.a", 0.5, "undecided", low=0.0, high=1.0, least=2.1)),
+        run(2.0, stage("scoring.a", 0.5, "compute-bound", low=0.0, high=0.5)),
+    ]
+    trees[0]["stages"] += [
+        stage("search.b", 0.01, "undecided", low=0.0, high=2.0, least=9.0),
+        stage("frontend.c", 0.5, "undecided", low=0.0, high=2.0, least=9.0),
+    ]
+    row = attribution.figures(trees)
+    assert (row["scoring"], row["search"]) == (0.2, 0.2)
+    assert row["widest"] == 0.5
+    assert (row["over_explained"], row["runs"], row["large_stages"]) == (1, 3, 1)
+    assert row["undecided"] == pytest.approx(1 / 3)
+    assert row["changing"] == ["scoring.a"]
+    whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
+    assert "| gmm | 1 | 20% | 20% | 50% | 1 of 3 |" in attribution.table(whole).markdown()
+
+
+def test_runs_without_parts_are_refused() -> None:
+    with pytest.raises(BadInput, match="parts"):
+        attribution.figures([{"stages": []}])
+
+
+def test_a_prediction_beside_its_outcome() -> None:
+    row = whatif_check.figures(
+        "block=64",
+        {
+            "wall_s": 10.0,
+            "stages": [{"name": n, "time_s": s} for n, s in (("a", 5.0), ("b", 4.0), ("c", 0.1))],
+            "check": {
+                "predicted_ratio": 0.9,
+                "ratio": 0.8,
+                "ci95": [0.7, 0.9],
+                "difference": -0.1111,
+                "stages": [
+                    {"name": "a", "predicted": 1.0, "ratio": 0.9},
+                    {"name": "b", "predicted": 1.0, "ratio": 1.5},
+                    {"name": "c", "predicted": 1.0, "ratio": 9.0},
+                    {"name": "d", "predicted": None, "ratio": 9.0},
+                ],
+            },
+        },
+    )
+    assert row["worst_stage"]["name"] == "b"
+    text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
+    assert (
+        "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
+    )
+
+
+def test_roofs_as_tables_of_threads_and_sizes() -> None:
+    def roof(kind: str, name: str, size: int, threads: int, median: float, steady: bool) -> Any:
+        return {
+            "kind": kind,
+            "name": name,
+            "dtype": None,
+            "bytes": size,
+            "threads": threads,
+            "median": median,
+            "steady": steady,
+        }
+
+    plain, sized = roofs(
+        [
+            {
+                "roofs": [
+                    roof("rate", "fma", 0, 1, 2e9, True),
+                    roof("rate", "fma", 0, 2, 4e9, False),
+                    roof("overhead", "python", 0, 1, 33.0, True),
+                    roof("kernel", "tied", 0, 1, 1e9, True),
+                    roof("bandwidth", "read", 1 << 21, 1, 5e9, True),
+                    roof("latency", "chase", 1 << 14, 1, 1.5, True),
+                ]
+            }
+        ]
+    )
+    assert list(plain.rows) == [
+        ("fma", "", "2 Gop/s", "4 Gop/s *"),
+        ("python", "", "33 ns", "–"),
+    ]
+    assert list(sized.rows) == [("16 KiB", "–", "1.5 ns"), ("2 MiB", "5 GB/s", "–")]
+
+
+def test_parts_of_a_session_by_block_or_alone() -> None:
+    (table,) = listed([{"block": 16, "a": 1.0}, {"block": 1, "a": None, "b": [1, 2]}])
+    assert table.head == ("figure", "block 16", "block 1")
+    assert list(table.rows) == [("a", "1", "–"), ("b", "–", "1, 2")]
+    (alone,) = listed([{"said": {"closed": 3}}])
+    assert (alone.head, list(alone.rows)) == (("figure", "value"), [("said", "closed: 3")])

@@ -1,0 +1,164 @@
+"""Tables of a page that commands print: each has one place, is written there again alike, and nothing else moves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.errors import BadInput
+from tests.bench import _measured, measurements
+from tests.bench._measured import Entry, Table, places, printed, replaced, values, words_of
+
+PAGE = (
+    "# Title\r\n\nBy hand, with | a bar.\n"
+    "<!-- measured: one -->\nold\n<!-- end -->\n"
+    "between\t \n<!-- measured: two-b -->\n<!-- end -->\nlast line without an end"
+)
+KNOWN = ("one", "two-b", "absent")
+
+
+def test_every_place_is_found_once() -> None:
+    found = places(PAGE, KNOWN)
+    assert {name: PAGE[slice(*ends)] for name, ends in found.items()} == {
+        "one": "old\n",
+        "two-b": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        (PAGE.replace("two-b", "other"), "'other'"),
+        (PAGE.replace("two-b", "one"), "two places"),
+        (PAGE.replace("<!-- end -->", "<!-- ende -->", 1), "no end"),
+        (PAGE.replace("old\n<!-- end -->\n", "old\n"), "no end"),
+        (PAGE.replace("<!-- measured: one -->", "<!-- measured one -->"), "no pair"),
+        (PAGE + "\n<!-- end -->\n", "no pair"),
+    ],
+)
+def test_markers_that_are_wrong_are_refused(page: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        places(page, KNOWN)
+
+
+def test_a_table_is_written_again_alike_and_all_else_stays() -> None:
+    once = replaced(PAGE, "one", "| new |\n", KNOWN)
+    assert once == PAGE.replace("old\n", "| new |\n")
+    assert replaced(once, "one", "| new |\n", KNOWN) == once
+    both = replaced(once, "two-b", "x\n", KNOWN)
+    assert replaced(replaced(both, "two-b", "", KNOWN), "one", "old\n", KNOWN) == PAGE
+    with pytest.raises(BadInput, match="no place for 'absent'"):
+        replaced(PAGE, "absent", "", KNOWN)
+
+
+def test_a_table_as_markdown() -> None:
+    assert (
+        Table(("a", "b|c"), [(1, "x\ny")]).markdown()
+        == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
+    )
+    with pytest.raises(ValueError, match="columns"):
+        Table(("a", "b"), [(1,)]).markdown()
+
+
+def test_json_values_one_after_the_other() -> None:
+    assert list(values('{"a": 1}\n{"b": [2]}\n\n3 ')) == [{"a": 1}, {"b": [2]}, 3]
+    with pytest.raises(ValueError):
+        list(values('{"a": 1} and more'))
+
+
+def test_a_command_is_run_as_it_is_written() -> None:
+    names = {"SPEECH": "/a b", "SESSION": "/s"}
+    command = "ASRSCOPE_CACHE=SESSION asrscope run --audio SPEECH/x.tsv --out SESSION --set a=b"
+    assert words_of(command, names) == (
+        {"ASRSCOPE_CACHE": "/s"},
+        ["-m", "app.cli.main", "run", "--audio", "/a b/x.tsv", "--out", "/s", "--set", "a=b"],
+    )
+    assert words_of("python -m tests.bench.x", {}) == ({}, ["-m", "tests.bench.x"])
+    with pytest.raises(KeyError):
+        words_of("rm x", {})
+
+
+def test_what_a_child_prints_or_why_it_failed() -> None:
+    good = (
+        """NAME=EMPTY python -c 'import os, json; print(json.dumps({"a": os.environ["NAME"]}))'"""
+    )
+    assert printed(good, {"EMPTY": "/e"}) == [{"a": "/e"}]
+    with pytest.raises(BadInput, match=r"failed: no data there"):
+        printed("""python -c 'raise SystemExit("no data there")'""", {})
+    with pytest.raises(BadInput, match="not JSON"):
+        printed("""python -c 'print("words")'""", {})
+
+
+def _entry(name: str, said: object, **more: Any) -> Entry:
+    def tables(found: Sequence[Any]) -> list[Table]:
+        return [Table(("figure",), [(one["figure"],) for one in found])]
+
+    text = json.dumps(json.dumps(said))
+    return Entry(name, (f"python -c 'print({text})'",), tables, more.pop("upto_s", 1.0), **more)
+
+
+def test_what_fails_keeps_its_table_and_the_others_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise BadInput("There is no speech.")
+
+    entries = (
+        _entry("one", {"figure": 1}, needs=missing),
+        _entry("two", {"other": 2}),
+        _entry("three", {"figure": 3}),
+        _entry("slow", {"figure": 4}, upto_s=121.0),
+    )
+    page = tmp_path / "page.md"
+    before = "".join(f"<!-- measured: {e.name} -->\nold\n<!-- end -->\n" for e in entries)
+    page.write_text(before, encoding="utf-8")
+    monkeypatch.setattr(measurements, "ENTRIES", entries)
+    monkeypatch.setattr(measurements, "PAGE", page)
+    assert measurements.main([]) == 1
+    told = capsys.readouterr().err
+    assert "one is left as it was: There is no speech." in told
+    assert "two is left as it was" in told
+    assert "(--only NAME): slow." in told
+    now = page.read_text(encoding="utf-8")
+    places_now = places(now, [e.name for e in entries])
+    shown = {name: now[slice(*ends)] for name, ends in places_now.items()}
+    assert shown["one"] == shown["two"] == shown["slow"] == "old\n"
+    assert "| 3 |" in shown["three"]
+    assert entries[2].commands[0] in shown["three"]
+    other = tmp_path / "other.md"
+    assert measurements.main(["--only", "slow", "--out", str(other)]) == 0
+    assert page.read_text(encoding="utf-8") == now
+    assert "| 4 |" in other.read_text(encoding="utf-8")
+
+
+def test_a_name_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert measurements.main(["--only", "nothing"]) == 2
+    assert "'nothing'" in capsys.readouterr().err
+
+
+def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None:
+    page = measurements.PAGE.read_bytes().decode("utf-8")
+    names = [entry.name for entry in measurements.ENTRIES]
+    assert len(set(names)) == len(names)
+    assert list(places(page, names)) == names
+    for entry in measurements.ENTRIES:
+        assert all(words_of(command, {})[1] for command in entry.commands), entry.name
+
+
+def test_conditions_name_machine_load_and_day() -> None:
+    machine = {"cpu": "CPU", "virtualised": True, "cores": {"usable": 2}}
+    said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
+    assert said == "CPU VM, 2 cores · load 1.2 before, 2.0 after · 2026-01-02"
+
+
+def test_modules_of_commands_are_those_of_this_copy() -> None:
+    (found,) = printed(
+        """python -c 'import json, sys, tests; print(json.dumps([sys.executable, tests.__path__[0]]))'""",
+        {},
+    )
+    assert found == [sys.executable, str(Path(__file__).parents[1])]

@@ -1,0 +1,183 @@
+"""How much of a run's time nothing explains: the share not attributed of scoring and of search, by preset and block.
+
+    python -m tests.bench.attribution
+    python -m tests.bench.attribution --repeat 5 --json
+
+Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
+turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
+them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided,
+and verdicts that are not the same every time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from profiler.errors import BadInput
+from tests.bench import _data
+from tests.bench._measured import Table, printed
+
+Tree = Mapping[str, Any]
+
+CONFIGURATIONS: dict[str, str] = {
+    "gmm": "--preset gmm",
+    "gmm, top 4": "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4",
+    "gmm-continuous": "--preset gmm-continuous",
+    "dnn": "--preset dnn",
+    "dnn, int8": "--preset dnn --set dnn.dtype=int8",
+}
+BLOCKS = (1, 16, 64)
+GROUPS = ("scoring", "search")
+LARGE = 0.03
+"""Stages with a larger share of the wall time must have a verdict."""
+UNDECIDED = "undecided"
+NOT_ATTRIBUTED = "not_attributed_s"
+REPEAT = 3
+
+
+def share(parts: Mapping[str, float]) -> float | None:
+    """What of the time of some parts is not attributed, 0…1; None where there is no time."""
+    time = sum(parts.values())
+    return parts[NOT_ATTRIBUTED] / time if time else None
+
+
+def large_stages(tree: Tree) -> list[Tree]:
+    """The stages of scoring and search that take more than LARGE of the wall time."""
+    return [
+        stage
+        for stage in tree["stages"]
+        if stage["group"] in GROUPS and (stage["share"] or 0.0) > LARGE
+    ]
+
+
+def width(stage: Tree) -> float:
+    """How far the least and the most of what is not attributed are apart, of the stage's time."""
+    low, high = (stage[end][NOT_ATTRIBUTED] for end in ("parts_low", "parts_high"))
+    return float(high - low) / float(stage["time_s"])
+
+
+def over_explained(stage: Tree) -> bool:
+    """Whether the least that the parts may be is together more than the time."""
+    least = sum(s for part, s in stage["parts_low"].items() if part != NOT_ATTRIBUTED)
+    return bool(least > stage["time_s"] * (1 + 1e-6))
+
+
+def figures(trees: Sequence[Tree]) -> dict[str, Any]:
+    """What runs of one configuration say, each as `asrscope run --json` has it; BadInput where they have no parts."""
+    if any(tree.get("parts") is None for tree in trees):
+        raise BadInput("The bench needs the parts of the time, and asrscope run --json has none.")
+    large = [large_stages(tree) for tree in trees]
+    known = [[stage for stage in stages if stage.get("parts") is not None] for stages in large]
+    every = [stage for stages in known for stage in stages]
+    verdicts: dict[str, set[str | None]] = {}
+    for stages in large:
+        for stage in stages:
+            verdicts.setdefault(stage["name"], set()).add(stage["verdict"])
+    undecided = [stage["verdict"] in (None, UNDECIDED) for stages in large for stage in stages]
+    return {
+        **{group: _middle([share(tree["parts"][group]) for tree in trees]) for group in GROUPS},
+        "widest": max(map(width, every), default=None),
+        "over_explained": sum(any(map(over_explained, stages)) for stages in known),
+        "runs": len(trees),
+        "large_stages": len(verdicts),
+        "undecided": sum(undecided) / len(undecided) if undecided else None,
+        "changing": sorted(name for name, said in verdicts.items() if len(said) > 1),
+        "verdicts": {name: sorted(map(str, said)) for name, said in verdicts.items()},
+    }
+
+
+def _middle(shares: Sequence[float | None]) -> float | None:
+    known = [one for one in shares if one is not None]
+    return median(known) if known else None
+
+
+def measure(repeat: int) -> dict[str, Any]:
+    """Run every configuration at every block size so many times, in turns."""
+    paths = [str(item.path) for item in _data.human_speech()]
+    places = [(name, block) for name in CONFIGURATIONS for block in BLOCKS]
+    trees: dict[tuple[str, int], list[Tree]] = {place: [] for place in places}
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
+        names = {"SESSION": str(Path(folder) / "run.asrs")}
+        for turn in range(repeat):
+            for name, block in places:
+                sys.stderr.write(f"round {turn + 1} of {repeat}: {name}, block {block}\n")
+                command = f"asrscope run {CONFIGURATIONS[name]} --set block={block} --out SESSION"
+                trees[name, block] += printed(f"{command} --json", names, ["--audio", *paths])
+                if turn == 0:
+                    figures(trees[name, block])
+    return {
+        "schema": 1,
+        "bench": "attribution",
+        "files": len(paths),
+        "rows": [
+            {"configuration": name, "block": block, **figures(trees[name, block])}
+            for name, block in places
+        ],
+    }
+
+
+def table(tree: Tree) -> Table:
+    """The result for a person."""
+    return Table(
+        (
+            "configuration",
+            "block",
+            "scoring not attributed",
+            "search not attributed",
+            "widest interval",
+            "over-explained runs",
+            f"stages above {LARGE:.0%}: undecided",
+            "verdict not always the same",
+        ),
+        [
+            (
+                row["configuration"],
+                row["block"],
+                _percent(row["scoring"]),
+                _percent(row["search"]),
+                _percent(row["widest"]),
+                f"{row['over_explained']} of {row['runs']}",
+                f"{_percent(row['undecided'])} of {row['large_stages']}",
+                ", ".join(f"`{name}`" for name in row["changing"]) or "none",
+            )
+            for row in tree["rows"]
+        ],
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.attribution",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--repeat", metavar="N", type=int, default=REPEAT, help="runs of each configuration"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    try:
+        if given.repeat < 1:
+            raise BadInput(f"--repeat must be at least 1 run, not {given.repeat}.")
+        tree = measure(given.repeat)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(tree, ensure_ascii=False) if given.json else table(tree).markdown(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
