@@ -90,8 +90,8 @@ class Speed:
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None without any probe.
 
-        The last SEVERAL probes that had ended count. Before the first one the machine is taken to be as fast as its roofs, so
-        that what is read in pieces gives the same.
+        The last SEVERAL probes that had ended count. Before the first one the machine is taken to be as fast as its
+        roofs, so that what is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
             return None

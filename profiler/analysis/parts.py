@@ -156,8 +156,10 @@ def fitted(least: Array, likely: Array, time: Array) -> Array:
     """
     whole, lowest = likely.sum(axis=0), least.sum(axis=0)
     room = whole - lowest
-    back = np.divide(time - lowest, room, out=np.zeros_like(room), where=room > 0)
-    shrunk = least + (likely - least) * np.clip(back, 0.0, 1.0)
+    # Only there the quotient is wanted, and below 1.
+    between = (lowest < time) & (time < whole)
+    back = np.divide(time - lowest, room, out=np.zeros_like(room), where=between)
+    shrunk = least + (likely - least) * back
     over = np.divide(time, lowest, out=np.ones_like(lowest), where=lowest > time)
     return np.asarray(np.where(whole <= time, likely, shrunk * np.minimum(over, 1.0)))
 

@@ -49,7 +49,7 @@ def never() -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def invented_roofs() -> Iterator[None]:
-    """Kernels take 1 ns a unit, over data that leave the first cache 16 ns more, shared by the rows of a call."""
+    """Kernels take 1 ns a unit, parameters beyond the first cache 16 ns more, shared by the rows."""
 
     def invented(terms: Iterable[tuple[Term, int]], *_: object) -> RoofTable:
         found = []
@@ -61,7 +61,9 @@ def invented_roofs() -> Iterator[None]:
             rows = int(numbers[0]) if numbers else 16
             found.append(roof(KERNEL, term.roof, 1e9))
             if term.bytes:
-                found.append(roof(KERNEL, term.roof, 1e9 / (1 + 16 / rows), int(term.bytes)))
+                shared = any(name in term.roof for name in ("mixture", "Gaussians", "net"))
+                slower = 16 / rows if shared else 0.0
+                found.append(roof(KERNEL, term.roof, 1e9 / (1 + slower), int(term.bytes)))
         return RoofTable(tuple(found))
 
     with pytest.MonkeyPatch.context() as patch:
@@ -332,7 +334,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     assert 0 < double.measured.low <= double.measured.ratio <= double.measured.high
     shrunk = made["model shrunk"]
     assert shrunk.per == "components"
-    assert shrunk.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.05)
+    # Of the few senones that two codebooks have most lanes are padding.
+    assert shrunk.by_verdict["compute-bound"] >= 1.0
     assert shrunk.by_verdict["call-bound"] > 5.0
     idle = perturb.confirm(
         QUICK,

@@ -158,6 +158,8 @@ def nothing(value: int) -> int:
 @numba.njit(cache=True, nogil=True)
 def chase(places: Array, state: Array, accesses: int) -> None:
     """Follow `places` (uint32 [n], each the index of the next) from `state` [1]: each waits for the one before."""
+    if places.size == 0:
+        return
     at = state[0]
     for _ in range(accesses):
         at = places[at]
@@ -169,6 +171,8 @@ def gather(places: Array, order: Array, state: Array, accesses: int) -> np.uint3
     """Add up `places` (uint32 [n]) at the indices of `order` from its place `state` [1] on: none waits for another."""
     total = np.uint32(0)
     n = order.size
+    if n == 0:
+        return total
     i = state[0]
     for _ in range(accesses):
         total += places[order[i]]
