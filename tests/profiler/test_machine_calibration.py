@@ -140,6 +140,7 @@ def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(
 
     monkeypatch.setattr(terms, "together", figure)
     monkeypatch.setattr(terms, "roof_of", figure)
+    monkeypatch.setattr(terms, "after_pauses", figure)
 
     def work_of(name: str, size: int) -> Work:
         asked.append((name, size))
