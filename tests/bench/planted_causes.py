@@ -1,9 +1,9 @@
 """Planted truths: does a run's attribution name the cause that was put there?
 
-Real runs of the tied-mixture model, one frame a block, each with one thing made worse:
+Real runs of the tied-mixture model, each with one thing made worse:
 
 - memory: everything is pushed out of the caches before each block is scored
-- arithmetic: the mixture is computed twice, and its cost law says so
+- arithmetic: the mixture is computed twice, and its cost law says so (64 frames a block; all others one)
 - calls: the exponentials are taken in ten calls instead of one, and the law says so
 - preempted: another process works on the only core that the run may use
 
@@ -55,6 +55,7 @@ class Cause:
     verdicts: tuple[str, ...]
     parts: tuple[str, ...]
     planted: Callable[[], Any]
+    block: int = 1
 
 
 @contextmanager
@@ -108,9 +109,13 @@ def _computed_twice() -> Iterator[None]:
 def _called_often() -> Iterator[None]:
     exponentiate, costs = kernels.exponentiate, Tied.costs
 
+    pieces: dict[tuple[int, int], list[tuple[int, int]]] = {}
+
     def often(g: Any, shift: Any, first: int, last: int) -> None:
-        ends = np.linspace(first, last, CALLS + 1).astype(int).tolist()
-        for begin, end in pairwise(ends):
+        if (first, last) not in pieces:
+            ends = np.linspace(first, last, CALLS + 1).astype(int).tolist()
+            pieces[first, last] = list(pairwise(ends))
+        for begin, end in pieces[first, last]:
             exponentiate(g, shift, begin, end)
 
     def counted(self: Tied, frames: int) -> dict[str, Cost]:
@@ -131,8 +136,9 @@ def _called_often() -> Iterator[None]:
         yield
 
 
-def _busy(core: int) -> None:
+def _busy(core: int, ready: Any) -> None:
     os.sched_setaffinity(0, {core})
+    ready.set()
     while True:
         pass
 
@@ -141,8 +147,11 @@ def _busy(core: int) -> None:
 def _preempted() -> Iterator[None]:
     before = os.sched_getaffinity(0)
     core = min(before)
-    other = multiprocessing.get_context("spawn").Process(target=_busy, args=(core,), daemon=True)
+    spawn = multiprocessing.get_context("spawn")
+    ready = spawn.Event()
+    other = spawn.Process(target=_busy, args=(core, ready), daemon=True)
     other.start()
+    ready.wait()
     os.sched_setaffinity(0, {core})
     try:
         yield
@@ -166,6 +175,7 @@ CAUSES = (
         ("compute-bound", "instruction-bound"),
         ("arithmetic", "instructions"),
         _computed_twice,
+        block=64,
     ),
     Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often),
     Cause("preempted", "score.mixture", ("preempted",), ("other_programs",), _preempted),
@@ -175,7 +185,7 @@ CAUSES = (
 def once(cause: Cause, audio: str, folder: Path) -> StageRow:
     """Run once with the cause planted; the row of its stage."""
     config = presets.load("gmm").config
-    config = settings.assign(config, {"block": 1, "replay": REPLAY})
+    config = settings.assign(config, {"block": cause.block, "replay": REPLAY})
     out = folder / f"{cause.name}.asrs"
     request = Request(config, "gmm", (audio,), None, out, replace=True)
     with cause.planted():
