@@ -27,7 +27,7 @@ from profiler.plain import one_line
 from profiler.process import children
 
 EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain"))
-SIZE: Final = QSize(980, 560)
+SIZE: Final = QSize(1060, 560)
 LONGEST: Final = 200
 """Characters of a line of progress that are shown."""
 PATIENCE_MS: Final = 3000
@@ -52,7 +52,7 @@ class Explanation(QDialog):
         self.bar.setTextVisible(False)
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         fixed.setStyleHint(QFont.StyleHint.Monospace)
         self.text.setFont(fixed)

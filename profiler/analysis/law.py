@@ -80,8 +80,11 @@ class _Sum:
         self._high: list[tuple[Linear, float]] = []
 
     def add(self, count: Linear, each: tuple[float, float, float], most: Linear | None) -> None:
-        """Add `count` units (`most` at most) of `each` ns: least, likely, most."""
+        """Add `count` units (`most` at most) of `each` ns: least, likely, most; negative counts take off."""
         low, mid, high = each
+        if min(count.as_list()) < 0:
+            # What comes off leaves least where it is most itself.
+            low, high = high, low
         self._low.append((count, low))
         self._mid += [(count, mid)] if most is None else [(count, mid / 2), (most, mid / 2)]
         self._high.append((count if most is None else most, high))

@@ -14,7 +14,7 @@ from profiler_sessions import ROOF_TABLE, roof, spans_of
 from profiler.analysis.law import FIRST_CACHE, LAW_PARTS, Law, law_of, needed
 from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
-from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, RoofTable
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof, RoofTable
 
 TILE = "tile/16"
 ROOFS = RoofTable(
@@ -268,3 +268,15 @@ def test_hostile_terms_are_refused_in_one_sentence(terms: object) -> None:
 def test_as_many_terms_as_allowed_are_read() -> None:
     read = Cost.from_dict({**Cost().as_dict(), "terms": [GOOD] * MOST_TERMS})
     assert read.terms == (Term(CALL, "numpy", Linear()),) * MOST_TERMS
+
+
+def test_what_comes_off_leaves_least_where_it_is_most() -> None:
+    table = RoofTable(
+        (
+            Roof(OVERHEAD, "whole", "", 1, 0, 100.0, 90.0, 120.0, "ns"),
+            Roof(OVERHEAD, "part", "", 1, 0, 30.0, 20.0, 50.0, "ns"),
+        )
+    )
+    cost = Cost(terms=(Term(CALL, "whole", Linear(1.0)), Term(CALL, "part", Linear(-1.0))))
+    calls = law_of(cost, table).calls
+    assert [end.fixed for end in calls] == [90 - 50, 100 - 30, 120 - 20]

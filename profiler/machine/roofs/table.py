@@ -164,21 +164,8 @@ class RoofTable:
         sizes, rungs = self._ladders[key]
         if not rungs:
             return None
-        above = bisect_left(sizes, working_set_bytes)
-        if above == 0 or above == len(rungs):
-            return rungs[min(above, len(rungs) - 1)]
-        low, high = rungs[above - 1], rungs[above]
-        part = math.log(working_set_bytes / low.bytes) / math.log(high.bytes / low.bytes)
-
-        def between(a: float, b: float) -> float:
-            return 1.0 / ((1.0 - part) / a + part / b)
-
-        return replace(
-            high,
-            bytes=int(working_set_bytes),
-            median=between(low.median, high.median),
-            low=between(low.low, high.low),
-            high=between(low.high, high.high),
+        return _interpolated(
+            rungs, sizes, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b)
         )
 
     def kernel(self, name: str, threads: int = 1, size_bytes: float = 0.0) -> Roof | None:
@@ -211,21 +198,9 @@ class RoofTable:
         rungs = self._named[key]
         if not rungs:
             return None
-        above = bisect_left([rung.bytes for rung in rungs], size_bytes)
-        if above in (0, len(rungs)):
-            return rungs[min(above, len(rungs) - 1)]
-        low, high = rungs[above - 1], rungs[above]
-        part = math.log(size_bytes / low.bytes) / math.log(high.bytes / low.bytes)
-
-        def between(a: float, b: float) -> float:
-            return (1.0 - part) * a + part * b
-
-        return replace(
-            high,
-            bytes=int(size_bytes),
-            median=between(low.median, high.median),
-            low=between(low.low, high.low),
-            high=between(low.high, high.high),
+        sizes = [rung.bytes for rung in rungs]
+        return _interpolated(
+            rungs, sizes, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b
         )
 
     def call(self, name: str) -> Roof | None:
@@ -282,6 +257,27 @@ class RoofTable:
     def merged(self, other: "RoofTable") -> "RoofTable":
         """Return these roofs with those of `other` added or put in their place."""
         return RoofTable.from_rows(self.rows() + other.rows())
+
+
+def _interpolated(
+    rungs: list[Roof],
+    sizes: list[int],
+    size: float,
+    between: Callable[[float, float, float], float],
+) -> Roof:
+    """Return the roof at `size`: `between` the figures of two rungs by their part of the logarithm, an end's beyond."""
+    above = bisect_left(sizes, size)
+    if above in (0, len(rungs)):
+        return rungs[min(above, len(rungs) - 1)]
+    low, high = rungs[above - 1], rungs[above]
+    part = math.log(size / low.bytes) / math.log(high.bytes / low.bytes)
+    return replace(
+        high,
+        bytes=int(size),
+        median=between(low.median, high.median, part),
+        low=between(low.low, high.low, part),
+        high=between(low.high, high.high, part),
+    )
 
 
 def _on(name: str, device: str) -> str:

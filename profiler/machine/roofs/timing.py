@@ -179,8 +179,8 @@ PAUSED_SECONDS: Final = 0.06
 def after_pauses(key: Key, amount: float, task: Task) -> Roof:
     """Time `task` as a run meets it: piece after piece with something else in between, here an idle loop.
 
-    Data beyond the nearest caches then come slower than in an endless loop over them: by a third and more on a
-    machine whose caches others share. `amount`: of one repeat; those of the next repeat follow it.
+    Data beyond the nearest caches then come slower than in an endless loop over them, on a machine whose caches
+    others share. `amount`: of one repeat; those of the next repeat follow it.
     """
     repeats = 1
     while (piece := _shortest(task, repeats, 1)) < PIECE_SECONDS and repeats < MOST_REPEATS:
