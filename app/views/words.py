@@ -50,6 +50,9 @@ class WordsView(ChartView[WordsModel]):
         # Written out, the rows are not part of the time axis: no line may run through them.
         self.overlay.set_floor(0.0 if self.speech.on_axis else height - said.top() + 2)
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WordsModel) -> None:
+        """Show the note."""
         self.set_note(self._note_text(model))
 
     def apply_theme(self, tokens: Tokens) -> None:

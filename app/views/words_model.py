@@ -180,8 +180,8 @@ def words_model(
         and utterance.first_frame + utterance.n_frames > edges[0]
     )
     return WordsModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=cursor_frame,
         low=low,
         high=high,
