@@ -208,11 +208,12 @@ class SpeechItem(PixelItem):
         """A short thick tick under the envelope for every word that went wrong."""
         left, right = self.xs_of(model.wrong_s[:, 0]), self.xs_of(model.wrong_s[:, 1])
         seen = (right >= 0) & (left <= wave.width())
-        # Ticks that would share their pixels are drawn once.
-        ends = np.unique(np.round(np.stack([left[seen], right[seen]], axis=1)), axis=0)
+        # Ticks that would share their pixels are drawn once; pairs as complex numbers are found fast.
+        ends = np.unique(np.round(left[seen]) + 1j * np.round(right[seen]))
         painter.setPen(QPen(self._tokens.color("danger"), 2))
         y = wave.bottom() - 0.5
-        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in ends.tolist()])
+        pairs = zip(ends.real.tolist(), ends.imag.tolist(), strict=True)
+        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in pairs])
 
     def _paint_on_axis(
         self, painter: QPainter, model: WordsModel, said_row: QRectF, heard_row: QRectF
