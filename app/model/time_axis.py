@@ -40,6 +40,7 @@ class TimeAxis(QObject):
     selection_changed = Signal(object)
     cursor_changed = Signal(float)
     following_changed = Signal(bool)
+    windowed_changed = Signal()
     hover_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -51,6 +52,7 @@ class TimeAxis(QObject):
         self._following = True
         self._mode: _Mode = "grow"
         self._chosen = False
+        self._was_windowed = self.windowed
         self._hover: float | None = None
 
     @property
@@ -140,11 +142,11 @@ class TimeAxis(QObject):
             at = min(t1, self._cursor) if tail else (t0 + t1) / 2
         new0, new1 = at - (at - t0) * factor, at + (t1 - at) * factor
         if tail and new0 <= 0.0 and new1 >= self._end:
-            self._mode = "fit"
-            self._follow_cursor()
+            self.fit()
             return
         if tail:
             self._mode = "tail"
+            self._set_following(True)
             self._show(new0, new1)
             self._follow_cursor()
             return
@@ -201,6 +203,9 @@ class TimeAxis(QObject):
         if following != self._following:
             self._following = following
             self.following_changed.emit(following)
+        if self.windowed != self._was_windowed:
+            self._was_windowed = self.windowed
+            self.windowed_changed.emit()
 
     def _follow_cursor(self) -> None:
         t0, t1 = self._visible

@@ -24,7 +24,7 @@ from app.views.overlay import FLAG_ROW
 from app.views.readout import Line
 from app.views.scale import Holding, axis_label, clock, milliseconds, percent, tick_labels
 from app.views.stack import StackItem
-from app.views.view import Table
+from app.views.table_twin import Table
 from profiler.session.model import FRAME_S
 
 FLAG_ROWS = 3

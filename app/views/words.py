@@ -12,7 +12,7 @@ from app.views.readout import Line
 from app.views.scale import clock
 from app.views.sentence import Sentence, written_columns
 from app.views.speech import SpeechItem
-from app.views.view import Table
+from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
 from profiler.session.model import FRAME_S

@@ -22,7 +22,7 @@ from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
 from app.views.readout import Line
 from app.views.scale import Scale, clock, count, milliseconds, percent, short_count
-from app.views.view import Table
+from app.views.table_twin import Table
 from app.views.work_model import (
     BEAM,
     SCORING_TIME,
