@@ -68,6 +68,7 @@ class Bars(QWidget):
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
+        self._hatched = False
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
@@ -87,6 +88,11 @@ class Bars(QWidget):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         self._tokens = tokens
+        self.update()
+
+    def set_hatched(self, on: bool) -> None:
+        """Hatch the bars, for a picture; on the screen the swatches have the hatches."""
+        self._hatched = on
         self.update()
 
     @property
@@ -204,7 +210,7 @@ class Bars(QWidget):
         color = tokens.category[name]
         painter.setBrush(QColor(blended(color, tokens.card, 0.62 if pale else 0.0)))
         painter.drawRoundedRect(bar, 2, 2)
-        if not pale:
+        if self._hatched and not pale:
             painter.setBrush(tokens.hatch_brush(name))
             painter.drawRoundedRect(bar, 2, 2)
         painter.restore()
@@ -241,8 +247,8 @@ class Bars(QWidget):
             painter.setPen(self._tokens.color("muted"))
             metrics = QFontMetricsF(painter.font())
             texts = (self.before_text(model), self.before_text(model, short=True))
-            text = next((t for t in texts if metrics.horizontalAdvance(t) <= line.width()), "")
-            text = text or metrics.elidedText(texts[1], Qt.TextElideMode.ElideRight, line.width())
+            text = texts[metrics.horizontalAdvance(texts[0]) > line.width()]
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.width())
             write(painter, line.translated(0, BEFORE_ROW), flags, text)
 
     def _paint_stages(self, painter: QPainter) -> None:

@@ -164,6 +164,10 @@ class BreakdownView(View):
         super().resizeEvent(event)
         self._show_roofline()
 
+    def set_picture(self, on: bool) -> None:
+        """Hatch the bars in a picture."""
+        self.bars.set_hatched(on)
+
     def axis_changed(self) -> None:
         """Only the selection matters here."""
         self._soon.start()

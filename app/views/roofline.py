@@ -19,6 +19,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPolygonF,
+    QTransform,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -197,7 +198,12 @@ class Roofline(QWidget):
         painter.setFont(font(0.88, strong=True))
         painter.setPen(self._tokens.color("muted"))
         write(painter, title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
-        self._text(painter, title, self.tr("operations per second"), flags.AlignRight)
+        if (marked := self.marked) is not None:
+            painter.setFont(font(0.85))
+            metrics = QFontMetricsF(painter.font())
+            of = self.tr("roofs of {0}").format(marked.name)
+            of = metrics.elidedText(of, Qt.TextElideMode.ElideRight, title.width() - 84)
+            self._text(painter, title, of, flags.AlignRight)
         below = QRectF(0, self.height() - TEXT, self.width() - RIGHT, TEXT)
         self._text(painter, below, self.tr("operations per byte"), flags.AlignRight)
 
@@ -243,25 +249,36 @@ class Roofline(QWidget):
         ridge = self.place(point.ridge, point.ceiling)
         first = max(10.0**left, 10.0**low / point.bandwidth)
         start = self.place(first, first * point.bandwidth)
-        middle = (start + ridge) / 2
-        for text, places in (
-            (flat, [(area.right(), ridge.y() - TEXT - 1), (area.right(), ridge.y() + 2)]),
-            (
-                slope,
-                [
-                    (middle.x() - 8, middle.y() - TEXT),
-                    (ridge.x() - 8, ridge.y() + (start.y() - ridge.y()) * 0.2 - TEXT),
-                    (area.right(), ridge.y() + TEXT + 4),
-                ],
-            ),
-        ):
-            wide = metrics.horizontalAdvance(text) + 2
-            for right, top in places:
-                box = QRectF(max(area.left() + 2, right - wide), top, wide, TEXT)
-                if area.contains(box) and not any(box.intersects(other) for other in taken):
-                    self._write_on_card(painter, box, text)
-                    taken.append(box)
-                    break
+        wide = metrics.horizontalAdvance(flat) + 2
+        for top in (ridge.y() - TEXT - 1, ridge.y() + 2):
+            box = QRectF(area.right() - wide, top, wide, TEXT)
+            if area.contains(box):
+                self._write_on_card(painter, box, flat)
+                taken.append(box)
+                break
+        wide = metrics.horizontalAdvance(slope) + 2
+        line = QLineF(start, ridge)
+        if line.length() > wide + 8:
+            taken.append(self._write_along(painter, line, slope, wide))
+            return
+        # Too short a slope for its text: above it, where no stage can be.
+        box = QRectF(area.left() + 2, ridge.y() - TEXT - 1, wide, TEXT)
+        while any(box.intersects(other) for other in taken):
+            box.translate(0, -TEXT)
+        if area.contains(box):
+            self._write_on_card(painter, box, slope)
+            taken.append(box)
+
+    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> QRectF:
+        """Write above a rising line; return the upright rectangle that the text lies in."""
+        painter.save()
+        painter.translate(line.center())
+        painter.rotate(-line.angle())
+        box = QRectF(-wide / 2, -TEXT - 1, wide, TEXT)
+        write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
+        painter.restore()
+        turned = QTransform().translate(line.center().x(), line.center().y())
+        return turned.rotate(-line.angle()).mapRect(box)
 
     def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
         ground = self._tokens.color("card")

@@ -132,7 +132,8 @@ class SpeechItem(PixelItem):
     def areas(self) -> tuple[QRectF, QRectF]:
         """The areas of the envelope and of the words."""
         area = self.boundingRect()
-        words = QRectF(0, area.height() - self.rows * ROW, area.width(), self.rows * ROW)
+        height = self.rows * ROW if self.placed else 0.0
+        words = QRectF(0, area.height() - height, area.width(), height)
         return QRectF(0, 2, area.width(), max(4.0, words.top() - MARKS - 3)), words
 
     def _tokens_in_view(self, model: WordsModel) -> list[Token]:

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QTextItem,
     QTransform,
 )
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
 TOUCHING = 1.0
 """Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""
@@ -41,14 +41,16 @@ class Text:
         ink: rectangle of the ink, in coordinates of the outermost widget.
         seen: the part of it that nothing cuts off.
         where: class and object name of the widget.
-        scrolled: what is cut off can be scrolled to.
+        across: what is cut off at a side can be scrolled to.
+        down: what is cut off above or below can be scrolled to.
     """
 
     text: str
     ink: QRectF
     seen: QRectF
     where: str
-    scrolled: bool
+    across: bool
+    down: bool
 
     def __str__(self) -> str:
         x, y, right, bottom = (round(v) for v in self.ink.getCoords())
@@ -161,16 +163,23 @@ def _descendants(widget: QWidget) -> Iterator[QWidget]:
             yield from _descendants(child)
 
 
-def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool]:
-    """The part of a widget that its ancestors leave, in coordinates of `root`; whether it can be scrolled."""
-    seen, scrolled = QRectF(widget.rect()).translated(widget.mapTo(root, QPointF(0, 0))), False
+def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
+    """The part of a widget that its ancestors leave, in coordinates of `root`; whether it scrolls, across and down."""
+    seen = QRectF(widget.rect()).translated(widget.mapTo(root, QPointF(0, 0)))
+    across = down = False
     above: QWidget | None = widget
     while above is not None and above is not root:
         above = above.parentWidget()
         if above is not None:
             seen &= QRectF(above.rect()).translated(above.mapTo(root, QPointF(0, 0)))
-            scrolled |= isinstance(above, QScrollArea)
-    return seen, scrolled
+        if isinstance(above, QAbstractScrollArea):
+            across |= _scrolls(above.horizontalScrollBar(), above.horizontalScrollBarPolicy())
+            down |= _scrolls(above.verticalScrollBar(), above.verticalScrollBarPolicy())
+    return seen, across, down
+
+
+def _scrolls(bar: QScrollBar, policy: Qt.ScrollBarPolicy) -> bool:
+    return bar.maximum() > bar.minimum() and policy != Qt.ScrollBarPolicy.ScrollBarAlwaysOff
 
 
 def texts(root: QWidget) -> list[Text]:
@@ -185,14 +194,14 @@ def texts(root: QWidget) -> list[Text]:
         QWidget.render(widget, painter, QPoint(), QRegion(), QWidget.RenderFlag(0))
         painter.end()
         at = widget.mapTo(root, QPointF(0, 0))
-        area, scrolled = _visible(widget, root)
+        area, across, down = _visible(widget, root)
         where = type(widget).__name__ + (f" {widget.objectName()}" if widget.objectName() else "")
         for text, ink, clip in paper.engine.found:
             there = ink.translated(at)
             seen = there & area
             if clip is not None:
                 seen &= clip.translated(at)
-            found.append(Text(text, there, seen, where, scrolled))
+            found.append(Text(text, there, seen, where, across, down))
     return found
 
 
@@ -202,8 +211,9 @@ def faults(root: QWidget) -> list[str]:
     drawn = texts(root)
     for text in drawn:
         lost = (text.ink.width() - text.seen.width(), text.ink.height() - text.seen.height())
-        scrolled_out = text.scrolled and text.seen.isEmpty()
-        if not scrolled_out and (lost[0] > CUT or (lost[1] > CUT and not text.scrolled)):
+        gone = text.seen.isEmpty() and (text.across or text.down)
+        cut = (lost[0] > CUT and not text.across) or (lost[1] > CUT and not text.down)
+        if cut and not gone:
             told.append(f"cut off: {text}")
     seen = [text for text in drawn if not text.seen.isEmpty()]
     for index, text in enumerate(seen):
