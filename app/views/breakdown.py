@@ -40,7 +40,7 @@ from profiler.session.model import FRAME_S
 LEAST_STAGES = 420
 """Pixels that the stages keep above the roofline; with less, it is one key away."""
 
-HEADER = 50
+HEADER = 74
 """Pixels of the card above and below its body."""
 
 STAGES_EVERY_S = 0.7
@@ -85,6 +85,7 @@ class BreakdownView(View):
         self.bars.customContextMenuRequested.connect(self._open_menu)
         column.addWidget(self.roofline)
         self.set_body(body)
+        self.set_note_below()
         self._alone = QToolButton()
         self._alone.setObjectName("table-toggle")
         self._alone.setText(self.tr("Roofline"))

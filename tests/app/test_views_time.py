@@ -138,3 +138,19 @@ def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
     written = {text.text for text in texts(desk.words) if text.where == "Sentence"}
     assert {"reference", "hypothesis"} < written
     assert set(SAID.split()[:3]) <= written
+
+
+def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
+    area = desk.cost.plot.box.sceneBoundingRect().toRect()
+
+    def colours() -> int:
+        inside = pixels(desk.cost.plot)[area.top() + 60 : area.bottom() - 2, area.left() : 400]
+        return amount(inside, THEMES["dark"].category["memory"])
+
+    flat = colours()
+    desk.cost.set_picture(True)
+    settle()
+    assert colours() < 0.9 * flat
+    desk.cost.set_picture(False)
+    settle()
+    assert colours() == flat
