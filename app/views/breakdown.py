@@ -29,7 +29,7 @@ from app.views.breakdown_model import (
 )
 from app.views.frames import CATEGORIES
 from app.views.part_bars import share_text
-from app.views.roofline import HEIGHT, Roofline
+from app.views.roofline import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.table_twin import Table
@@ -150,15 +150,20 @@ class BreakdownView(View):
         if alone:
             self.show_table(False)
         self._scroll.setVisible(not alone)
-        self.roofline.set_alone(alone)
         self._show_roofline()
 
     def _show_roofline(self) -> None:
         line = self.bars.explained()
         self.roofline.show_points(self._points, None if line is None else line.name, self._threads)
-        wanted = min(self.bars.sizeHint().height(), LEAST_STAGES) + HEIGHT + HEADER
-        room = self.height() >= wanted
-        self.roofline.setVisible(self.roofline_alone or (bool(self._points) and room))
+        if self.roofline_alone:
+            self.roofline.set_height(None)
+            self.roofline.show()
+            return
+        stages = self.bars.sizeHint().height()
+        room = self.height() - HEADER - min(stages, LEAST_STAGES)
+        free = min(self.height() - HEADER - stages, int(WIDTHS_HIGH * self.width()))
+        self.roofline.set_height(max(HEIGHT, free))
+        self.roofline.setVisible(bool(self._points) and room >= HEIGHT)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The roofline makes room for the stages if there is little."""

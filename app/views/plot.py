@@ -232,6 +232,7 @@ class TimePlot(pg.GraphicsView):
         for labels in (self._left, self._labels):
             # No units to scale; otherwise an unseen label is set as HTML on every new range.
             labels.enableAutoSIPrefix(False)
+            labels.setStyle(tickAlpha=0)  # without it a tick of length 0 is a dot
         self._left.linkToView(self.box)
         self._labels.linkToView(self.box)
         self._below = TIME_LABELS if time_labels else 0

@@ -29,7 +29,10 @@ from app.views.roofline_model import Point
 from app.views.scale import percent
 
 HEIGHT = 236
-"""Pixels that the whole drawing takes below the stages; alone it takes all there is."""
+"""Pixels that the whole drawing takes at least; alone it takes all there is."""
+
+WIDTHS_HIGH = 0.9
+"""Height below the stages, at most, in widths: a roofline is read with both axes."""
 
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
@@ -60,13 +63,13 @@ class Roofline(QWidget):
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self._threads = 1
-        self.set_alone(False)
+        self.set_height(HEIGHT)
 
-    def set_alone(self, alone: bool) -> None:
-        """Take all the height there is, or only that of a picture below others."""
-        self.setMinimumHeight(HEIGHT)
-        self.setMaximumHeight(UNBOUNDED if alone else HEIGHT)
-        upright = QSizePolicy.Policy.Expanding if alone else QSizePolicy.Policy.Fixed
+    def set_height(self, pixels: int | None) -> None:
+        """Take this height below other things, or all there is (None)."""
+        self.setMinimumHeight(HEIGHT if pixels is None else pixels)
+        self.setMaximumHeight(UNBOUNDED if pixels is None else pixels)
+        upright = QSizePolicy.Policy.Expanding if pixels is None else QSizePolicy.Policy.Fixed
         self.setSizePolicy(QSizePolicy.Policy.Expanding, upright)
 
     def show_points(self, points: Sequence[Point], marked: str | None, threads: int = 1) -> None:
@@ -168,7 +171,8 @@ class Roofline(QWidget):
             self._paint_roof(painter, marked)
             for point in reversed(self._points):
                 self._paint_point(painter, point, point is marked)
-            taken: list[QRectF] = []
+            # No name lies on a dot's bar.
+            taken = [self._bar(point) for point in self._points]
             self._paint_roof_names(painter, marked, taken)
             self._paint_names(painter, marked, taken)
 
@@ -221,6 +225,12 @@ class Roofline(QWidget):
         painter.setPen(QPen(self._tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         here = self.place(point.intensity, point.rate)
         painter.drawLine(QLineF(here, self.place(point.intensity, point.roof)))
+
+    def _bar(self, point: Point) -> QRectF:
+        """Around the line from the least intensity to the dot."""
+        left = self.place(point.min_intensity, point.rate)
+        here = self.place(point.intensity, point.rate)
+        return QRectF(left, here).adjusted(0, -1, 0, 1)
 
     def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
         tokens = self._tokens
@@ -297,9 +307,9 @@ class Roofline(QWidget):
             width = metrics.horizontalAdvance(name) + 2
             for x, y in (
                 (here.x() + 12, here.y() - TEXT / 2),
+                (here.x() - width / 2, here.y() - 11 - TEXT),
+                (here.x() - width / 2, here.y() + 11),
                 (here.x() - 12 - width, here.y() - TEXT / 2),
-                (here.x() - width / 2, here.y() - 12 - TEXT),
-                (here.x() - width / 2, here.y() + 12),
             ):
                 box = QRectF(x, y, width, TEXT)
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):
