@@ -21,6 +21,7 @@ from app.style.theme import Tokens, font, theme
 from app.views.plot import PixelItem, TimePlot, bars
 from app.views.words_model import Token, WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from profiler.arrays import F64, I64
 
 ROW = 17
 """Height of a row of words in pixels."""
@@ -151,13 +152,16 @@ class SpeechItem(PixelItem):
         width = self.boundingRect().width()
         if model is None:
             return
-        tokens = self._tokens_in_view(model)
-        if len(tokens) * LEAST_PER_WORD > width:
+        seen = model.right_s, model.wrong_s
+        words = sum(
+            np.count_nonzero((s[:, 1] >= model.first_s) & (s[:, 0] <= model.last_s)) for s in seen
+        )
+        if words * LEAST_PER_WORD > width:
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
         measured = (
             (token, self.x_of(token.first_s), self._metrics.horizontalAdvance(shown_text(token)))
-            for token in tokens
+            for token in self._tokens_in_view(model)
         )
         self.placed = place_words(measured, width, self.rows)
 
@@ -198,17 +202,26 @@ class SpeechItem(PixelItem):
 
     def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
         """A line as long as each word lasts; a thick one where it went wrong."""
-        right = [(t.first_s, t.last_s) for s in model.spoken for t in s.heard if t.kind == SAME]
-        for seconds, token, thick in (
-            (np.array(right).reshape(-1, 2), "muted", 1),
-            (model.wrong_s, "danger", 3),
-        ):
-            first, last = self.xs_of(seconds[:, 0]), self.xs_of(seconds[:, 1])
-            seen = (last >= 0) & (first <= self.boundingRect().width())
-            # Lines that would share their pixels are drawn once.
-            ends = np.unique(np.round(np.stack([first[seen], last[seen]], axis=1)), axis=0)
+        for seconds, token, thick in ((model.right_s, "muted", 1), (model.wrong_s, "danger", 3)):
+            runs = covered(self.xs_of(seconds), round(self.boundingRect().width()))
             painter.setPen(QPen(self._tokens.color(token), thick))
-            painter.drawLines([QLineF(a, y, max(b - 2, a + 1), y) for a, b in ends.tolist()])
+            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
+
+
+def covered(ends: F64, width: int) -> I64:
+    """Runs of pixels [runs, 2] that intervals `ends` [intervals, 2] cover within [0, width), each a pixel at least.
+
+    A pixel is left free after each interval that has three, so that neighbours are seen as two.
+    """
+    first = np.round(ends[:, 0]).astype(np.int64)
+    last = np.maximum(np.round(ends[:, 1]).astype(np.int64) - 1, first + 1)
+    seen = (last > 0) & (first < width)
+    change = np.zeros(width + 1, np.int64)
+    np.add.at(change, np.maximum(first[seen], 0), 1)
+    np.add.at(change, np.minimum(last[seen], width), -1)
+    on = np.concatenate([[0], np.cumsum(change[:-1]) > 0, [0]])
+    edges = np.flatnonzero(np.diff(on))
+    return edges.reshape(-1, 2)
 
 
 def paint_word(

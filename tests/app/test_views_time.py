@@ -18,7 +18,7 @@ from app.style.theme import THEMES
 from app.views.overlay import DIMMED
 from app.views.raster import blended
 from app.views.scale import Scale
-from app.views.speech import ASIDE, GAP
+from app.views.speech import ASIDE, GAP, covered
 from pipelines.audio.word_errors import SAME
 
 
@@ -154,3 +154,11 @@ def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> N
     desk.cost.set_picture(False)
     settle()
     assert colours() == flat
+
+
+def test_intervals_that_share_pixels_are_drawn_once() -> None:
+    ends = np.array([[-5.0, 3.0], [2.0, 6.0], [8.0, 8.1], [20.0, 99.0], [120.0, 130.0]])
+    assert covered(ends, 30).tolist() == [[0, 5], [8, 9], [20, 30]]
+    apart = np.array([[0.0, 5.0], [5.0, 9.0]])
+    assert covered(apart, 30).tolist() == [[0, 4], [5, 8]]
+    assert covered(np.empty((0, 2)), 30).tolist() == []
