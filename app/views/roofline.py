@@ -37,6 +37,9 @@ WIDTHS_HIGH = 0.9
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
 
+PIECES = 6
+"""Rectangles that stand for a text along a slope: one would keep names out of much that is free."""
+
 UNBOUNDED = (1 << 24) - 1
 """Qt's greatest height of a widget (QWIDGETSIZE_MAX): no bound."""
 
@@ -269,7 +272,7 @@ class Roofline(QWidget):
         wide = metrics.horizontalAdvance(slope) + 2
         line = QLineF(start, ridge)
         if line.length() > wide + 8:
-            taken.append(self._write_along(painter, line, slope, wide))
+            taken += self._write_along(painter, line, slope, wide)
             return
         # Too short a slope for its text: above it, where no stage can be.
         box = QRectF(area.left() + 2, ridge.y() - TEXT - 1, wide, TEXT)
@@ -279,16 +282,22 @@ class Roofline(QWidget):
             self._write_on_card(painter, box, slope)
             taken.append(box)
 
-    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> QRectF:
-        """Write above a rising line; return the upright rectangle that the text lies in."""
-        painter.save()
-        painter.translate(line.center())
-        painter.rotate(-line.angle())
-        box = QRectF(-wide / 2, -TEXT - 1, wide, TEXT)
-        write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
-        painter.restore()
+    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> list[QRectF]:
+        """Write above a rising line; return upright rectangles that the text lies in, piece by piece."""
         turned = QTransform().translate(line.center().x(), line.center().y())
-        return turned.rotate(-line.angle()).mapRect(box)
+        turned.rotate(-line.angle())
+        painter.save()
+        painter.setTransform(turned, True)
+        write(
+            painter,
+            QRectF(-wide / 2, -TEXT - 1, wide, TEXT),
+            Qt.AlignmentFlag.AlignCenter,
+            text,
+        )
+        painter.restore()
+        each = wide / PIECES
+        pieces = (QRectF(-wide / 2 + i * each, -TEXT, each, TEXT - 2) for i in range(PIECES))
+        return [turned.mapRect(piece) for piece in pieces]
 
     def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
         ground = self._tokens.color("card")
@@ -309,6 +318,8 @@ class Roofline(QWidget):
                 (here.x() + 12, here.y() - TEXT / 2),
                 (here.x() - width / 2, here.y() - 11 - TEXT),
                 (here.x() - width / 2, here.y() + 11),
+                (here.x() + 4, here.y() + 9),
+                (here.x() + 4, here.y() - 9 - TEXT),
                 (here.x() - 12 - width, here.y() - TEXT / 2),
             ):
                 box = QRectF(x, y, width, TEXT)

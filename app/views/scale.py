@@ -20,6 +20,9 @@ SPIKE_FACTOR = 1.8
 SHRINK_BELOW = 0.45
 """A scale that holds is narrowed only when what is wanted falls below this share of it."""
 
+PARTS_SHOWN = 0.3
+"""A logarithmic scale begins below this share of the least sum, so that its parts are seen."""
+
 DECADES = 3
 """Most powers of ten that a logarithmic scale shows."""
 
@@ -66,7 +69,7 @@ def logarithmic(values: Array, top: float) -> Scale:
     """A logarithmic scale up to `top` that shows nearly all positive values, at most `DECADES` powers of ten."""
     there = values[np.isfinite(values) & (values > 0)]
     least = float(np.quantile(there, 0.02)) if len(there) else top / 10.0
-    least = max(least, top / 10.0**DECADES * 1.001)
+    least = max(PARTS_SHOWN * least, top / 10.0**DECADES * 1.001)
     return Scale(10.0 ** math.floor(math.log10(min(least, top / 2.0))), top, log=True)
 
 

@@ -15,9 +15,10 @@ from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
 from app.style.theme import THEMES
+from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.overlay import DIMMED
 from app.views.raster import blended
-from app.views.scale import Scale
+from app.views.scale import Holding, Scale, held
 from app.views.speech import ASIDE, GAP, covered
 from pipelines.audio.word_errors import SAME
 
@@ -162,3 +163,30 @@ def test_intervals_that_share_pixels_are_drawn_once() -> None:
     apart = np.array([[0.0, 5.0], [5.0, 9.0]])
     assert covered(apart, 30).tolist() == [[0, 4], [5, 8]]
     assert covered(np.empty((0, 2)), 30).tolist() == []
+
+
+def test_noise_about_a_round_value_moves_no_scale() -> None:
+    """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
+    scale, tops = None, set()
+    for highest in (3.6, 4.2, 3.7, 4.4, 2.9, 4.3):
+        totals = np.linspace(1.0, highest, 200)
+        scale = held(_wanted(totals, totals * 1.2, False), Holding(before=scale))
+        tops.add(scale.top)
+    assert max(tops) < REALTIME_MS
+    assert len(tops) <= 2, "it opens, and stays open"
+    quiet = np.full(200, 0.4)
+    assert held(_wanted(quiet, quiet, False), Holding(before=scale)).top < 1.0
+    near = held(_wanted(np.full(200, 8.0), np.full(200, 9.0), False), Holding(before=scale))
+    assert near.top >= REALTIME_MS
+
+
+def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
+    before = Scale(0.1, 10.0, log=True)
+    assert held(Scale(0.1, 8.0, log=True), Holding(before, log=True)) == before
+    wider = Scale(0.01, 10.0, log=True)
+    assert held(wider, Holding(before, log=True)) == wider
+    linear = Scale(0.0, 5.0)
+    assert held(linear, Holding(before)) == linear, "another kind of scale is not held back"
+    assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
+    assert before.ticks() == [0.1, 1.0, 10.0]
+    assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
