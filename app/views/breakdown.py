@@ -58,6 +58,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    drawn_every_ms = 200
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -95,6 +96,7 @@ class BreakdownView(View):
         self._alone.toggled.connect(self.show_roofline)
         self.add_control(self._alone)
         self._model: BreakdownModel | None = None
+        self._selected: tuple[float, float] | None = None
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
@@ -130,6 +132,7 @@ class BreakdownView(View):
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
         self._soon.stop()
+        self._selected = self.axis.selected
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
@@ -176,7 +179,8 @@ class BreakdownView(View):
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
-        self._soon.start()
+        if self.axis.selected != self._selected:
+            self._soon.start()
 
     def clear(self) -> None:
         """Show nothing."""
@@ -197,12 +201,14 @@ class BreakdownView(View):
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""
+        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
         return self._model
 
     def settle(self) -> None:
         """Complete the stages at once."""
+        super().settle()
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
 

@@ -133,8 +133,8 @@ def cost_model(
     known = last > first
     mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
     return CostModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         block_frames=size,
         mean_ms=mean,

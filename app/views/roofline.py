@@ -77,6 +77,8 @@ class Roofline(QWidget):
 
     def show_points(self, points: Sequence[Point], marked: str | None, threads: int = 1) -> None:
         """Show these stages; the roofs are those of `marked`, or of the most expensive one, for so many threads."""
+        if (tuple(points), marked, threads) == (self._points, self._marked, self._threads):
+            return
         self._points, self._marked, self._threads = tuple(points), marked, threads
         describe(self, self.tr("Roofline"), self.sentence())
         self.update()

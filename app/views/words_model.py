@@ -191,8 +191,8 @@ def words_model(
         and utterance.first_frame + utterance.n_frames > edges[0]
     )
     return WordsModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=cursor_frame,
         at_frame=at_frame,
         low=low,

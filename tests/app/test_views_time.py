@@ -46,7 +46,7 @@ def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
     model = desk.cost.model()
     assert model is not None
     assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
-    box = desk.cost.plot.box.sceneBoundingRect()
+    box = desk.cost.plot.box.rect
     picture = pixels(desk.cost.plot)
     middle = round(box.left() + box.width() / 2)
     tokens = THEMES["dark"]
@@ -70,7 +70,7 @@ def test_one_crosshair_goes_through_all_charts(desk: Desk) -> None:
     assert desk.axis.hover == pytest.approx(3.0, abs=0.05)
     for view, was in zip(others, before, strict=True):
         changed = np.flatnonzero((pixels(view.plot) != was).any(axis=(0, 2)))
-        box = view.plot.box.sceneBoundingRect()
+        box = view.plot.box.rect
         x = box.left() + 3.0 / (FRAMES * 0.01) * box.width()
         assert len(changed)
         assert np.abs(changed - x).max() <= 3, "a line at that second, nothing else"
@@ -142,7 +142,7 @@ def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
 
 
 def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
-    area = desk.cost.plot.box.sceneBoundingRect().toRect()
+    area = desk.cost.plot.box.rect.toRect()
 
     def colours() -> int:
         inside = pixels(desk.cost.plot)[area.top() + 60 : area.bottom() - 2, area.left() : 400]

@@ -78,7 +78,8 @@ class _Engine(QPaintEngine):
         return True
 
     def type(self) -> QPaintEngine.Type:
-        return QPaintEngine.Type.User
+        # As into a picture: what is kept as pixels on a screen is written out.
+        return QPaintEngine.Type.Picture
 
     def updateState(self, state: QPaintEngineState) -> None:
         changed, flag = state.state(), QPaintEngine.DirtyFlag
