@@ -22,6 +22,9 @@ OVERHEAD: Final = "overhead"
 KERNEL: Final = "kernel"
 LATENCY: Final = "latency"
 
+LADDERS: Final = ("chase", "gather")
+"""Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
+
 PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
 """Kernels that a run times again and again (`roofs.probe`), and the stages whose spans are these timings: the first
 count of a span is its repeats."""

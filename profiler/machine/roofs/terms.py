@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.costs import CALL, KERNEL, Term
+from profiler.costs import ACCESS, CALL, KERNEL, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.cpu import Step, aligned, together
 from profiler.machine.roofs.table import Roof
@@ -29,7 +29,7 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
     """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
     found: dict[Key, Step] = {}
     for term, threads in terms:
-        if term.kind == KERNEL:
+        if term.kind in (KERNEL, ACCESS) and term.roof not in table.LADDERS:
             for size in {0, int(term.bytes)}:
                 key = Key(table.KERNEL, term.roof, threads=threads, bytes=size)
                 found[key] = Step(key, _kernel(key, work_of))
@@ -42,9 +42,7 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
 def access_steps() -> list[Step]:
     """Return the steps that measure what a scattered access takes."""
     keys = [
-        Key(table.LATENCY, name, "", 1, size)
-        for name in ("chase", "gather")
-        for size in ACCESS_BYTES
+        Key(table.LATENCY, name, "", 1, size) for name in table.LADDERS for size in ACCESS_BYTES
     ]
     return [Step(key, _access(key)) for key in keys]
 
