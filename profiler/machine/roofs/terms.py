@@ -24,6 +24,9 @@ ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26)
 
 LINE_BYTES: Final = 64
 
+GENERAL_CALLS: Final = ("numpy", "numba", "python")
+"""Calls that are no kernel's of the workload; every calibration has them."""
+
 
 def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
     """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
@@ -33,7 +36,7 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
             for size in {0, int(term.bytes)}:
                 key = Key(table.KERNEL, term.roof, threads=threads, bytes=size)
                 found[key] = Step(key, _kernel(key, work_of))
-        elif term.kind == CALL and term.roof not in ("numpy", "numba", "python"):
+        elif term.kind == CALL and term.roof not in GENERAL_CALLS:
             key = Key(table.OVERHEAD, term.roof, "")
             found[key] = Step(key, _call(key, work_of))
     return list(found.values())
