@@ -39,7 +39,8 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
         elif term.kind == CALL and term.roof not in GENERAL_CALLS:
             key = Key(table.OVERHEAD, term.roof, "")
             found[key] = Step(key, _call(key, work_of))
-    return list(found.values())
+    # A cache that others share may be theirs for a moment: over much data each is taken twice, at two moments.
+    return [*found.values(), *(step for step in found.values() if step.key.bytes)]
 
 
 def access_steps() -> list[Step]:
