@@ -22,6 +22,9 @@ TAIL_SPAN_S = 60.0
 EMPTY_SPAN_S = 10.0
 """Range shown before there is any data, and the least that is shown of a run just started."""
 
+GROWTH_S = (EMPTY_SPAN_S, 15.0, 20.0, 30.0, 45.0, TAIL_SPAN_S)
+"""A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
+
 _Mode = Literal["grow", "fit", "tail"]
 """How the axis follows: all of a young run then its last minute; everything; or a fixed width."""
 
@@ -171,13 +174,17 @@ class TimeAxis(QObject):
         if self._mode == "fit":
             self._show(0.0, max(self._end, MINIMUM_SPAN_S))
         elif self._mode == "grow":
-            self._show(max(0.0, self._cursor - TAIL_SPAN_S), max(self._cursor, EMPTY_SPAN_S))
+            room = next((s for s in GROWTH_S if s >= self._cursor), TAIL_SPAN_S)
+            start = max(0.0, self._cursor - TAIL_SPAN_S)
+            self._show(start, start + room)
         elif not t0 <= self._cursor <= t1 or self._cursor >= self._end:
             self._show(self._cursor - (t1 - t0), self._cursor)
 
     def _show(self, t0: float, t1: float) -> None:
         """Show [t0, t1], kept within the session and no narrower than ``MINIMUM_SPAN_S``."""
         limit = max(self._end, MINIMUM_SPAN_S if self._mode == "fit" else EMPTY_SPAN_S)
+        if self._mode == "grow":
+            limit = max(limit, t1)
         span = min(max(t1 - t0, MINIMUM_SPAN_S), limit)
         middle = (t0 + t1) / 2
         low = min(max(0.0, middle - span / 2), limit - span)

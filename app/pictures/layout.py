@@ -1,6 +1,6 @@
 """A widget laid out and painted for a picture, with the caption line under it.
 
-Everything goes through `QWidget.render`, so a picture shows what the window shows; pyqtgraph's exporters are not used.
+Everything goes through `QWidget.render`, so a picture shows what the window shows.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    drawn_every_ms = 250
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -82,6 +83,7 @@ class BreakdownView(View):
         column.addWidget(self.roofline)
         self.set_body(body)
         self._model: BreakdownModel | None = None
+        self._selected: tuple[float, float] | None = None
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
@@ -116,6 +118,7 @@ class BreakdownView(View):
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
         self._soon.stop()
+        self._selected = self.axis.selected
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
@@ -137,7 +140,8 @@ class BreakdownView(View):
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
-        self._soon.start()
+        if self.axis.selected != self._selected:
+            self._soon.start()
 
     def clear(self) -> None:
         """Show nothing."""
@@ -158,12 +162,14 @@ class BreakdownView(View):
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""
+        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
         return self._model
 
     def settle(self) -> None:
         """Complete the stages at once."""
+        super().settle()
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
 

@@ -64,6 +64,9 @@ class CostView(ChartView[CostModel]):
         self.plot.set_height_range(0.0, model.top_ms * height / (height - band))
         self.plot.set_ticks(tick_labels(ticks(model.top_ms)))
         self.stack.set_model(model, band)
+
+    def show_texts(self, model: CostModel) -> None:
+        """Show note and remark."""
         self.legend.set_remark(self._remark(model))
         self.set_note(self._note_text(model))
 

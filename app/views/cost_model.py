@@ -101,7 +101,7 @@ def cost_model(
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     mean = series.costs.means(edges, end) * 1e-6
     _, worst = series.walls.columns(edges, end)
-    worst *= 1e-6
+    worst = worst * 1e-6
     totals = mean.sum(axis=1)
     top = robust_top(totals)
     if REALTIME_IN_SCALE * REALTIME_MS <= top < REALTIME_MS * 1.2:
@@ -112,8 +112,8 @@ def cost_model(
     known = last > first
     mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
     return CostModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         mean_ms=mean,
         worst_ms=worst,

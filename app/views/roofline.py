@@ -57,6 +57,8 @@ class Roofline(QWidget):
 
     def show_points(self, points: Sequence[Point], marked: str | None) -> None:
         """Show these stages; the roof is that of `marked`, or of the most expensive one."""
+        if (tuple(points), marked) == (self._points, self._marked):
+            return
         self._points, self._marked = tuple(points), marked
         describe(self, self.tr("Roofline"), self.sentence())
         self.update()

@@ -18,9 +18,13 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
-from app.views.plot import PixelItem, TimePlot, bars
+from app.views.columns import column_grid
+from app.views.painting import bars, blit, is_vector, raster_scale
+from app.views.plot import PixelItem, TimePlot
+from app.views.strips import Strips, between, opaque, uprights
 from app.views.words_model import Spoken, Token, WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from profiler.arrays import F64, U32, Bool
 
 ROW = 21
 """Height of a row of words in pixels."""
@@ -59,6 +63,7 @@ class SpeechItem(PixelItem):
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
         self._model: WordsModel | None = None
+        self._strips = Strips()
         self._plain = font(1.0)
         self._strong = font(1.0, strong=True)
         self._plain_metrics = QFontMetricsF(self._plain)
@@ -145,15 +150,42 @@ class SpeechItem(PixelItem):
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        middle, half = wave.center().y(), wave.height() / 2 - 1
-        x = (there + 0.5) / len(model.high) * wave.width()
-        top = middle - np.maximum(model.high[there] / loudest, 0.0) * half - 0.5
-        bottom = middle - np.minimum(model.low[there] / loudest, 0.0) * half + 0.5
+        middle, half = wave.height() / 2, wave.height() / 2 - 1
         first = last = -1.0
         if model.current is not None and not self.on_axis:
             spoken = model.spoken[model.current]
             first, last = self.x_of(spoken.first_s), self.x_of(spoken.last_s)
+        x = (np.arange(len(model.high)) + 0.5) / len(model.high) * wave.width()
         inside = (x >= first) & (x < last)
+
+        def ends(low: F64, high: F64) -> tuple[F64, F64]:
+            """Top and bottom of columns, in pixels of the row."""
+            top = middle - np.maximum(high / loudest, 0.0) * half - 0.5
+            return top, middle - np.minimum(low / loudest, 0.0) * half + 0.5
+
+        if is_vector(painter):
+            top, bottom = (y + wave.top() for y in ends(model.low[there], model.high[there]))
+            self._paint_strokes(painter, x[there], top, bottom, inside[there])
+            return
+        scale = raster_scale(painter)
+        height = max(1, round(wave.height() * scale))
+        number, width = column_grid(model.first_s, model.last_s, len(model.high))
+        inks = np.array([opaque(color) for color in (self._tokens.waveform, self._tokens.muted)])
+
+        def draw(begin: int, end: int) -> U32:
+            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
+            strokes = between(*ends(model.low[begin:end], model.high[begin:end]), scale)
+            uprights(pixels, *strokes, inks[inside[begin:end].astype(np.int64)], scale)
+            return pixels
+
+        rows = np.stack([model.low, model.high, inside], axis=1)
+        self._strips.update((self._tokens.name, width, loudest), number, rows, height, scale, draw)
+        blit(painter, wave, self._strips)
+
+    def _paint_strokes(
+        self, painter: QPainter, x: F64, top: F64, bottom: F64, inside: Bool
+    ) -> None:
+        """The envelope as shapes; `inside`: in the current utterance."""
         for part, token in ((~inside, "waveform"), (inside, "muted")):
             painter.setPen(QPen(self._tokens.color(token), 1))
             # Two runs lie left and right of the current utterance: no stroke joins them.
@@ -176,11 +208,12 @@ class SpeechItem(PixelItem):
         """A short thick tick under the envelope for every word that went wrong."""
         left, right = self.xs_of(model.wrong_s[:, 0]), self.xs_of(model.wrong_s[:, 1])
         seen = (right >= 0) & (left <= wave.width())
-        # Ticks that would share their pixels are drawn once.
-        ends = np.unique(np.round(np.stack([left[seen], right[seen]], axis=1)), axis=0)
+        # Ticks that would share their pixels are drawn once; pairs as complex numbers are found fast.
+        ends = np.unique(np.round(left[seen]) + 1j * np.round(right[seen]))
         painter.setPen(QPen(self._tokens.color("danger"), 2))
         y = wave.bottom() - 0.5
-        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in ends.tolist()])
+        pairs = zip(ends.real.tolist(), ends.imag.tolist(), strict=True)
+        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in pairs])
 
     def _paint_on_axis(
         self, painter: QPainter, model: WordsModel, said_row: QRectF, heard_row: QRectF

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import Tokens, font, theme_changed
+from app.views.pace import Pace
 from app.widgets import Elided
 from profiler.plain import one_line
 
@@ -102,6 +103,8 @@ class View(QFrame):
 
     id: ClassVar[str] = ""
     title: ClassVar[str] = ""
+    drawn_every_ms: ClassVar[int] = 0
+    """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -139,6 +142,7 @@ class View(QFrame):
         layout.addLayout(self.header)
         layout.addLayout(self._stack, 1)
 
+        self.pace = Pace(self, self.drawn_every_ms, self._draw_snapshot)
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.timeout.connect(self._renew_texts)
@@ -171,7 +175,7 @@ class View(QFrame):
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
         self.snapshot = snapshot
-        self.draw(snapshot)
+        self.pace.ask(snapshot.moving)
         waited = time.monotonic() - self._table_renewed
         if waited >= TABLE_REFRESH_S or not (snapshot.live or self._late.isActive()):
             self._renew_texts()
@@ -181,6 +185,7 @@ class View(QFrame):
     def clear(self) -> None:
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
+        self.pace.drop()
         self._late.stop()
         describe(self, description="")
         self._table_model.replace((), ())
@@ -216,6 +221,7 @@ class View(QFrame):
 
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
+        self.pace.flush()
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
@@ -227,10 +233,14 @@ class View(QFrame):
 
     # -- inner -----------------------------------------------------------------------------
 
+    def _draw_snapshot(self) -> None:
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
+
     def _axis_moved(self, *_: object) -> None:
         self.axis_changed()
         if self.snapshot is not None and not self._late.isActive():
-            self._late.start(int(TABLE_REFRESH_S * 200))
+            self._late.start(int(TABLE_REFRESH_S * 1000))
 
     def _theme_moved(self, tokens: Tokens) -> None:
         self.apply_theme(tokens)

@@ -15,6 +15,9 @@ from app.views.view import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
 
+AT_ONCE = 64
+"""Utterances that are aligned before the window is served again: some 20 ms. An hour has hundreds in view."""
+
 
 class WordsView(ChartView[WordsModel]):
     """What was said, what was recognised, and when."""
@@ -30,8 +33,25 @@ class WordsView(ChartView[WordsModel]):
     def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.cursor_frame,
+            self.axis.visible,
+            columns,
+            AT_ONCE,
         )
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Draw; where many utterances are still to be aligned, go on with them when the window has been served."""
+        super().draw(snapshot)
+        if self._model is not None and not self._model.complete:
+            self.axis_changed()
+
+    def settle(self) -> None:
+        """Align what is still to be aligned."""
+        super().settle()
+        while self._model is not None and not self._model.complete:
+            self._redraw()
 
     def show_model(self, model: WordsModel | None) -> None:
         """Label the rows and pass the model to the item."""
@@ -50,6 +70,9 @@ class WordsView(ChartView[WordsModel]):
         # Written out, the rows are not part of the time axis: no line may run through them.
         self.overlay.set_floor(0.0 if self.speech.on_axis else height - said.top() + 2)
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WordsModel) -> None:
+        """Show the note."""
         self.set_note(self._note_text(model))
 
     def apply_theme(self, tokens: Tokens) -> None:

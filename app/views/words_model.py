@@ -96,6 +96,7 @@ class WordsModel:
         utterances: number of utterances begun in the whole run.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
+        complete: whether `spoken` has all utterances in view; the others have not been aligned yet.
     """
 
     first_s: float
@@ -109,6 +110,7 @@ class WordsModel:
     utterances: int
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
+    complete: bool = True
 
 
 class Envelope:
@@ -163,8 +165,12 @@ def words_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
+    at_once: int | None = None,
 ) -> WordsModel:
-    """Reduce audio and words to `columns` pixel columns over `visible`, up to the playhead."""
+    """Reduce audio and words to `columns` pixel columns over `visible`, up to the playhead.
+
+    At most `at_once` utterances are aligned (None: all); where some are left, the model is not `complete`.
+    """
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
@@ -173,15 +179,21 @@ def words_model(
     end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
     known = _aligned_before.setdefault(session, {})
-    spoken = tuple(
-        _remembered(known, utterance, number, cursor_frame)
+    in_view = [
+        (number, utterance)
         for number, utterance in enumerate(begun, start=1)
         if utterance.first_frame < edges[-1]
         and utterance.first_frame + utterance.n_frames > edges[0]
+    ]
+    complete = _align_some(known, in_view, cursor_frame, at_once)
+    spoken = tuple(
+        _remembered(known, utterance, number, cursor_frame)
+        for number, utterance in in_view
+        if complete or utterance.id in known or number == len(begun)
     )
     return WordsModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=cursor_frame,
         low=low,
         high=high,
@@ -191,6 +203,7 @@ def words_model(
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
+        complete=complete,
     )
 
 
@@ -207,6 +220,21 @@ def _current(
         if at < utterance.last_s:
             return index
     return len(spoken) - 1
+
+
+def _align_some(
+    known: dict[int, tuple[Utterance, Spoken]],
+    in_view: list[tuple[int, Utterance]],
+    cursor_frame: int,
+    at_once: int | None,
+) -> bool:
+    """Align up to `at_once` utterances that are not yet known, the latest first; whether that is all."""
+    left = [(number, one) for number, one in in_view if one.id not in known]
+    if at_once is None or len(left) <= at_once:
+        return True
+    for number, utterance in left[-at_once:]:
+        _remembered(known, utterance, number, cursor_frame)
+    return False
 
 
 def _remembered(

@@ -15,7 +15,7 @@ import numpy as np
 from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import robust_top
+from app.views.scale import quantile, robust_top
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
@@ -143,8 +143,8 @@ def work_model(
     if len(curves) > 1:
         panels.append(Panel(tuple(curves), *_relative_scale(curves), relative=True))
     return WorkModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         panels=tuple(panels),
         marks=known,
@@ -229,7 +229,7 @@ def _relative_scale(curves: list[Curve]) -> tuple[float, float, bool]:
     if not len(ratios):
         return 0.0, 1.0, False
     top = max(robust_top(ratios), 1.2)
-    least = float(np.quantile(ratios, 0.02))
+    least = quantile(ratios, 0.02)
     if least > 0 and top > LOG_RATIO * least:
         return 10.0 ** math.floor(math.log10(least)), top, True
     return 0.0, top, False
@@ -242,8 +242,8 @@ def _scale(curves: list[Curve]) -> tuple[float, float, bool]:
     top = robust_top(high)
     if not there.any():
         return 0.0, 1.0, False
-    least = float(np.quantile(low[there], 0.05))
-    if least >= 1.0 and float(np.quantile(high[there], 0.95)) > LOG_RATIO * least:
+    least = quantile(low[there], 0.05)
+    if least >= 1.0 and quantile(high[there], 0.95) > LOG_RATIO * least:
         bottom = 10.0 ** math.floor(math.log10(least))
         return bottom, max(top, 10.0 * bottom), True
     return 0.0, top, False

@@ -90,7 +90,7 @@ def place(plot: TimePlot, second: float) -> QPoint:
     first, last = plot.axis.visible
     rect = box.boundingRect()
     inside = QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6)
-    return plot.mapFromScene(box.mapToScene(inside))
+    return plot.in_widget(inside)
 
 
 def mouse(
@@ -114,7 +114,6 @@ def drag(
     button: Qt.MouseButton = LEFT,
     keys: Qt.KeyboardModifier = NONE,
 ) -> None:
-    plot.scene().minDragTime = 0
     points = [place(plot, start + (end - start) * share) for share in (0, 0.2, 0.6, 1)]
     mouse(plot, QEvent.Type.MouseButtonPress, points[0], button, button, keys)
     for point in points[1:]:
@@ -163,8 +162,8 @@ def amount(picture: np.ndarray, color: str, slack: int = 2) -> int:
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
     spans = set()
     for view in (desk.cost, desk.work, desk.words):
-        rect = view.plot.box.sceneBoundingRect()
-        left = view.plot.mapTo(desk.window, view.plot.mapFromScene(rect.topLeft())).x()
+        rect = view.plot.box.rect
+        left = view.plot.mapTo(desk.window, rect.topLeft().toPoint()).x()
         spans.add((left, round(rect.width())))
     assert len(spans) == 1
 
@@ -258,7 +257,7 @@ def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> N
 def test_nothing_is_drawn_after_the_playhead(desk: Desk) -> None:
     desk.playhead.seek(FRAMES // 2)
     settle()
-    box = desk.cost.plot.box.sceneBoundingRect()
+    box = desk.cost.plot.box.rect
     picture = pixels(desk.cost.plot)
     middle = round(box.left() + box.width() / 2)
     for category in ("compute", "memory", "search"):
