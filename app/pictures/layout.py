@@ -59,6 +59,7 @@ def laid_out(widget: QWidget, size: QSize) -> Iterator[None]:
     settle()
     for view in views:
         view.settle()
+        view.set_picture(True)
     try:
         if widget.size() != size:
             least = widget.size()
@@ -68,6 +69,8 @@ def laid_out(widget: QWidget, size: QSize) -> Iterator[None]:
             )
         yield
     finally:
+        for view in views:
+            view.set_picture(False)
         for part in hidden:
             part.show()
         if size != was_size:

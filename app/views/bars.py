@@ -68,6 +68,7 @@ class Bars(QWidget):
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
+        self._hatched = False
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
@@ -87,6 +88,11 @@ class Bars(QWidget):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         self._tokens = tokens
+        self.update()
+
+    def set_hatched(self, on: bool) -> None:
+        """Hatch the bars, for a picture; on the screen the swatches have the hatches."""
+        self._hatched = on
         self.update()
 
     @property
@@ -204,7 +210,7 @@ class Bars(QWidget):
         color = tokens.category[name]
         painter.setBrush(QColor(blended(color, tokens.card, 0.62 if pale else 0.0)))
         painter.drawRoundedRect(bar, 2, 2)
-        if not pale:
+        if self._hatched and not pale:
             painter.setBrush(tokens.hatch_brush(name))
             painter.drawRoundedRect(bar, 2, 2)
         painter.restore()
@@ -239,7 +245,11 @@ class Bars(QWidget):
         if model.before_wall_ms is not None:
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
-            write(painter, line.translated(0, BEFORE_ROW), flags, self.before_text(model))
+            metrics = QFontMetricsF(painter.font())
+            texts = (self.before_text(model), self.before_text(model, short=True))
+            text = texts[metrics.horizontalAdvance(texts[0]) > line.width()]
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.width())
+            write(painter, line.translated(0, BEFORE_ROW), flags, text)
 
     def _paint_stages(self, painter: QPainter) -> None:
         top = self._stage_top()
@@ -371,14 +381,16 @@ class Bars(QWidget):
             f"{model.rtf:.3f}",
         )
 
-    def before_text(self, model: BreakdownModel) -> str:
-        """Show the value before the last change, and the difference."""
+    def before_text(self, model: BreakdownModel, short: bool = False) -> str:
+        """Show the value before the last change, and the difference; `short`: only the latter."""
         if model.before_wall_ms is None:
             return ""
         if not (model.wall_ms > 0 and model.before_wall_ms > 0):
             return self.tr("pale: before, {0} ms").format(milliseconds(model.before_wall_ms))
         ratio = model.before_wall_ms / model.wall_ms
-        text = self.tr("pale: before, {0} ms · now {1}× faster")
-        if ratio < 1:
-            ratio, text = 1 / ratio, self.tr("pale: before, {0} ms · now {1}× slower")
-        return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")
+        change = self.tr("{0}× faster") if ratio >= 1 else self.tr("{0}× slower")
+        change = change.format(f"{max(ratio, 1 / ratio):.2f}")
+        if short:
+            return self.tr("pale: before · now {0}").format(change)
+        text = self.tr("pale: before, {0} ms · now {1}")
+        return text.format(milliseconds(model.before_wall_ms), change)

@@ -199,12 +199,24 @@ def _others_told(session: Session) -> bool:
     return any(OTHER_COUNT in stage.work for stage in session.stages.values())
 
 
-def _on_cpu(session: Session, frame: int) -> bool:
-    """Whether scorer and search both ran on the CPU at a frame."""
+def _tree_at(session: Session, frame: int) -> dict[str, Any]:
+    """The settings in force at a frame."""
     tree: dict[str, Any] = {}
     for config in session.configs:
         if not tree or config.first_frame <= frame:
             tree = config.tree
+    return tree
+
+
+def threads_at(session: Session, frame: int) -> int:
+    """Threads of scoring at a frame; 1 where the session does not say."""
+    threads = setting(_tree_at(session, frame), "threads")
+    return threads if isinstance(threads, int) and threads > 0 else 1
+
+
+def _on_cpu(session: Session, frame: int) -> bool:
+    """Whether scorer and search both ran on the CPU at a frame."""
+    tree = _tree_at(session, frame)
     return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
 
 

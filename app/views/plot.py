@@ -16,6 +16,7 @@ import shiboken6
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
+    QHideEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -179,7 +180,7 @@ class TimePlot(QWidget):
         super().__init__(parent)
         self.axis = axis
         self.box = PlotArea(axis, self)
-        self.hover_s: float | None = None
+        self._hovers = False
         self._below = TIME_LABELS if time_labels else 0
         self._ticks: list[tuple[float, str]] = []
         self._heights = (0.0, 1.0)
@@ -197,6 +198,7 @@ class TimePlot(QWidget):
         self.setMinimumHeight(60)
         axis.selection_changed.connect(self._repaint_area)
         axis.cursor_changed.connect(self._repaint_area)
+        axis.hover_changed.connect(self._repaint_area)
 
     # -- for the charts ------------------------------------------------------------------------
 
@@ -357,8 +359,19 @@ class TimePlot(QWidget):
         super().leaveEvent(event)
         self._hover(None)
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """A plot that is hidden under the mouse is told of no leaving."""
+        super().hideEvent(event)
+        self._hover(None)
+
+    @property
+    def hover_s(self) -> float | None:
+        """Second under the mouse if it is in this plot; the crosshair is in all of them (`axis.hover`)."""
+        return self.axis.hover if self._hovers else None
+
     def _hover(self, second: float | None) -> None:
-        if second != self.hover_s:
-            self.hover_s = second
-            self.hovered.emit(second)
-            self.box.update()
+        if second is None and not self._hovers:
+            return
+        self._hovers = second is not None
+        self.axis.set_hover(second)
+        self.hovered.emit(second)
