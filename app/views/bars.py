@@ -68,6 +68,7 @@ class Bars(QWidget):
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
+        self._room: int | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
@@ -106,6 +107,18 @@ class Bars(QWidget):
             self.updateGeometry()
             self.update()
             self.chosen.emit(name)
+
+    def set_room(self, height: int | None) -> None:
+        """Draw only what fits whole into this height, for a picture; None: everything, to be scrolled."""
+        self._room = height
+        self.update()
+
+    def _drawn(self) -> tuple[StageLine, ...]:
+        """The rows that are drawn: all, or those that leave room for the stage that somebody chose."""
+        if self._room is None:
+            return self.rows
+        room = self._room - self._stage_top() - (0 if self._chosen is None else self._told_height())
+        return self.rows[: max(0, room // STAGE_ROW)]
 
     def explained(self) -> StageLine | None:
         """Return the stage explained at the bottom."""
@@ -255,7 +268,7 @@ class Bars(QWidget):
         write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
         metrics = QFontMetricsF(font(1.0))
         explained = self.explained()
-        for index, line in enumerate(self.rows):
+        for index, line in enumerate(self._drawn()):
             row = QRectF(0, top + index * STAGE_ROW, self.width(), STAGE_ROW)
             whole = index < len(self._groups)
             if self._chosen is not None and line is explained:
@@ -291,7 +304,9 @@ class Bars(QWidget):
         line = self.explained()
         if line is None or not self.explanation(line):
             return
-        top = self._stage_top() + len(self.rows) * STAGE_ROW + 10
+        top = self._stage_top() + len(self._drawn()) * STAGE_ROW + 10
+        if self._room is not None and top - 10 + self._told_height() > self._room:
+            return
         painter.setPen(QPen(self._tokens.color("border"), 1))
         painter.drawLine(0, top, self.width(), top)
         if rows := rows_of(line.parts):
@@ -303,20 +318,25 @@ class Bars(QWidget):
         wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
         write(painter, place, wrap, self.explanation(line))
 
+    def _told_height(self) -> int:
+        """Height of what is told of the stage explained."""
+        if (line := self.explained()) is None:
+            return 0
+        area, wrap = QRectF(0, 0, self.width(), 1e4), Qt.TextFlag.TextWordWrap.value
+        text = QFontMetricsF(font(1.0)).boundingRect(area, wrap, self.explanation(line))
+        return 26 + len(rows_of(line.parts)) * PART_ROW + round(text.height())
+
+    def fits(self, height: int) -> bool:
+        """Whether all that is drawn fits into a height."""
+        return self._stage_top() + len(self.rows) * STAGE_ROW + self._told_height() <= height
+
     def explanation(self, line: StageLine) -> str:
         """The share of a stage in its group, and where its time went; of a group, its largest part and stage."""
         if line in self._groups:
             return self._of_group(line)
-        texts = (
-            self.tr("{0} of the time"),
-            self.tr("{0} of the operations"),
-            self.tr("{0} of the bytes"),
-        )
-        parts = [
-            text.format(percent(part))
-            for part, text in zip(line.of_group, texts, strict=True)
-            if part is not None
-        ]
+        texts = ("{0} of the time", "{0} of the operations", "{0} of the bytes")
+        shares = zip(line.of_group, texts, strict=True)
+        parts = [self.tr(text).format(percent(part)) for part, text in shares if part is not None]
         said = []
         if parts:
             group = line.name.partition(".")[0]
@@ -363,13 +383,9 @@ class Bars(QWidget):
 
     def sum_text(self, model: BreakdownModel) -> str:
         """Say what the categories add up to, and whether that equals the wall time."""
-        same = abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms
-        return self.tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(
-            milliseconds(model.sum_ms),
-            "=" if same else "≠",
-            milliseconds(model.wall_ms),
-            f"{model.rtf:.3f}",
-        )
+        equal = "=" if abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms else "≠"
+        sums = milliseconds(model.sum_ms), equal, milliseconds(model.wall_ms), f"{model.rtf:.3f}"
+        return self.tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(*sums)
 
     def before_text(self, model: BreakdownModel) -> str:
         """Show the value before the last change, and the difference."""

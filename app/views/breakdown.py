@@ -69,7 +69,7 @@ class BreakdownView(View):
         self._scroll.viewport().setAutoFillBackground(False)
         self.bars.setAutoFillBackground(False)
         body = QWidget()
-        column = QVBoxLayout(body)
+        self._column = column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addWidget(self._scroll, 1)
@@ -161,6 +161,16 @@ class BreakdownView(View):
         if self._soon.isActive():
             self._redraw()
         return self._model
+
+    def set_picture(self, on: bool) -> None:
+        """Nothing scrolls in a picture: rows are whole, and the roofline is there if it takes none of their room."""
+        bar = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self._scroll.setVerticalScrollBarPolicy(bar)
+        self._show_roofline()
+        if on and not self.bars.fits(self._column.geometry().height() - self.roofline.height()):
+            self.roofline.hide()
+        self._column.activate()
+        self.bars.set_room(self._scroll.viewport().height() if on else None)
 
     def settle(self) -> None:
         """Complete the stages at once."""

@@ -188,9 +188,8 @@ def device_scale(painter: QPainter) -> float:
 
 
 def is_vector(painter: QPainter) -> bool:
-    """True when drawing into SVG or PDF, where shapes beat pixels."""
-    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf, QPaintEngine.Type.Picture)
-    return painter.paintEngine().type() in kinds
+    """True when drawing for SVG or PDF, where shapes beat pixels: our engine of shapes has a type of its own."""
+    return painter.paintEngine().type() == QPaintEngine.Type.User
 
 
 class TimePlot(pg.GraphicsView):

@@ -214,6 +214,9 @@ class View(QFrame):
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
+    def set_picture(self, on: bool) -> None:
+        """Draw as in a picture (`on`) or as on the screen again: the former may be printed, and has no mouse."""
+
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
 

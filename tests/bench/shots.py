@@ -62,16 +62,18 @@ def main() -> int:
     session = folder / "shots.asrs"
     record(session, arguments.vocabulary)
 
-    from app.desk_picture import desk_picture
+    from app.pictures.studio import Studio
+    from app.pictures.wanted import Wanted
     from app.views import VIEWS
 
+    studio = Studio(session)
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"desk-{theme}.png", size=(1600, 1000), theme=theme)
-        desk_picture(session, folder / f"desk-small-{theme}.png", size=(1000, 640), theme=theme)
+        studio.write(Wanted(theme=theme), folder / f"desk-{theme}.png")
+        small = Wanted(size=(1000, 680), theme=theme)
+        studio.write(small, folder / f"desk-small-{theme}.png")
         for view in VIEWS:
-            desk_picture(
-                session, folder / f"{view}-{theme}.png", view=view, size=(1000, 420), theme=theme
-            )
+            studio.write(Wanted((view,), (1000, 560), theme=theme), folder / f"{view}-{theme}.png")
+    studio.close()
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
     return 0
 
