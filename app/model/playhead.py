@@ -36,7 +36,7 @@ SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a view may draw: frames [0, cursor_frame) of the session, and nothing after them."""
+    """What a view may draw: figures of frames [0, cursor_frame); charts over time show what follows, dimmed."""
 
     session: Session
     track: CostTrack
@@ -44,6 +44,11 @@ class Snapshot:
     live: bool
     following: bool
     axis: TimeAxis
+
+    @property
+    def end_frame(self) -> int:
+        """Exclusive end of the frames known: live the cursor, in a replay the end of the session."""
+        return int(self.track.n_frames)
 
 
 class Playhead(QObject):
@@ -224,6 +229,7 @@ class Playhead(QObject):
             self._position = 0.0
         self._following = False
         self._playing = True
+        self.axis.follow_replay()
         self._last_tick = time.monotonic()
         self._timer.start()
         self._moved()

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter, QPolygonF, QResizeEvent
+from PySide6.QtGui import (
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPaintEngine,
+    QPainter,
+    QPolygonF,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QFrame,
     QGraphicsObject,
@@ -216,7 +224,7 @@ class TimePlot(pg.GraphicsView):
         self._labels = TimeLabels()
         self._left = pg.AxisItem("left")
         self.axis = axis
-        self.hover_s: float | None = None
+        self._hovers = False
         # Placed by hand in `resizeEvent`: Qt's graphics layouts add a hidden widget.
         for item in (self.box, self._left, self._labels):
             self.addItem(item)
@@ -234,6 +242,7 @@ class TimePlot(pg.GraphicsView):
         self._labels.setStyle(hideOverlappingLabels=True)
         self._labels.setVisible(time_labels)
         self._ticks: list[tuple[float, str]] = []
+        self._left.setTicks([[]])
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAntialiasing(False)
         # A cached background would get into SVG and PDF as a picture of pixels.
@@ -246,6 +255,7 @@ class TimePlot(pg.GraphicsView):
         axis.visible_changed.connect(self.set_axis_range)
         axis.selection_changed.connect(self._repaint)
         axis.cursor_changed.connect(self._repaint)
+        axis.hover_changed.connect(self._repaint)
         self.apply_theme(theme())
 
     def resizeEvent(self, ev: QResizeEvent | None) -> None:
@@ -305,11 +315,22 @@ class TimePlot(pg.GraphicsView):
         super().leaveEvent(ev)
         self._hover(None)
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """A plot that is hidden under the mouse is told of no leaving."""
+        super().hideEvent(event)
+        self._hover(None)
+
+    @property
+    def hover_s(self) -> float | None:
+        """Second under the mouse if it is in this plot; the crosshair is in all of them (`axis.hover`)."""
+        return self.axis.hover if self._hovers else None
+
     def _hover(self, second: float | None) -> None:
-        if second != self.hover_s:
-            self.hover_s = second
-            self.hovered.emit(second)
-            self._repaint()
+        if second is None and not self._hovers:
+            return
+        self._hovers = second is not None
+        self.axis.set_hover(second)
+        self.hovered.emit(second)
 
     def _repaint(self, *_: object) -> None:
         self.viewport().update()

@@ -1,4 +1,4 @@
-"""Speech and words: what was said and what was recognised, under the waveform and on the same time axis."""
+"""Speech and words: the waveform with the recognised words at their time, and the sentence at the playhead below."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.readout import Line
 from app.views.scale import clock
-from app.views.speech import SpeechItem, written_columns
-from app.views.view import Table
+from app.views.sentence import Sentence, written_columns
+from app.views.speech import SpeechItem
+from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
+from profiler.session.model import FRAME_S
 
 
 class WordsView(ChartView[WordsModel]):
@@ -25,30 +27,29 @@ class WordsView(ChartView[WordsModel]):
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
         self.speech = SpeechItem(self.plot)
-        self.setMinimumHeight(140)
+        self.sentence = Sentence()
+        self.column.addWidget(self.sentence)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            self.axis.visible,
+            columns,
+            snapshot.cursor_frame,
         )
 
     def show_model(self, model: WordsModel | None) -> None:
-        """Label the rows and pass the model to the item."""
+        """Pass the model to the item and the sentence at the playhead to its strip."""
         self.speech.set_model(model)
         if model is None:
+            self.sentence.show_spoken(None)
             return
-        height = float(self.plot.plot_size()[1])
-        _, said, heard = self.speech.rows()
-        self.plot.set_height_range(0.0, height)
-        self.plot.set_ticks(
-            [
-                (height - said.center().y(), self.tr("said")),
-                (height - heard.center().y(), self.tr("heard")),
-            ]
-        )
-        # Written out, the rows are not part of the time axis: no line may run through them.
-        self.overlay.set_floor(0.0 if self.speech.on_axis else height - said.top() + 2)
+        spoken = None if model.current is None else model.spoken[model.current]
+        self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
+        self.overlay.set_floor(self.speech.areas()[1].height())
         self.overlay.set_events(model.marks, model.boundaries)
         self.set_note(self._note_text(model))
 
@@ -56,14 +57,18 @@ class WordsView(ChartView[WordsModel]):
         """Take over colours."""
         super().apply_theme(tokens)
         self.speech.apply_theme(tokens)
+        self.sentence.apply_theme(tokens)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
-        """Return the word under the mouse and what was said there."""
+        """Return the word under the mouse and the reference there."""
         for spoken in model.spoken:
             if not spoken.first_s <= second < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
-            for title, row in ((self.tr("said"), spoken.said), (self.tr("heard"), spoken.heard)):
+            for title, row in (
+                (self.tr("reference"), spoken.said),
+                (self.tr("hypothesis"), spoken.heard),
+            ):
                 words = [t for t in row or () if t.first_s <= second < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
@@ -72,19 +77,19 @@ class WordsView(ChartView[WordsModel]):
         return []
 
     def summary(self) -> str:
-        """Return one sentence: the utterance, what was heard, the errors."""
+        """Return one sentence: the utterance, its hypothesis, the errors."""
         model = self.model()
         if model is None or model.current is None:
             return self.tr("No speech in view yet.")
         spoken = model.spoken[model.current]
-        heard = " ".join(token.text for token in spoken.heard) or self.tr("nothing")
-        return self.tr("Utterance {0} ({1}): heard “{2}”; {3}.").format(
+        heard = " ".join(token.text for token in spoken.heard) or self.tr("empty")
+        return self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
             spoken.number, spoken.name, heard, self._errors(spoken)
         )
 
     def table(self) -> Table:
         """Return every column of the alignments in view."""
-        headers = [self.tr(t) for t in ("utterance", "at s", "said", "heard", "error")]
+        headers = [self.tr(t) for t in ("utterance", "at s", "reference", "hypothesis", "error")]
         model = self.model()
         rows: list[list[object]] = []
         for spoken in model.spoken if model is not None else ():
@@ -106,9 +111,8 @@ class WordsView(ChartView[WordsModel]):
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
         errors, words = spoken.count.errors, spoken.count.words
+        wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
+        wrong = wrong or self.tr("{0} errors").format(errors)
+        of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)
         so_far = self.tr(" so far") if spoken.partial else ""
-        if errors == 0:
-            return self.tr("{0} words, no error").format(words) + so_far
-        if errors == 1:
-            return self.tr("1 error in {0} words").format(words) + so_far
-        return self.tr("{0} errors in {1} words").format(errors, words) + so_far
+        return self.tr("{0} in {1}").format(wrong, of) + so_far

@@ -87,7 +87,8 @@ class WordsModel:
     Attributes:
         first_s: left end of the range, seconds.
         last_s: right end.
-        cursor_frame: frames from here on are not shown.
+        cursor_frame: frames from here on are not there.
+        at_frame: where the playhead stands.
         low: [columns] lowest sample, −1…1; NaN where there is no audio.
         high: [columns] highest sample.
         spoken: utterances in view, in order of time.
@@ -101,6 +102,7 @@ class WordsModel:
     first_s: float
     last_s: float
     cursor_frame: int
+    at_frame: int
     low: F64
     high: F64
     spoken: tuple[Spoken, ...]
@@ -163,8 +165,13 @@ def words_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
+    at_frame: int | None = None,
 ) -> WordsModel:
-    """Reduce audio and words to `columns` pixel columns over `visible`, up to the playhead."""
+    """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
+
+    `at_frame`: where the playhead stands, at the end if it is not said; its utterance is the current one.
+    """
+    at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
@@ -183,10 +190,11 @@ def words_model(
         first_s=first_s,
         last_s=last_s,
         cursor_frame=cursor_frame,
+        at_frame=at_frame,
         low=low,
         high=high,
         spoken=spoken,
-        current=_current(spoken, cursor_frame * FRAME_S, visible),
+        current=_current(spoken, at_frame * FRAME_S, visible),
         wrong_s=np.concatenate([np.empty((0, 2)), *(u.wrong_s for u in spoken)]),
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),

