@@ -64,8 +64,17 @@ class Studio:
         with writing(target, "the picture", own_files(self._path)) as draft:
             draft.write_bytes(self.draw(wanted, kind, target.name))
 
-    def draw(self, wanted: Wanted, kind: str, name: str = "the picture") -> bytes:
-        """Return a picture as the file that `write` would write; `name` begins sentences about its size."""
+    def draw(
+        self,
+        wanted: Wanted,
+        kind: str,
+        name: str = "the picture",
+        scale: float | None = None,
+    ) -> bytes:
+        """Return a picture as the file that `write` would write.
+
+        `name` begins sentences about its size; `scale`: pixels per point of a preview instead of those wanted.
+        """
         wanted = wanted.checked()
         check_size(name, kind, *wanted.size, wanted.scale)
         whole = self._playhead.snapshot()
@@ -85,7 +94,7 @@ class Studio:
                     view.update_snapshot(_snapshot(whole, place, axis))
                     _explain(view, place.stage)
                 with laid_out(sheet, size):
-                    return drawn(sheet, kind, wanted.scale, text.origin, captioned=False)
+                    return drawn(sheet, kind, scale or wanted.scale, text.origin, captioned=False)
             finally:
                 sheet.deleteLater()
                 settle()
