@@ -25,6 +25,9 @@ AHEAD = 0.2
 EMPTY_SPAN_S = 10.0
 """Range shown before there is any data, and the least that is shown of a run just started."""
 
+GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)
+"""A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
+
 _Mode = Literal["grow", "fit", "tail"]
 """How the axis follows: all of a young run, then its last `WINDOW_S`; everything; or a fixed width."""
 
@@ -212,7 +215,9 @@ class TimeAxis(QObject):
         if self._mode == "fit":
             self._show(0.0, max(self._end, MINIMUM_SPAN_S))
         elif self._mode == "grow":
-            self._show(max(0.0, self._cursor - WINDOW_S), max(self._cursor, EMPTY_SPAN_S))
+            room = next((s for s in GROWTH_S if s >= self._cursor), WINDOW_S)
+            start = max(0.0, self._cursor - WINDOW_S)
+            self._show(start, start + room)
         elif self._cursor >= self._end:
             self._show(self._cursor - (t1 - t0), self._cursor)
         else:
@@ -224,6 +229,8 @@ class TimeAxis(QObject):
     def _show(self, t0: float, t1: float) -> None:
         """Show [t0, t1], kept within the session and no narrower than ``MINIMUM_SPAN_S``."""
         limit = max(self._end, MINIMUM_SPAN_S if self._mode == "fit" else EMPTY_SPAN_S)
+        if self._mode == "grow":
+            limit = max(limit, t1)
         span = min(max(t1 - t0, MINIMUM_SPAN_S), limit)
         middle = (t0 + t1) / 2
         low = min(max(0.0, middle - span / 2), limit - span)

@@ -1,7 +1,7 @@
 """A widget laid out and painted for a picture, with the caption line under it.
 
-Everything goes through `QWidget.render`, so a picture shows what the window shows; pyqtgraph's exporters are not used.
-A sheet (`app.pictures.sheet`) has a caption of its own; any other widget gets one line below it.
+Everything goes through `QWidget.render`, so a picture shows what the window shows. A sheet (`app.pictures.sheet`)
+has a caption of its own; any other widget gets one line below it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from app.views.breakdown_model import (
 )
 from app.views.frames import CATEGORIES
 from app.views.part_bars import share_text
-from app.views.roofline import HEIGHT, Roofline
+from app.views.roofline import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.table_twin import Table
@@ -40,7 +40,7 @@ from profiler.session.model import FRAME_S
 LEAST_STAGES = 420
 """Pixels that the stages keep above the roofline; with less, it is one key away."""
 
-HEADER = 50
+HEADER = 74
 """Pixels of the card above and below its body."""
 
 STAGES_EVERY_S = 0.7
@@ -58,6 +58,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    drawn_every_ms = 200
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -85,6 +86,7 @@ class BreakdownView(View):
         self.bars.customContextMenuRequested.connect(self._open_menu)
         column.addWidget(self.roofline)
         self.set_body(body)
+        self.set_note_below()
         self._alone = QToolButton()
         self._alone.setObjectName("table-toggle")
         self._alone.setText(self.tr("Roofline"))
@@ -94,6 +96,7 @@ class BreakdownView(View):
         self._alone.toggled.connect(self.show_roofline)
         self.add_control(self._alone)
         self._model: BreakdownModel | None = None
+        self._selected: tuple[float, float] | None = None
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
@@ -129,6 +132,7 @@ class BreakdownView(View):
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
         self._soon.stop()
+        self._selected = self.axis.selected
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
@@ -149,15 +153,20 @@ class BreakdownView(View):
         if alone:
             self.show_table(False)
         self._scroll.setVisible(not alone)
-        self.roofline.set_alone(alone)
         self._show_roofline()
 
     def _show_roofline(self) -> None:
         line = self.bars.explained()
         self.roofline.show_points(self._points, None if line is None else line.name, self._threads)
-        wanted = min(self.bars.sizeHint().height(), LEAST_STAGES) + HEIGHT + HEADER
-        room = self.height() >= wanted
-        self.roofline.setVisible(self.roofline_alone or (bool(self._points) and room))
+        if self.roofline_alone:
+            self.roofline.set_height(None)
+            self.roofline.show()
+            return
+        stages = self.bars.sizeHint().height()
+        room = self.height() - HEADER - min(stages, LEAST_STAGES)
+        free = min(self.height() - HEADER - stages, int(WIDTHS_HIGH * self.width()))
+        self.roofline.set_height(max(HEIGHT, free))
+        self.roofline.setVisible(bool(self._points) and room >= HEIGHT)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The roofline makes room for the stages if there is little."""
@@ -166,7 +175,8 @@ class BreakdownView(View):
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
-        self._soon.start()
+        if self.axis.selected != self._selected:
+            self._soon.start()
 
     def clear(self) -> None:
         """Show nothing."""
@@ -187,6 +197,7 @@ class BreakdownView(View):
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""
+        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
         return self._model
@@ -207,6 +218,7 @@ class BreakdownView(View):
 
     def settle(self) -> None:
         """Complete the stages at once."""
+        super().settle()
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
 

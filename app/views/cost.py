@@ -102,6 +102,9 @@ class CostView(ChartView[CostModel]):
         self.plot.set_ticks(list(zip(places, labels, strict=True)))
         self.stack.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
+
+    def show_texts(self, model: CostModel) -> None:
+        """Show note and remark."""
         faint = model.block_frames > 1
         self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
         self.set_note(self._note_text(model))

@@ -15,7 +15,8 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
-from app.views.plot import PixelItem, TimePlot, polyline
+from app.views.painting import polyline
+from app.views.plot import PixelItem, TimePlot
 from app.views.scale import times
 from app.views.stack import StackItem
 from app.views.swatch import paint_spike

@@ -13,7 +13,7 @@ from app.views.breakdown_model import rtf_of
 from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import Holding, Scale, held, logarithmic, robust_top
+from app.views.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from profiler.analysis.utterances import audio_seconds
 from profiler.arrays import F64
 from profiler.session.model import FRAME_S
@@ -28,7 +28,7 @@ REALTIME_MS = 1e3 * FRAME_S
 REALTIME_IN_SCALE = 0.7
 """From this share of real time on, the scale is opened up to show the line; below it, a tag says how far off it is."""
 
-FAINT_SHARE = 2.0
+FAINT_SHARE = 1.3
 """The line of the 95 % quantile may open the scale to this many times what the means need, and is cut off beyond."""
 
 MAX_SPIKES = 5
@@ -133,8 +133,8 @@ def cost_model(
     known = last > first
     mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
     return CostModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         block_frames=size,
         mean_ms=mean,
@@ -168,11 +168,12 @@ def _blocks(series: FrameSeries, edges: F64, end: int, size: int) -> tuple[F64, 
 def _wanted(totals: F64, p95: F64, log: bool) -> Scale:
     """The scale that fits: all but a few far outliers of the means, nearly all of the faint line."""
     top = robust_top(totals)
+    near = REALTIME_IN_SCALE * REALTIME_MS <= top < REALTIME_MS * 1.2
     faint = p95[np.isfinite(p95)]
     if len(faint):
-        top = max(top, min(robust_top(faint), FAINT_SHARE * top))
-    if REALTIME_IN_SCALE * REALTIME_MS <= top < REALTIME_MS * 1.2:
-        top = REALTIME_MS * 1.2
+        top = max(top, round_up(min(robust_top(faint), FAINT_SHARE * top)))
+    if near:
+        top = max(top, REALTIME_MS * 1.2)
     return logarithmic(totals, top) if log else Scale(0.0, top)
 
 

@@ -138,7 +138,7 @@ class Overlay(PixelItem):
             return
         if self._readout is None or self._readout.parentWidget() is not self._plot.window():
             self._readout = Readout(self._plot.window())
-        at = self._plot.mapFromScene(self.box.mapToScene(self.x_of(hover), self.band + 6))
+        at = self._plot.in_widget(QPointF(self.x_of(hover), self.band + 6))
         self._readout.show_lines(lines, self._plot.mapTo(self._plot.window(), at))
 
     def apply_theme(self, tokens: Tokens) -> None:

@@ -29,10 +29,16 @@ from app.views.roofline_model import Point
 from app.views.scale import percent
 
 HEIGHT = 236
-"""Pixels that the whole drawing takes below the stages; alone it takes all there is."""
+"""Pixels that the whole drawing takes at least; alone it takes all there is."""
+
+WIDTHS_HIGH = 0.9
+"""Height below the stages, at most, in widths: a roofline is read with both axes."""
 
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
+
+PIECES = 6
+"""Rectangles that stand for a text along a slope: one would keep names out of much that is free."""
 
 UNBOUNDED = (1 << 24) - 1
 """Qt's greatest height of a widget (QWIDGETSIZE_MAX): no bound."""
@@ -60,17 +66,19 @@ class Roofline(QWidget):
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self._threads = 1
-        self.set_alone(False)
+        self.set_height(HEIGHT)
 
-    def set_alone(self, alone: bool) -> None:
-        """Take all the height there is, or only that of a picture below others."""
-        self.setMinimumHeight(HEIGHT)
-        self.setMaximumHeight(UNBOUNDED if alone else HEIGHT)
-        upright = QSizePolicy.Policy.Expanding if alone else QSizePolicy.Policy.Fixed
+    def set_height(self, pixels: int | None) -> None:
+        """Take this height below other things, or all there is (None)."""
+        self.setMinimumHeight(HEIGHT if pixels is None else pixels)
+        self.setMaximumHeight(UNBOUNDED if pixels is None else pixels)
+        upright = QSizePolicy.Policy.Expanding if pixels is None else QSizePolicy.Policy.Fixed
         self.setSizePolicy(QSizePolicy.Policy.Expanding, upright)
 
     def show_points(self, points: Sequence[Point], marked: str | None, threads: int = 1) -> None:
         """Show these stages; the roofs are those of `marked`, or of the most expensive one, for so many threads."""
+        if (tuple(points), marked, threads) == (self._points, self._marked, self._threads):
+            return
         self._points, self._marked, self._threads = tuple(points), marked, threads
         describe(self, self.tr("Roofline"), self.sentence())
         self.update()
@@ -168,7 +176,8 @@ class Roofline(QWidget):
             self._paint_roof(painter, marked)
             for point in reversed(self._points):
                 self._paint_point(painter, point, point is marked)
-            taken: list[QRectF] = []
+            # No name lies on a dot's bar.
+            taken = [self._bar(point) for point in self._points]
             self._paint_roof_names(painter, marked, taken)
             self._paint_names(painter, marked, taken)
 
@@ -222,6 +231,12 @@ class Roofline(QWidget):
         here = self.place(point.intensity, point.rate)
         painter.drawLine(QLineF(here, self.place(point.intensity, point.roof)))
 
+    def _bar(self, point: Point) -> QRectF:
+        """Around the line from the least intensity to the dot."""
+        left = self.place(point.min_intensity, point.rate)
+        here = self.place(point.intensity, point.rate)
+        return QRectF(left, here).adjusted(0, -1, 0, 1)
+
     def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
         tokens = self._tokens
         color = tokens.color(GROUP_COLOR.get(point.group, "muted"))
@@ -259,7 +274,7 @@ class Roofline(QWidget):
         wide = metrics.horizontalAdvance(slope) + 2
         line = QLineF(start, ridge)
         if line.length() > wide + 8:
-            taken.append(self._write_along(painter, line, slope, wide))
+            taken += self._write_along(painter, line, slope, wide)
             return
         # Too short a slope for its text: above it, where no stage can be.
         box = QRectF(area.left() + 2, ridge.y() - TEXT - 1, wide, TEXT)
@@ -269,16 +284,22 @@ class Roofline(QWidget):
             self._write_on_card(painter, box, slope)
             taken.append(box)
 
-    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> QRectF:
-        """Write above a rising line; return the upright rectangle that the text lies in."""
-        painter.save()
-        painter.translate(line.center())
-        painter.rotate(-line.angle())
-        box = QRectF(-wide / 2, -TEXT - 1, wide, TEXT)
-        write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
-        painter.restore()
+    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> list[QRectF]:
+        """Write above a rising line; return upright rectangles that the text lies in, piece by piece."""
         turned = QTransform().translate(line.center().x(), line.center().y())
-        return turned.rotate(-line.angle()).mapRect(box)
+        turned.rotate(-line.angle())
+        painter.save()
+        painter.setTransform(turned, True)
+        write(
+            painter,
+            QRectF(-wide / 2, -TEXT - 1, wide, TEXT),
+            Qt.AlignmentFlag.AlignCenter,
+            text,
+        )
+        painter.restore()
+        each = wide / PIECES
+        pieces = (QRectF(-wide / 2 + i * each, -TEXT, each, TEXT - 2) for i in range(PIECES))
+        return [turned.mapRect(piece) for piece in pieces]
 
     def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
         ground = self._tokens.color("card")
@@ -297,9 +318,11 @@ class Roofline(QWidget):
             width = metrics.horizontalAdvance(name) + 2
             for x, y in (
                 (here.x() + 12, here.y() - TEXT / 2),
+                (here.x() - width / 2, here.y() - 11 - TEXT),
+                (here.x() - width / 2, here.y() + 11),
+                (here.x() + 4, here.y() + 9),
+                (here.x() + 4, here.y() - 9 - TEXT),
                 (here.x() - 12 - width, here.y() - TEXT / 2),
-                (here.x() - width / 2, here.y() - 12 - TEXT),
-                (here.x() - width / 2, here.y() + 12),
             ):
                 box = QRectF(x, y, width, TEXT)
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):

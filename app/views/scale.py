@@ -20,6 +20,9 @@ SPIKE_FACTOR = 1.8
 SHRINK_BELOW = 0.45
 """A scale that holds is narrowed only when what is wanted falls below this share of it."""
 
+PARTS_SHOWN = 0.3
+"""A logarithmic scale begins below this share of the least sum, so that its parts are seen."""
+
 DECADES = 3
 """Most powers of ten that a logarithmic scale shows."""
 
@@ -66,7 +69,7 @@ def logarithmic(values: Array, top: float) -> Scale:
     """A logarithmic scale up to `top` that shows nearly all positive values, at most `DECADES` powers of ten."""
     there = values[np.isfinite(values) & (values > 0)]
     least = float(np.quantile(there, 0.02)) if len(there) else top / 10.0
-    least = max(least, top / 10.0**DECADES * 1.001)
+    least = max(PARTS_SHOWN * least, top / 10.0**DECADES * 1.001)
     return Scale(10.0 ** math.floor(math.log10(min(least, top / 2.0))), top, log=True)
 
 
@@ -97,6 +100,15 @@ def round_up(value: float) -> float:
     return next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power
 
 
+def quantile(values: Array, share: float) -> float:
+    """The value below which `share` of `values` [n > 0] lie, interpolated; for few values much faster than numpy's."""
+    ordered = np.sort(values)
+    at = share * (len(ordered) - 1)
+    below = int(at)
+    above = min(below + 1, len(ordered) - 1)
+    return float(ordered[below] + (ordered[above] - ordered[below]) * (at - below))
+
+
 def robust_top(values: Array, headroom: float = 1.06) -> float:
     """A round upper end of the scale for non-negative values.
 
@@ -107,7 +119,7 @@ def robust_top(values: Array, headroom: float = 1.06) -> float:
     if not len(there):
         return 1.0
     most = float(there.max())
-    typical = float(np.quantile(there, ROBUST_SHARE))
+    typical = quantile(there, ROBUST_SHARE)
     if typical > 0 and most > SPIKE_FACTOR * typical:
         return round_up(typical * 1.25)
     return round_up(most * headroom)

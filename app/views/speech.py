@@ -18,9 +18,13 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
-from app.views.plot import PixelItem, TimePlot, bars
+from app.views.columns import column_grid
+from app.views.painting import bars, blit, is_vector, raster_scale
+from app.views.plot import PixelItem, TimePlot
+from app.views.strips import Strips, between, opaque, uprights
 from app.views.words_model import Token, WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from profiler.arrays import F64, I64, U32, Bool
 
 ROW = 17
 """Height of a row of words in pixels."""
@@ -109,6 +113,7 @@ class SpeechItem(PixelItem):
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
         self._model: WordsModel | None = None
+        self._strips = Strips()
         self._strong = font(0.95, strong=True)
         self._metrics = QFontMetricsF(self._strong)
         self.placed: list[Placed] = []
@@ -151,13 +156,16 @@ class SpeechItem(PixelItem):
         width = self.boundingRect().width()
         if model is None:
             return
-        tokens = self._tokens_in_view(model)
-        if len(tokens) * LEAST_PER_WORD > width:
+        seen = model.right_s, model.wrong_s
+        words = sum(
+            np.count_nonzero((s[:, 1] >= model.first_s) & (s[:, 0] <= model.last_s)) for s in seen
+        )
+        if words * LEAST_PER_WORD > width:
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
         measured = (
             (token, self.x_of(token.first_s), self._metrics.horizontalAdvance(shown_text(token)))
-            for token in tokens
+            for token in self._tokens_in_view(model)
         )
         self.placed = place_words(measured, width, self.rows)
 
@@ -179,15 +187,42 @@ class SpeechItem(PixelItem):
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        middle, half = wave.center().y(), wave.height() / 2 - 1
-        x = (there + 0.5) / len(model.high) * wave.width()
-        top = middle - np.maximum(model.high[there] / loudest, 0.0) * half - 0.5
-        bottom = middle - np.minimum(model.low[there] / loudest, 0.0) * half + 0.5
+        middle, half = wave.height() / 2, wave.height() / 2 - 1
         first = last = -1.0
         if model.current is not None:
             spoken = model.spoken[model.current]
             first, last = self.x_of(spoken.first_s), self.x_of(spoken.last_s)
+        x = (np.arange(len(model.high)) + 0.5) / len(model.high) * wave.width()
         inside = (x >= first) & (x < last)
+
+        def ends(low: F64, high: F64) -> tuple[F64, F64]:
+            """Top and bottom of columns, in pixels of the row."""
+            top = middle - np.maximum(high / loudest, 0.0) * half - 0.5
+            return top, middle - np.minimum(low / loudest, 0.0) * half + 0.5
+
+        if is_vector(painter):
+            top, bottom = (y + wave.top() for y in ends(model.low[there], model.high[there]))
+            self._paint_strokes(painter, x[there], top, bottom, inside[there])
+            return
+        scale = raster_scale(painter)
+        height = max(1, round(wave.height() * scale))
+        number, width = column_grid(model.first_s, model.last_s, len(model.high))
+        inks = np.array([opaque(color) for color in (self._tokens.waveform, self._tokens.muted)])
+
+        def draw(begin: int, end: int) -> U32:
+            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
+            strokes = between(*ends(model.low[begin:end], model.high[begin:end]), scale)
+            uprights(pixels, *strokes, inks[inside[begin:end].astype(np.int64)], scale)
+            return pixels
+
+        rows = np.stack([model.low, model.high, inside], axis=1)
+        self._strips.update((self._tokens.name, width, loudest), number, rows, height, scale, draw)
+        blit(painter, wave, self._strips)
+
+    def _paint_strokes(
+        self, painter: QPainter, x: F64, top: F64, bottom: F64, inside: Bool
+    ) -> None:
+        """The envelope as shapes; `inside`: in the current utterance."""
         for part, token in ((~inside, "waveform"), (inside, "muted")):
             painter.setPen(QPen(self._tokens.color(token), 1))
             # Two runs lie left and right of the current utterance: no stroke joins them.
@@ -198,17 +233,26 @@ class SpeechItem(PixelItem):
 
     def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
         """A line as long as each word lasts; a thick one where it went wrong."""
-        right = [(t.first_s, t.last_s) for s in model.spoken for t in s.heard if t.kind == SAME]
-        for seconds, token, thick in (
-            (np.array(right).reshape(-1, 2), "muted", 1),
-            (model.wrong_s, "danger", 3),
-        ):
-            first, last = self.xs_of(seconds[:, 0]), self.xs_of(seconds[:, 1])
-            seen = (last >= 0) & (first <= self.boundingRect().width())
-            # Lines that would share their pixels are drawn once.
-            ends = np.unique(np.round(np.stack([first[seen], last[seen]], axis=1)), axis=0)
+        for seconds, token, thick in ((model.right_s, "muted", 1), (model.wrong_s, "danger", 3)):
+            runs = covered(self.xs_of(seconds), round(self.boundingRect().width()))
             painter.setPen(QPen(self._tokens.color(token), thick))
-            painter.drawLines([QLineF(a, y, max(b - 2, a + 1), y) for a, b in ends.tolist()])
+            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
+
+
+def covered(ends: F64, width: int) -> I64:
+    """Runs of pixels [runs, 2] that intervals `ends` [intervals, 2] cover within [0, width), each a pixel at least.
+
+    A pixel is left free after each interval that has three, so that neighbours are seen as two.
+    """
+    first = np.round(ends[:, 0]).astype(np.int64)
+    last = np.maximum(np.round(ends[:, 1]).astype(np.int64) - 1, first + 1)
+    seen = (last > 0) & (first < width)
+    change = np.zeros(width + 1, np.int64)
+    np.add.at(change, np.maximum(first[seen], 0), 1)
+    np.add.at(change, np.minimum(last[seen], width), -1)
+    on = np.concatenate([[0], np.cumsum(change[:-1]) > 0, [0]])
+    edges = np.flatnonzero(np.diff(on))
+    return edges.reshape(-1, 2)
 
 
 def paint_word(

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QImage, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QPainter, QPen, QPolygonF
 
 from app.style.theme import Tokens, theme
+from app.views.columns import column_grid
 from app.views.cost_model import CostModel
 from app.views.frames import CATEGORIES
-from app.views.plot import PixelItem, TimePlot, device_scale, is_vector
+from app.views.painting import blit, is_vector, raster_scale
+from app.views.plot import PixelItem, TimePlot
 from app.views.raster import StackRaster
+from app.views.strips import Strips
 from app.views.swatch import paint_spike
-
-MAX_DEVICE_SCALE = 4
-"""Beyond this many device pixels per pixel the area is stretched instead of drawn finer."""
+from profiler.arrays import U32
 
 
 class StackItem(PixelItem):
-    """The stacked area with its grid, drawn through a reused pixel buffer."""
+    """The stacked area with its grid, whose pixels are kept from one painting to the next."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
@@ -26,15 +27,14 @@ class StackItem(PixelItem):
         self._tokens = theme()
         self._model: CostModel | None = None
         self._raster: tuple[tuple[str, int], StackRaster] | None = None
-        self._image: QImage | None = None
-        self._drawn: tuple[CostModel, int, int] | None = None
+        self._strips = Strips()
         self._hatched = False
 
     def set_hatched(self, on: bool) -> None:
         """Hatch the layers: in a picture, which may be printed. On the screen the legend has the hatches."""
         if on != self._hatched:
             self._hatched = on
-            self._raster = self._image = self._drawn = None
+            self._raster = None
             self.update()
 
     @property
@@ -51,8 +51,6 @@ class StackItem(PixelItem):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         self._tokens = tokens
-        # The image looks into the raster's buffer, so both go together.
-        self._raster = self._image = self._drawn = None
         self.update()
 
     def data_area(self) -> QRectF:
@@ -77,27 +75,20 @@ class StackItem(PixelItem):
         self._paint_spikes(painter, model, data)
 
     def _paint_raster(self, painter: QPainter, model: CostModel, data: QRectF) -> None:
-        scale = min(device_scale(painter), MAX_DEVICE_SCALE)
-        width = max(1, round(data.width() * scale))
+        scale = raster_scale(painter)
         height = max(1, round(data.height() * scale))
-        drawn = self._drawn
-        if drawn is None or drawn[0] is not model or drawn[1:] != (width, height):
-            raster = self._raster_for(max(1, round(scale)))
-            columns = len(model.mean_ms)
-            values = model.scale.stacked(model.mean_ms)
-            if columns != width:
-                values = values[(np.arange(width) * columns) // width]
-            pixels = raster.draw(values, 1.0, height)
-            self._image = QImage(
-                pixels.data,
-                width,
-                height,
-                4 * width,
-                QImage.Format.Format_ARGB32_Premultiplied,
-            )
-            self._drawn = (model, width, height)
-        if self._image is not None:
-            painter.drawImage(data, self._image)
+        raster = self._raster_for(scale)
+        columns = len(model.mean_ms)
+        first, width = column_grid(model.first_s, model.last_s, columns)
+
+        def draw(begin: int, end: int) -> U32:
+            heights = model.scale.stacked(model.mean_ms[begin:end])
+            values = np.repeat(heights, scale, axis=0)
+            return raster.draw(values, 1.0, height, (first + begin) * scale)
+
+        key = (self._tokens.name, model.scale, width, self._hatched)
+        self._strips.update(key, first, model.mean_ms, height, scale, draw)
+        blit(painter, data, self._strips)
 
     def _raster_for(self, scale: int) -> StackRaster:
         key = (self._tokens.name, scale)

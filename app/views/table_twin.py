@@ -63,7 +63,7 @@ class TableModel(QAbstractTableModel):
                 return ""
             return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            number = isinstance(value, (int, float))
+            number = isinstance(value, (int, float)) or _numeric(value)
             side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
             return side | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -78,7 +78,19 @@ class TableModel(QAbstractTableModel):
         across = orientation == Qt.Orientation.Horizontal
         if across and role == Qt.ItemDataRole.DisplayRole and section < len(self._headers):
             return one_line(self._headers[section])
+        if across and role == Qt.ItemDataRole.TextAlignmentRole and section < len(self._headers):
+            # Above its numbers or its texts.
+            cells = (row[section] for row in self._rows[:MEASURED_ROWS])
+            first = next((cell for cell in cells if cell not in (None, "")), "")
+            number = isinstance(first, (int, float)) or _numeric(first)
+            side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
+            return side | Qt.AlignmentFlag.AlignVCenter
         return None
+
+
+def _numeric(value: object) -> bool:
+    """Whether a cell reads as a number, with or without a unit or an interval: 0.0261, 41 %, 28 % (25–33 %)."""
+    return isinstance(value, str) and value[:1].isdigit()
 
 
 class TableTwin(QTableView):

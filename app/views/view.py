@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
+from app.views.pace import Pace
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
@@ -40,6 +41,8 @@ class View(QFrame):
 
     id: ClassVar[str] = ""
     title: ClassVar[str] = ""
+    drawn_every_ms: ClassVar[int] = 0
+    """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,6 +81,7 @@ class View(QFrame):
         layout.addLayout(self.header)
         layout.addLayout(self._stack, 1)
 
+        self.pace = Pace(self, self.drawn_every_ms, self._draw_snapshot)
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.timeout.connect(self._renew_texts)
@@ -96,6 +100,15 @@ class View(QFrame):
         """Set the small text at the right of the header: units, extent, what is averaged."""
         if text != self._note.full:
             self._note.set_full(text)
+
+    def set_note_below(self) -> None:
+        """Put the small text on a line of its own: a narrow card with many buttons has no room for it."""
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        self.header.removeWidget(self._note)
+        self.header.insertStretch(1, 1)
+        self._note.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        column.insertWidget(1, self._note)
 
     @property
     def note(self) -> str:
@@ -127,7 +140,7 @@ class View(QFrame):
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
         self.snapshot = snapshot
-        self.draw(snapshot)
+        self.pace.ask(snapshot.moving)
         waited = time.monotonic() - self._table_renewed
         if waited >= TABLE_REFRESH_S or not (snapshot.live or self._late.isActive()):
             self._renew_texts()
@@ -137,6 +150,7 @@ class View(QFrame):
     def clear(self) -> None:
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
+        self.pace.drop()
         self._late.stop()
         describe(self, description="")
         self._table_model.replace((), ())
@@ -175,6 +189,7 @@ class View(QFrame):
 
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
+        self.pace.flush()
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
@@ -185,6 +200,10 @@ class View(QFrame):
         return (), ()
 
     # -- inner -----------------------------------------------------------------------------
+
+    def _draw_snapshot(self) -> None:
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
 
     def _axis_moved(self, *_: object) -> None:
         self.axis_changed()

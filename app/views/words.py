@@ -51,6 +51,9 @@ class WordsView(ChartView[WordsModel]):
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
         self.overlay.set_floor(self.speech.areas()[1].height())
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WordsModel) -> None:
+        """Show the note."""
         self.set_note(self._note_text(model))
 
     def apply_theme(self, tokens: Tokens) -> None:

@@ -18,13 +18,16 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
-from app.views.plot import PixelItem, TimePlot, bars, polyline
+from app.views.columns import column_grid
+from app.views.painting import Still, bars, blit, is_vector, polyline, raster_scale
+from app.views.plot import PixelItem, TimePlot
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import Scale, clock, count, milliseconds, percent, short_count
+from app.views.scale import Scale, clock
+from app.views.strips import Strips, between, opaque, uprights
 from app.views.table_twin import Table
+from app.views.work_figures import average, axis_figure, figure
 from app.views.work_model import (
-    BEAM,
     SCORING_TIME,
     Curve,
     Panel,
@@ -32,6 +35,7 @@ from app.views.work_model import (
     work_model,
 )
 from profiler.analysis.track import SCORING_BYTES
+from profiler.arrays import F64, U32
 from profiler.session.model import FRAME_S
 
 HEADING = 15
@@ -74,16 +78,20 @@ STYLES = {"scoring components": Qt.PenStyle.DotLine}
 ROOM_FOR_BOTTOM = 30
 """A lane lower than this has a label at its upper end only."""
 
+DASHES = {"scoring components": (1, 2)}
+"""The same styles in pixels: columns drawn and columns left out."""
+
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
 
 
 class PanelsItem(PixelItem):
-    """The lanes, drawn with opaque 1-px pens and no antialiasing."""
+    """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
+        self._strips = Strips()
         self.model: WorkModel | None = None
 
     def set_model(self, model: WorkModel | None) -> None:
@@ -113,32 +121,89 @@ class PanelsItem(PixelItem):
         if self.model is None:
             return
         panels = self.model.panels
-        for panel, rect in zip(panels, self.panel_rects(panels), strict=True):
+        rects = self.panel_rects(panels)
+        for panel, rect in zip(panels, rects, strict=True):
             self._paint_panel(painter, panel, rect)
+        if not is_vector(painter):
+            self._paint_raster(painter, self.model, rects, area)
+            return
+        for panel, rect in zip(panels, rects, strict=True):
+            for curve in reversed(panel.curves):
+                self._paint_curve(painter, panel, curve, rect)
+
+    def _paint_raster(
+        self, painter: QPainter, model: WorkModel, rects: list[QRectF], area: QRectF
+    ) -> None:
+        """All curves, as upright strokes in the columns of pixels."""
+        scale = raster_scale(painter)
+        height = max(1, round(area.height() * scale))
+        drawn = [
+            (panel, curve, rect)
+            for panel, rect in zip(model.panels, rects, strict=True)
+            for curve in reversed(panel.curves)
+        ]
+        if not drawn:
+            return
+        columns = len(drawn[0][1].mean)
+        first, width = column_grid(model.first_s, model.last_s, columns)
+        before = {
+            curve.name: np.concatenate([curve.mean[:1], curve.mean[:-1]]) for _, curve, _ in drawn
+        }
+
+        def draw(begin: int, end: int) -> U32:
+            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
+            some, number = slice(begin, end), first + np.arange(begin, end)
+            for panel, curve, rect in drawn:
+                color = self._tokens.color(COLORS[curve.name]).name()
+                values = (
+                    curve.low[some],
+                    curve.high[some],
+                    curve.mean[some],
+                    before[curve.name][some],
+                )
+                low, high, mean, joined = heights_of(panel, rect, values)
+                faint = opaque(blended(color, self._tokens.card, 0.55))
+                uprights(pixels, *between(high, low, scale), faint, scale)
+                # The line joins each mean to the one before.
+                top, bottom = between(np.where(np.isfinite(joined), joined, mean), mean, scale)
+                if dashes := DASHES.get(curve.name):
+                    bottom = np.where(number % sum(dashes) < dashes[0], bottom, top - 1)
+                uprights(pixels, top, bottom, opaque(color), scale)
+            return pixels
+
+        rows = [(c.low, c.high, c.mean, before[c.name]) for _, c, _ in drawn]
+        key = tuple(
+            (curve.name, panel.scale, rect.top(), rect.height()) for panel, curve, rect in drawn
+        )
+        self._strips.update(
+            (self._tokens.name, width, key), first, np.concatenate(rows).T, height, scale, draw
+        )
+        blit(painter, area, self._strips)
 
     def _paint_panel(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
         tokens = self._tokens
         painter.setPen(QPen(tokens.color("grid"), 1))
         for y in (rect.bottom(), rect.top()):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        for curve in reversed(panel.curves):
-            self._paint_curve(painter, panel, curve, rect)
 
     def _paint_curve(self, painter: QPainter, panel: Panel, curve: Curve, rect: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(curve.mean))
         if not len(there):
             return
-        height = rect.height() - 2
         x = (there + 0.5) / len(curve.mean) * rect.width()
-        low, high, mean = (
-            rect.bottom() - 1 - panel.scale.place(values[there]) * height
-            for values in (curve.low, curve.high, curve.mean)
-        )
+        values = (curve.low[there], curve.high[there], curve.mean[there])
+        low, high, mean = heights_of(panel, rect, values)
         color = self._tokens.color(COLORS[curve.name])
         painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
         painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
         painter.drawPolyline(polyline(x, mean))
+
+
+def heights_of(panel: Panel, rect: QRectF, values: Sequence[F64]) -> tuple[F64, ...]:
+    """Pixel of each of some values of a curve; NaN where there is none."""
+    bottom, height = rect.bottom() - 1, rect.height() - 2
+    return tuple(bottom - panel.scale.place(some) * height for some in values)
 
 
 class HeadingsItem(PixelItem):
@@ -147,10 +212,21 @@ class HeadingsItem(PixelItem):
     def __init__(self, plot: TimePlot, panels: PanelsItem) -> None:
         super().__init__(plot.box, z=110.0)
         self._panels = panels
+        self._model: WorkModel | None = None
+        self._still = Still()
+
+    def set_model(self, model: WorkModel | None) -> None:
+        """Show another model's figures; None shows nothing."""
+        self._model = model
+        self._still.drop()
+        self.update()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw one heading per lane."""
-        model = self._panels.model
+        self._still.paint(painter, area, theme().name, self._paint_headings)
+
+    def _paint_headings(self, painter: QPainter) -> None:
+        model = self._model
         if model is None:
             return
         for panel, rect in zip(model.panels, self._panels.panel_rects(model.panels), strict=True):
@@ -207,31 +283,6 @@ class HeadingsItem(PixelItem):
         return at.x() + width
 
 
-def figure(name: str, value: float) -> str:
-    """A quantity's value with its unit, as people read it."""
-    if name == SCORING_TIME:
-        return f"{milliseconds(value * 1e-6)} ms"
-    if name == SCORING_BYTES:
-        return axis_figure(name, value)
-    return f"{value:.3g} nat" if name in BEAM else count(value)
-
-
-def axis_figure(name: str, value: float) -> str:
-    """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
-    if name == SCORING_TIME:
-        return f"{value * 1e-6:.3g} ms"
-    text = short_count(value)
-    if name == SCORING_BYTES:
-        return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
-    return f"{text} nat" if name in BEAM else text
-
-
-def average(curve: Curve) -> str:
-    """A curve's mean, and what part it is of the whole where there is one."""
-    value = figure(curve.name, curve.average)
-    return f"{value} ({percent(curve.average / curve.whole)})" if curve.whole else value
-
-
 class WorkView(ChartView[WorkModel]):
     """How many tokens and senones the search has active, and how much is computed for it."""
 
@@ -260,6 +311,7 @@ class WorkView(ChartView[WorkModel]):
         self.panels.set_model(model)
         self._scales = {} if model is None else model.scales
         if model is None:
+            self.headings.set_model(None)
             return
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
@@ -272,6 +324,10 @@ class WorkView(ChartView[WorkModel]):
             labels.append((height - rect.top() - 4, axis_figure(name, scale.top)))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WorkModel) -> None:
+        """Show the headings' figures and the note."""
+        self.headings.set_model(model)
         self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
 
     def apply_theme(self, tokens: Tokens) -> None:

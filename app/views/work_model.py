@@ -17,7 +17,7 @@ import numpy as np
 from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import Holding, Scale, held, robust_top
+from app.views.scale import Holding, Scale, held, quantile, robust_top
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
@@ -141,8 +141,8 @@ def work_model(
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
             panels.append(Panel(tuple(curves), _held(curves, before)))
     return WorkModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         panels=tuple(panels),
         marks=known,
@@ -221,8 +221,8 @@ def _scale(curves: list[Curve]) -> Scale:
     top = robust_top(high)
     if not there.any():
         return Scale(0.0, 1.0)
-    least = float(np.quantile(low[there], 0.05))
-    if least >= 1.0 and float(np.quantile(high[there], 0.95)) > LOG_RATIO * least:
+    least = quantile(low[there], 0.05)
+    if least >= 1.0 and quantile(high[there], 0.95) > LOG_RATIO * least:
         bottom = 10.0 ** math.floor(math.log10(least))
         return Scale(bottom, max(top, 10.0 * bottom), log=True)
     return Scale(0.0, top)

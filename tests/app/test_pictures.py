@@ -114,9 +114,11 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
     sizes = []
     real = StackRaster.draw
 
-    def spy(self: StackRaster, values: np.ndarray, top: float, height: int) -> np.ndarray:
+    def spy(
+        self: StackRaster, values: np.ndarray, top: float, height: int, first: int
+    ) -> np.ndarray:
         sizes.append((len(values), height))
-        return real(self, values, top, height)
+        return real(self, values, top, height, first)
 
     monkeypatch.setattr(StackRaster, "draw", spy)
     last = []

@@ -142,7 +142,9 @@ def test_two_processes_write_the_same_bytes(path: Path, tmp_path: Path, kind: st
     words = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
     asrscope("export", path, f"--{kind}", first, *words, PYTHONHASHSEED="1", QT_HASH_SEED="0")
     before = tmp_path / "before.png"
-    done = asrscope("export", path, f"--{kind}", second, *words, PYTHONHASHSEED="2", QT_FONT_DPI="144")
+    done = asrscope(
+        "export", path, f"--{kind}", second, *words, PYTHONHASHSEED="2", QT_FONT_DPI="144"
+    )
     assert done.returncode == 0, done.stderr
     assert first.read_bytes() == second.read_bytes()
     studio = Studio(path)

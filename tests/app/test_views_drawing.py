@@ -61,8 +61,8 @@ def desk(path: Path, qapp: QApplication) -> Iterator[Desk]:
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
     spans = set()
     for view in (desk.cost, desk.work, desk.words):
-        rect = view.plot.box.sceneBoundingRect()
-        left = view.plot.mapTo(desk.window, view.plot.mapFromScene(rect.topLeft())).x()
+        rect = view.plot.box.rect
+        left = view.plot.mapTo(desk.window, rect.topLeft().toPoint()).x()
         spans.add((left, round(rect.width())))
     assert len(spans) == 1
 

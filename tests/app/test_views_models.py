@@ -19,7 +19,7 @@ from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
 from app.views.words_model import Spoken, words_model
-from app.views.work import axis_figure, figure
+from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import SCORING_CATEGORIES

@@ -15,7 +15,7 @@ from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import HEIGHT, Roofline
 from app.views.roofline_model import points
-from app.views.work import average
+from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.track import CostTrack

@@ -19,6 +19,7 @@ from PySide6.QtGui import (
     QPaintEngine,
     QPaintEngineState,
     QPainter,
+    QPolygonF,
     QRegion,
     QTextItem,
     QTransform,
@@ -38,7 +39,8 @@ class Text:
 
     Attributes:
         text: what is written.
-        ink: rectangle of the ink, in coordinates of the outermost widget.
+        ink: upright rectangle around the ink, in coordinates of the outermost widget.
+        shape: the same as it lies, where the text is turned.
         seen: the part of it that nothing cuts off.
         where: class and object name of the widget.
         across: what is cut off at a side can be scrolled to.
@@ -47,6 +49,7 @@ class Text:
 
     text: str
     ink: QRectF
+    shape: QPolygonF
     seen: QRectF
     where: str
     across: bool
@@ -62,7 +65,7 @@ class _Engine(QPaintEngine):
 
     def __init__(self) -> None:
         super().__init__(QPaintEngine.PaintEngineFeature.AllFeatures)
-        self.found: list[tuple[str, QRectF, QRectF | None]] = []
+        self.found: list[tuple[str, QPolygonF, QRectF | None]] = []
         self._transform = QTransform()
         self._clip: QRectF | None = None
         self._brush = QBrush()
@@ -75,7 +78,8 @@ class _Engine(QPaintEngine):
         return True
 
     def type(self) -> QPaintEngine.Type:
-        return QPaintEngine.Type.User
+        # As into a picture: what is kept as pixels on a screen is written out.
+        return QPaintEngine.Type.Picture
 
     def updateState(self, state: QPaintEngineState) -> None:
         changed, flag = state.state(), QPaintEngine.DirtyFlag
@@ -103,14 +107,16 @@ class _Engine(QPaintEngine):
         if not item.text().strip() or self._pen.alpha() == 0:
             return
         ink = QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
-        self.found.append((item.text(), self._transform.mapRect(ink), self._clip))
+        self.found.append((item.text(), self._transform.map(QPolygonF(ink)), self._clip))
 
     def drawRects(self, rects: list[QRect | QRectF]) -> None:  # type: ignore[override]
         brush = self._brush
         if brush.style() == Qt.BrushStyle.SolidPattern and brush.color().alpha() == 255:
             for rect in rects:
                 over = self._transform.mapRect(QRectF(rect))
-                self.found = [text for text in self.found if not over.contains(text[1])]
+                self.found = [
+                    text for text in self.found if not over.contains(text[1].boundingRect())
+                ]
 
     def drawPath(self, path: object) -> None:
         pass
@@ -196,12 +202,13 @@ def texts(root: QWidget) -> list[Text]:
         at = widget.mapTo(root, QPointF(0, 0))
         area, across, down = _visible(widget, root)
         where = type(widget).__name__ + (f" {widget.objectName()}" if widget.objectName() else "")
-        for text, ink, clip in paper.engine.found:
-            there = ink.translated(at)
+        for text, shape, clip in paper.engine.found:
+            lies = shape.translated(at)
+            there = lies.boundingRect()
             seen = there & area
             if clip is not None:
                 seen &= clip.translated(at)
-            found.append(Text(text, there, seen, where, across, down))
+            found.append(Text(text, there, lies, seen, where, across, down))
     return found
 
 
@@ -219,6 +226,8 @@ def faults(root: QWidget) -> list[str]:
     for index, text in enumerate(seen):
         for other in seen[index + 1 :]:
             both = text.seen & other.seen
+            if min(both.width(), both.height()) > TOUCHING:
+                both = text.shape.intersected(other.shape).boundingRect() & both
             if min(both.width(), both.height()) > TOUCHING:
                 told.append(f"collide: {text} and {other}")
     return told

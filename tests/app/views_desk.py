@@ -68,7 +68,7 @@ def place(plot: TimePlot, second: float) -> QPoint:
     first, last = plot.axis.visible
     rect = box.boundingRect()
     inside = QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6)
-    return plot.mapFromScene(box.mapToScene(inside))
+    return plot.in_widget(inside)
 
 
 def mouse(
@@ -92,7 +92,6 @@ def drag(
     button: Qt.MouseButton = LEFT,
     keys: Qt.KeyboardModifier = NONE,
 ) -> None:
-    plot.scene().minDragTime = 0
     points = [place(plot, start + (end - start) * share) for share in (0, 0.2, 0.6, 1)]
     mouse(plot, QEvent.Type.MouseButtonPress, points[0], button, button, keys)
     for point in points[1:]:
