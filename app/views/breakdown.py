@@ -73,7 +73,7 @@ class BreakdownView(View):
         self._scroll.setWidget(self.bars)
         self._scroll.viewport().setAutoFillBackground(False)
         self.bars.setAutoFillBackground(False)
-        body = QWidget()
+        self._body = body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -173,10 +173,6 @@ class BreakdownView(View):
         super().resizeEvent(event)
         self._show_roofline()
 
-    def set_picture(self, on: bool) -> None:
-        """Hatch the bars in a picture."""
-        self.bars.set_hatched(on)
-
     def axis_changed(self) -> None:
         """Only the selection matters here."""
         if self.axis.selected != self._selected:
@@ -205,6 +201,20 @@ class BreakdownView(View):
         if self._soon.isActive():
             self._redraw()
         return self._model
+
+    def set_picture(self, on: bool) -> None:
+        """In a picture nothing scrolls: rows are whole, and the roofline is there if it takes none of their room."""
+        bar = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self._scroll.setVerticalScrollBarPolicy(bar)
+        self._show_roofline()
+        column = self._body.layout()
+        assert column is not None
+        room = self._body.height()
+        beside = room - HEIGHT - column.spacing()
+        if on and not (self.roofline_alone or self.bars.fits(beside)):
+            self.roofline.hide()
+        column.activate()
+        self.bars.set_picture((room if self.roofline.isHidden() else beside) if on else None)
 
     def settle(self) -> None:
         """Complete the stages at once."""

@@ -38,6 +38,15 @@ SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
 NOT_TOLD = "not told"
 
+REASONS: Final = {
+    NO_DEVICE: "none: everything runs on the CPU",
+    NO_ROOFS: "not separated: machine not calibrated",
+    NO_SCORING: "none: nothing was scored here",
+    NOT_TOLD: "not recorded in this session",
+    NOTHING: "none in this range",
+}
+"""Why a category is zero."""
+
 
 class PartLine(NamedTuple):
     """A part of a stage's time (a key of `profiler.analysis.parts`) as a share of it, 0…1, with its interval."""

@@ -33,10 +33,10 @@ def hatch_cell(hatch: str) -> Bool:
     y: I64
     y, x = np.mgrid[0:CELL, 0:CELL]
     match hatch:
-        case "diagonal":
-            return (x + y) % CELL < 2
-        case "back":
+        case "diagonal":  # from the top left down, as Qt's brushes in the legend
             return (x - y) % CELL < 2
+        case "back":
+            return (x + y) % CELL < 2
         case "cross":
             return ((x + y) % CELL < 1) | ((x - y) % CELL < 1)
         case "dots":

@@ -176,8 +176,14 @@ def words_model(
 ) -> WordsModel:
     """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
 
-    `at_frame`: where the playhead stands, at the end if it is not said; its utterance is the current one.
-    At most `at_once` utterances are aligned (None: all); where some are left, the model is not `complete`.
+    Args:
+        session: where the utterances are.
+        track: cost per frame, for what is in the session.
+        cursor_frame: frames from here on are left out.
+        visible: first and last second.
+        columns: pixel columns.
+        at_frame: where the playhead stands, at the end if it is not said; its utterance is the current one.
+        at_once: most utterances that are aligned (None: all); where some are left, the model is not `complete`.
     """
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible

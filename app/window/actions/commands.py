@@ -96,22 +96,16 @@ def _exports(w: MainWindow) -> list[Action]:
     group, has_session = tr("File"), w.when.has_session
     ask = partial(partial, exporting.ask_data, w.files, w.playhead)
 
-    def add(
-        id: str,
-        text: str,
-        handler: Callable[[], object],
-        enabled: Callable[[], bool] = has_session,
-    ) -> Action:
-        return Action(f"export.{id}", text, group, handler, enabled=enabled)
+    def add(id: str, text: str, handler: Callable[[], object]) -> Action:
+        return Action(f"export.{id}", text, group, handler, enabled=has_session)
 
     return [
-        add("desk", tr("Picture of the desk…"), partial(_desk_picture, w)),
+        add("desk", tr("Picture of the desk…"), partial(exporting.open_picture, w)),
         *(
             add(
                 view_id,
                 tr("Picture of {0}…").format(tr(entry.load().title)),
-                partial(_view_picture, w, view_id),
-                partial(_can_export, w, view_id),
+                partial(exporting.open_picture, w, view_id),
             )
             for view_id, entry in VIEWS.items()
         ),
@@ -120,19 +114,6 @@ def _exports(w: MainWindow) -> list[Action]:
             for writer in writers()
         ),
     ]
-
-
-def _desk_picture(w: MainWindow) -> None:
-    exporting.ask_picture(w.files, w.playhead, w.desk, tr("the desk"))
-
-
-def _view_picture(w: MainWindow, view_id: str) -> None:
-    view = w.desk.views[view_id]
-    exporting.ask_picture(w.files, w.playhead, view, tr(view.title))
-
-
-def _can_export(w: MainWindow, view_id: str) -> bool:
-    return w.when.has_session() and w.desk.is_shown(view_id)
 
 
 def _view_shown(w: MainWindow, view_id: str) -> bool:
