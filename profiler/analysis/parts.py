@@ -222,3 +222,8 @@ def law_of_cached(cost: Cost, roof_table: RoofTable) -> Law:
             _LAWS.clear()
         known = _LAWS[id(cost)] = (cost, roof_table, law_of(cost, roof_table))
     return known[2]
+
+
+def forget_laws() -> None:
+    """Let go of all laws worked out so far: a session was closed, whose costs and roofs they hold."""
+    _LAWS.clear()

@@ -115,8 +115,9 @@ def window_shown() -> Any:
     from app.style.theme import set_theme
     from app.window.main_window import MainWindow
 
-    application()
-    set_theme("dark")
+    app = application()
+    if not app.styleSheet():
+        set_theme("dark")
     window = MainWindow()
     window.show()
     window.resize(*SIZE)  # the screen of the platform `offscreen` is smaller
