@@ -101,6 +101,16 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             when={"gmm.selection.method": ("clusters",)},
         ),
     ] = 64
+    prepare: Annotated[
+        bool,
+        setting(
+            "Prepare in advance",
+            "Make what the method needs before decoding begins, so that selection acts at once when it is switched "
+            "on; otherwise it is made then, while decoding goes on.",
+            layer="Gaussian layer",
+            when={"model": MIXTURES},
+        ),
+    ] = False
 
 
 class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,6 +53,16 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Loop", "Start again with the first file after the last.", layer="Audio", live=True
         ),
     ] = False
+    repeat_on_change: Annotated[
+        bool,
+        setting(
+            "Repeat on change",
+            "After a live change, decode the last complete utterance once more before going on, so that both settings "
+            "have decoded the same words.",
+            layer="Audio",
+            live=True,
+        ),
+    ] = False
     block: Annotated[
         int,
         setting(
@@ -129,6 +139,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Instrument",
         ),
     ] = False
+
+
+COURSE = ("pace", "loop", "repeat_on_change")
+"""Settings that decide when a run waits, what it decodes next and when it ends: they change neither work nor words."""
 
 
 def options() -> tuple[Option, ...]:
