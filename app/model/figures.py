@@ -21,7 +21,7 @@ NOW_S = 3.0
 
 @dataclass(frozen=True)
 class Figures:
-    """RTF of ``scope`` and of all that is shown; word errors of the utterances finished by then."""
+    """RTF of ``scope`` and of all that is shown; word errors of the utterances finished under the settings in force."""
 
     rtf: float | None
     scope: str
@@ -41,6 +41,7 @@ def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
 
 def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
+    from app.model.effects import effects_of
     from pipelines.audio.word_errors import word_errors
 
     end = snapshot.cursor_frame
@@ -52,7 +53,13 @@ def figures(snapshot: Snapshot) -> Figures:
         rtf, scope = _rtf(snapshot, end - round(NOW_S / FRAME_S), end), "last 3 s"
     else:
         rtf, scope = whole, "whole run"
-    done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    # What other settings made wrong says nothing of these.
+    alike = effects_of(snapshot.session).configurations.alike(snapshot.session, end)
+    done = [
+        u
+        for u in snapshot.session.utterances
+        if u.first_frame + u.n_frames <= end and alike.issuperset(u.epochs)
+    ]
     return Figures(rtf, scope, whole, word_errors(done))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.window.notices import Banner, Notices
 
-DEMO_PACE = 2.0
-"""× real time: as fast as it can, the demo would be over before a switch could be tried."""
+DEMO = "demo"
+"""Preset of the demo: a workload on which the purpose of the program can be seen."""
+
+COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
+"""For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
 
 PROBLEM = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
@@ -113,16 +116,15 @@ class Runs(QObject):
             )
         )
 
-    def demo(self, preset: str | None = None) -> None:
+    def demo(self, preset: str = DEMO) -> None:
         """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
         if bundled is None or self.control.busy:
             return
-        if preset is not None:
-            self._pipeline.choose(preset)
+        self._pipeline.choose(preset)
         self.choose(bundled)
-        self._pipeline.set("pace", DEMO_PACE)
-        self._pipeline.set("loop", True)
+        for key, value in COURSE_OF_DEMO.items():
+            self._pipeline.set(key, value)
         self.start()
 
     def restart(self) -> None:

@@ -44,6 +44,15 @@ class Toggle:
         return self._pipeline.value(self.key) != self.declared.off
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The settings that flipping it may change."""
+        return frozenset(self._last)
+
+    def other_side(self) -> dict[str, Value]:
+        """What flipping it would set."""
+        return {self.key: self.declared.off} if self.on else self._switched_on()
+
+    @property
     def idle(self) -> str | None:
         """Why it does nothing beside the other settings; None if it acts."""
         return self._pipeline.obstacle(self.key)

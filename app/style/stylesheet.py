@@ -30,6 +30,12 @@ QFrame[bar="true"] { background: $card; border: none; }
 #path-button:hover, #path-button:focus { color: $text; background: $hover; }
 #big-figure { color: $text; }
 #danger-text { color: $danger; }
+#effect { color: $muted; }
+#hint-away { background: transparent; border: none; padding: 3px; }
+#hint-away:hover { background: $hover; }
+#effect[kind="faster"] { color: $ok; }
+#effect[kind="slower"] { color: $warning; }
+#effect[kind="other-speech"] { border: 1px solid $border; border-radius: 6px; padding: 0 5px; }
 
 QPushButton, QToolButton {
     background: $field; color: $text; border: 1px solid $border; border-radius: 5px;

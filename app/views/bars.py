@@ -125,7 +125,7 @@ class Bars(QWidget):
         return QSize(120, self.sizeHint().height())
 
     def _stage_top(self) -> int:
-        before = self._model is not None and self._model.before_wall_ms is not None
+        before = self._model is not None and self._model.effect is not None
         return len(CATEGORIES) * ROW + 62 + (BEFORE_ROW if before else 0)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
@@ -236,7 +236,7 @@ class Bars(QWidget):
         short = self.width() < NARROW
         text = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
         write(painter, line, flags, text if short else self.sum_text(model))
-        if model.before_wall_ms is not None:
+        if model.effect is not None:
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
             write(painter, line.translated(0, BEFORE_ROW), flags, self.before_text(model))
@@ -372,13 +372,13 @@ class Bars(QWidget):
         )
 
     def before_text(self, model: BreakdownModel) -> str:
-        """Show the value before the last change, and the difference."""
-        if model.before_wall_ms is None:
+        """Show the value before the last change over the same speech, and the difference."""
+        effect = model.effect
+        if effect is None:
             return ""
-        if not (model.wall_ms > 0 and model.before_wall_ms > 0):
-            return self.tr("pale: before, {0} ms").format(milliseconds(model.before_wall_ms))
-        ratio = model.before_wall_ms / model.wall_ms
-        text = self.tr("pale: before, {0} ms · now {1}× faster")
-        if ratio < 1:
-            ratio, text = 1 / ratio, self.tr("pale: before, {0} ms · now {1}× slower")
-        return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")
+        if model.before_wall_ms is None:
+            return self.tr("no baseline yet: {0}").format(effect.headline)
+        text = self.tr("pale: {0} s of the same speech before, {1} ms · {2}")
+        return text.format(
+            f"{effect.seconds:.0f}", milliseconds(model.before_wall_ms), effect.headline
+        )

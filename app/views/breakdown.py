@@ -274,8 +274,6 @@ class BreakdownView(View):
             text = self.tr("since “{0}”").format(model.change)
         else:
             text = self.tr("everything shown so far")
-        if model.scope == bm.SELECTION and model.before_ms is not None:
-            text += self.tr("; pale: before the last change")
         return text
 
 

@@ -79,23 +79,3 @@ def boundaries(session: Session, cursor_frame: int) -> tuple[Boundary, ...]:
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
     begun.sort(key=lambda u: u.first_frame)
     return tuple(Boundary(int(u.first_frame), one_line(u.name)) for u in begun)
-
-
-def baseline_range(known: tuple[Mark, ...]) -> tuple[int, int] | None:
-    """Frames before the last applied option change, back to the change before it.
-
-    This is what "before" means when a toggle is flipped; None when nothing was changed yet.
-
-    Args:
-        known: markers up to the playhead.
-    """
-    changes = sorted(
-        {
-            mark.applied_frame
-            for mark in known
-            if mark.waits and mark.applied_frame is not None and mark.applied_frame > 0
-        }
-    )
-    if not changes:
-        return None
-    return (changes[-2] if len(changes) > 1 else 0), changes[-1]

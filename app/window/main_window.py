@@ -22,13 +22,16 @@ from PySide6.QtWidgets import (
 from app.model import audio_choice, latency
 from app.model.audio_choice import AudioChoice
 from app.model.conditions import Conditions
+from app.model.effects import effects_of
 from app.model.figures import figures
+from app.model.hints import Hints
 from app.model.pipeline import Pipeline
 from app.model.playhead import SPEEDS, Playhead, Snapshot
 from app.model.processes.device_probe import DeviceProbe
 from app.model.processes.run_control import WORKER
 from app.model.recent import Memory
 from app.model.runs import Runs
+from app.model.side_by_side import SideBySide
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
@@ -81,6 +84,8 @@ class MainWindow(QMainWindow):
         )
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
+        self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
+        self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.actions_ = Registry(self)
         self._build()
         self._connect()
@@ -103,7 +108,7 @@ class MainWindow(QMainWindow):
         self.top = TopBar(self.pipeline, self.actions_)
         self.welcome = Welcome(self.pipeline, self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
-        self.status = StatusLine(keys)
+        self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.welcome)
         page = QWidget()
@@ -148,6 +153,7 @@ class MainWindow(QMainWindow):
         self.playhead.failed.connect(self._on_fault)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.runs.changed.connect(self.refresh)
+        self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.shown.connect(self.show_desk)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
@@ -327,7 +333,12 @@ class MainWindow(QMainWindow):
     def _show_figures(self) -> None:
         if self._snapshot is None:
             return
-        self.top.show_figures(figures(self._snapshot))
+        shown = self._snapshot
+        self.top.show_figures(figures(shown))
+        effects = effects_of(shown.session)
+        self.top.show_effects(
+            lambda keys: effects.at(shown.session, shown.track, shown.cursor_frame, keys)
+        )
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
         self._show_latency()
@@ -361,6 +372,7 @@ class MainWindow(QMainWindow):
         self._snapshot = None
         self._late_figures.stop()
         self.top.show_figures(None)
+        self.top.show_effects(lambda _: None)
         self._show_latency()
         self.status.show_snapshot(None)
         self.refresh()

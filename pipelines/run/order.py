@@ -122,7 +122,6 @@ class Straight:
             ],
             "measured_from": decoder.frame,
             "ended": None,
-            "live": True,
         }
         journal.meta("ab", about)
         text = ", ".join(shown(key, value) for key, value in other.items())

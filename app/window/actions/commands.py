@@ -168,6 +168,19 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.when.is_running),
+        Action(
+            "run.compare",
+            tr("A/B: decode in turn with and without the last change"),
+            group,
+            w.side_by_side.switch,
+            ("B",),
+            enabled=lambda: w.side_by_side.active or w.side_by_side.obstacle() is None,
+            checked=lambda: w.side_by_side.active,
+            obstacle=w.side_by_side.obstacle,
+            help=tr(
+                "One utterance under both settings in turn, as fast as possible, until it is decided"
+            ),
+        ),
         add(
             "run.show",
             tr("Show the running session"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
@@ -12,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.model.effects import Effect
 from app.model.figures import Figures, clock_text, rtf_text
 from app.model.pipeline import Pipeline
 from app.style.icons import icon
@@ -177,6 +180,12 @@ class TopBar(QFrame):
         )
         self.device.set_full(" · ".join(parts))
 
+    def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
+        """Show beside each toggle what flipping it did: `effect_of` the settings that it changes."""
+        for widget in self.toggles:
+            toggle = widget.toggle
+            widget.show_effect(None if toggle is None else effect_of(toggle.keys))
+
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is."""
         self.recording.setVisible(seconds is not None or self.width() >= NARROW)
@@ -201,10 +210,10 @@ class TopBar(QFrame):
         )
         rate = shown.errors.rate
         if rate is None:
-            reason = self.tr("No utterance with a transcript is finished yet")
+            reason = self.tr("No utterance with a transcript is finished under these settings yet")
             self.wer.show_value("–", "", reason)
             return
-        counts = self.tr("{0} errors in {1} words of the utterances finished so far")
+        counts = self.tr("{0} errors in {1} words of the utterances finished under these settings")
         self.wer.show_value(
             f"{100 * rate:.1f} %",
             self.tr("{0} words").format(shown.errors.words),

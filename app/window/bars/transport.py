@@ -192,6 +192,9 @@ class Transport(QFrame):
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
+        self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
+        self.compare.setCheckable(True)
+        actions["run.compare"].changed.connect(self._show_compared)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
@@ -207,6 +210,7 @@ class Transport(QFrame):
         row.addSpacing(4)
         row.addWidget(self.clock)
         row.addStretch(1)
+        row.addWidget(self.compare)
         row.addWidget(self.mark)
         row.addWidget(self.export)
 
@@ -237,6 +241,9 @@ class Transport(QFrame):
             wanted = shape if shape != "pause" else ("pause" if moving else "play")
             button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
 
+    def _show_compared(self) -> None:
+        self.compare.setChecked(self.compare.action.isChecked())
+
     def _go_live(self) -> None:
         self._playhead.go_live()
         self.refresh()
@@ -246,6 +253,7 @@ class Transport(QFrame):
         playhead = self._playhead
         self.live.setVisible(playhead.live)
         self.mark.setVisible(playhead.live)
+        self.compare.setVisible(playhead.live)
         self.live.setChecked(playhead.following)
         self.bar.setEnabled(playhead.session is not None)
         self._apply_theme(theme())
