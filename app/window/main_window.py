@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -45,6 +45,8 @@ from app.window.desk import Desk
 from app.window.explanation import Explanation
 from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
+from app.window.placement import place
+from app.window.skeleton import Skeleton
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
 from profiler.session.model import FRAME_S
@@ -53,8 +55,6 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-MINIMUM = QSize(1000, 640)
-FIRST_SIZE = QSize(1600, 1000)
 LATENCY_FRAMES = 3000
 """Latency is shown for the last half minute: few enough frames to sum up quickly."""
 
@@ -69,8 +69,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.setObjectName("main-window")
         set_title(self, "asrscope")
-        self.setMinimumSize(MINIMUM)
-        self.resize(FIRST_SIZE)
         self.setAcceptDrops(True)
         self.memory = memory or Memory()
         self.pipeline = self._first_pipeline()
@@ -89,7 +87,8 @@ class MainWindow(QMainWindow):
         self.actions_ = Registry(self)
         self._build()
         self._connect()
-        self._restore()
+        place(self, self.memory.state("geometry"))
+        self.welcome.show_recent(self.memory.sessions())
         self.refresh()
 
     def _first_pipeline(self) -> Pipeline:
@@ -111,6 +110,8 @@ class MainWindow(QMainWindow):
         self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.welcome)
+        self.skeleton = Skeleton()
+        self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
         column = QVBoxLayout(page)
@@ -165,12 +166,6 @@ class MainWindow(QMainWindow):
         self.welcome.open_session.connect(self.open_session)
         self.menus.open_session.connect(self.open_session)
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
-
-    def _restore(self) -> None:
-        geometry = self.memory.state("geometry")
-        if geometry is not None:
-            self.restoreGeometry(geometry)
-        self.welcome.show_recent(self.memory.sessions())
 
     # -- what actions do -------------------------------------------------------------------
 
