@@ -106,8 +106,9 @@ class Decoder:
         return self._live.waiting
 
     def new_epochs(self, count: int) -> range:
-        """Numbers for `switch` that no configuration has had yet."""
-        return range(self._newest + 1, self._newest + 1 + count)
+        """Numbers for `switch` that no configuration has had yet or will be given."""
+        first, self._newest = self._newest + 1, self._newest + count
+        return range(first, first + count)
 
     def hold_changes(self, held: bool) -> None:
         """While held, what is asked for waits."""
