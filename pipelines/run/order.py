@@ -55,8 +55,8 @@ class Straight:
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Make ready what a live change is going to need, where the settings say so."""
         now = recogniser.config
-        selection = now.gmm.selection
-        if not selection.prepare or selection.enabled or settings.obstacle(now, PREPARE):
+        chosen = now.gmm.selection
+        if not chosen.prepare or chosen.enabled or settings.obstacle(now, PREPARE):
             return
         changed = settings.replace(now, SELECTION, True)
         scorer, stopping = recogniser.scorer, lambda: self._control.stopping

@@ -67,7 +67,7 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
         for u in session.utterances
         if u.done and isinstance(start, int) and u.first_frame >= start
     ]
-    epochs = [side.get("epoch") for side in about.get("arms", ())]
+    epochs = [side.get("epoch") for side in about.get("arms", ())] or [0, 1]
     if len(epochs) != 2 or not all(isinstance(epoch, int) for epoch in epochs):
         raise BadInput(f"{session.path} does not say which configurations its A/B had.")
     a, b = (
