@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.style.keys import ENTER, REACHED, pressed
 from app.style.plain_text import LONGEST_LINE, Label, describe, set_tip
 from app.style.theme import theme
 from profiler.plain import one_line
@@ -30,17 +31,15 @@ class Switch(QAbstractButton):
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(REACHED)
 
     def sizeHint(self) -> QSize:
         """Fixed size: the track and room for the focus ring."""
         return self._extent + QSize(4, 4)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter switches as Space does."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
+        """Enter switches it, Space does not."""
+        if not pressed(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -132,9 +131,26 @@ class WheelGuard(QObject):
         return super().eventFilter(watched, event)
 
 
-def _prepare(box: QAbstractSpinBox | QComboBox) -> None:
+class NumberKeys(QObject):
+    """Leaves to the window the keys that no number is written with: Space pauses and letters are commands there too."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Do not let the field claim such a key, nor take it when it was no command."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if event.type() in kinds and isinstance(event, QKeyEvent):
+            text = event.text()
+            if text == " " or text.isalpha() or text == "?":
+                event.ignore()
+                return True
+        return super().eventFilter(watched, event)
+
+
+def _number(box: QAbstractSpinBox) -> None:
+    box.setKeyboardTracking(False)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     box.installEventFilter(WheelGuard(box))
+    box.installEventFilter(NumberKeys(box))
 
 
 class WholeBox(QSpinBox):
@@ -142,11 +158,9 @@ class WholeBox(QSpinBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setKeyboardTracking(False)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self._unit = ""
-        _prepare(self)
+        _number(self)
 
     def set_unit(self, suffix: str) -> None:
         """Show a unit after the number, in the singular after 1."""
@@ -187,11 +201,9 @@ class RealBox(QDoubleSpinBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setKeyboardTracking(False)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.setDecimals(3)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-        _prepare(self)
+        _number(self)
 
     def textFromValue(self, value: float) -> str:
         """Return the shortest text for the number."""
@@ -214,9 +226,19 @@ class ChoiceBox(QComboBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        _prepare(self)
+        self.setFocusPolicy(REACHED)
+        self.installEventFilter(WheelGuard(self))
         self.setMinimumContentsLength(4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter opens the list; Space is the window's."""
+        if event.key() in ENTER:
+            self.showPopup()
+        elif event.key() == Qt.Key.Key_Space:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the box and, if there is a choice, a small arrow."""

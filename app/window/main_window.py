@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
-    QAbstractButton,
-    QApplication,
-    QComboBox,
     QMainWindow,
     QMenu,
     QStackedWidget,
@@ -85,6 +82,7 @@ class MainWindow(QMainWindow):
         self._build()
         self._connect()
         self._restore()
+        self.setFocus()  # at the start no button has it
         self.refresh()
 
     def _first_pipeline(self) -> Pipeline:
@@ -282,29 +280,11 @@ class MainWindow(QMainWindow):
         self.actions_.refresh()
         self.menus.open_export(self.desk.transport.export)
 
-    def hold(self) -> None:
-        """Freeze the view of the current run, or follow it again."""
-        if self.playhead.following:
-            self.playhead.pause()
-        else:
-            self.playhead.go_live()
-
-    def space(self) -> None:
-        """Space: press the button with the keyboard focus, or else pause or resume the view."""
-        focus = QApplication.focusWidget()
-        if isinstance(focus, QAbstractButton):
-            focus.click()
-        elif isinstance(focus, QComboBox):
-            focus.showPopup()
-        else:
-            self.playhead.toggle()
-
     # -- updating ----------------------------------------------------------------
 
     def refresh(self) -> None:
         """Bring buttons, texts and titles up to date."""
         self.actions_.refresh()
-        self.top.show_pause(self.playhead.live, self.playhead.live and not self.playhead.following)
         self._show_recording()
         if self._desk is not None:
             self._desk.form.show_speech(self.runs.audio)
@@ -367,15 +347,28 @@ class MainWindow(QMainWindow):
 
     # -- Qt ----------------------------------------------------------------------------------
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus by Tab; where Qt moves it on from a widget that can no longer have it, to no other.
+
+        Else the button next to one that was just pressed (Stop beside Run) would be the next to be pressed.
+        """
+        focus = self.focusWidget()
+        if focus is not None and not (focus.isEnabled() and focus.isVisible()):
+            self.setFocus()
+            return True
+        return super().focusNextPrevChild(forward)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files."""
+        """Take files, as copies: whoever offers them keeps them."""
         if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open a session or choose audio."""
         paths = [Path(u.toLocalFile()) for u in event.mimeData().urls() if u.isLocalFile()]
-        event.acceptProposedAction()
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
         self.files.drop(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:

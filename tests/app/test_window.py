@@ -213,11 +213,11 @@ def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
     assert w.playhead.cursor_frame > held
 
 
-def test_space_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
+def test_enter_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
     w = window()
     w.open_session(finished)
     w.top.toggles[0].switch.setFocus()
-    qtbot.keyClick(w.top.toggles[0].switch, Qt.Key.Key_Space)
+    qtbot.keyClick(w.top.toggles[0].switch, Qt.Key.Key_Return)
     assert w.pipeline.next.gmm.selection.enabled
     assert not w.playhead.playing
 

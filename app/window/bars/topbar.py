@@ -98,8 +98,6 @@ class TopBar(QFrame):
 
         self.run = self._button(actions["run.start"], "play")
         self.run.setProperty("go", True)
-        self.pause = self._button(actions["view.hold"], "pause")
-        self.pause.setCheckable(True)
         self.stop = self._button(actions["run.stop"], "stop")
         self.recording = Recording()
 
@@ -120,7 +118,7 @@ class TopBar(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 8, 16, 8)
         row.setSpacing(8)
-        for button in (self.run, self.pause, self.stop):
+        for button in (self.run, self.stop):
             row.addWidget(button)
         row.addSpacing(4)
         row.addWidget(self.recording)
@@ -155,14 +153,6 @@ class TopBar(QFrame):
             go = bool(button.property("go"))
             ink = tokens.color("on_accent" if go else "text")
             button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
-
-    def show_pause(self, live: bool, held: bool) -> None:
-        """The middle button freezes the view of the current run; it stays pressed meanwhile."""
-        self.pause.setEnabled(live)
-        self.pause.setChecked(held)
-        ink = "on_accent" if held else "text"
-        tokens = theme()
-        self.pause.setIcon(icon("pause", tokens.color(ink), tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show toggles, preset and device according to the settings."""

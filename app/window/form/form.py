@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QScrollArea,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
+from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided
@@ -40,7 +40,7 @@ class Layer(QWidget):
         label.setObjectName("form-layer")
         label.setFont(font(0.82, strong=True))
         label.setIndent(0)
-        self.more = QToolButton()
+        self.more = ToolButton()
         self.more.setObjectName("form-more")
         self.more.setCheckable(True)
         self.more.setFont(font(0.82))
