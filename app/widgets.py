@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
 from PySide6.QtWidgets import (
@@ -51,7 +53,7 @@ class Switch(QAbstractButton):
             on, radius = self.isChecked(), area.height() / 2
             track = tokens.color("accent" if on else "border")
             if not self.isEnabled():
-                track = tokens.color("hover")
+                track = tokens.color("muted" if on else "hover")
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(track)
             painter.drawRoundedRect(area, radius, radius)
@@ -61,6 +63,8 @@ class Switch(QAbstractButton):
                 painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
             knob = area.right() - radius if on else area.left() + radius
             ink = tokens.color("on_accent" if on else "text")
+            if not self.isEnabled():
+                ink = tokens.color("card" if on else "muted")
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink)
             painter.drawEllipse(QPointF(knob, area.center().y()), radius - 3.5, radius - 3.5)
@@ -153,23 +157,52 @@ def _number(box: QAbstractSpinBox) -> None:
     box.installEventFilter(NumberKeys(box))
 
 
+class Words:
+    """Values of a number box that are said in words, and its unit, which these have not."""
+
+    def __init__(self) -> None:
+        self._of: Mapping[float, str] = {}
+        self._values: Mapping[str, float] = {}
+        self._unit = ""
+
+    def take(self, words: Mapping[float, str], unit: str) -> None:
+        """Use these words and this unit."""
+        self._of = words
+        self._values = {word: value for value, word in words.items()}
+        self._unit = unit
+
+    def word(self, value: float) -> str | None:
+        """The word for a value, or None."""
+        return self._of.get(value)
+
+    def value(self, text: str) -> float | None:
+        """The value that a text names, or None."""
+        return self._values.get(text)
+
+    def suffix(self, value: float) -> str:
+        """The unit after a value: none after a word, in the singular after 1."""
+        if value in self._of:
+            return ""
+        return self._unit.removesuffix("s") if value == 1 else self._unit
+
+
 class WholeBox(QSpinBox):
     """Whole numbers with thin spaces between thousands; a change is emitted only when entered."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._words = Words()
         self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-        self._unit = ""
         _number(self)
 
-    def set_unit(self, suffix: str) -> None:
-        """Show a unit after the number, in the singular after 1."""
-        self._unit = suffix
+    def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
+        """Show a unit after the number, in the singular after 1, and some numbers as words."""
+        self._words.take(words or {}, suffix)
         self.valueChanged.connect(self._inflect)
         self._inflect(self.value())
 
     def _inflect(self, value: int) -> None:
-        self.setSuffix(self._unit.removesuffix("s") if value == 1 else self._unit)
+        self.setSuffix(self._words.suffix(value))
 
     def setValue(self, value: int) -> None:
         """Set the number, and its unit with it."""
@@ -178,10 +211,13 @@ class WholeBox(QSpinBox):
 
     def textFromValue(self, value: int) -> str:
         """Return 7000 as 7 000."""
-        return f"{value:,}".replace(",", THIN_SPACE)
+        word = self._words.word(value)
+        return word if word is not None else f"{value:,}".replace(",", THIN_SPACE)
 
     def valueFromText(self, text: str) -> int:
-        """Read a number with or without spaces."""
+        """Read a word, or a number with or without spaces."""
+        if (said := self._words.value(text)) is not None:
+            return int(said)
         digits = "".join(c for c in text.removesuffix(self.suffix()) if c.isdigit() or c == "-")
         try:
             return int(digits)
@@ -189,7 +225,9 @@ class WholeBox(QSpinBox):
             return self.value()
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        """Allow spaces between digits."""
+        """Allow words, and spaces between digits."""
+        if self._words.value(text) is not None:
+            return QValidator.State.Acceptable, text, position
         plain = "".join(c for c in text if not c.isspace())
         suffix = "".join(c for c in self.suffix() if not c.isspace())
         state, _, _ = super().validate(plain.removesuffix(suffix), position)
@@ -201,13 +239,41 @@ class RealBox(QDoubleSpinBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._words = Words()
         self.setDecimals(3)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         _number(self)
 
+    def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
+        """Show a unit after the number, and some numbers as words."""
+        self._words.take(words or {}, suffix)
+        self.valueChanged.connect(self._inflect)
+        self._inflect(self.value())
+
+    def _inflect(self, value: float) -> None:
+        self.setSuffix(self._words.suffix(value))
+
+    def setValue(self, value: float) -> None:
+        """Set the number, and its unit with it."""
+        super().setValue(value)
+        self._inflect(value)
+
     def textFromValue(self, value: float) -> str:
-        """Return the shortest text for the number."""
-        return f"{value:.6g}"
+        """Return the shortest text for the number, or its word."""
+        word = self._words.word(value)
+        return word if word is not None else f"{value:.6g}"
+
+    def valueFromText(self, text: str) -> float:
+        """Read a word or a number."""
+        said = self._words.value(text)
+        return super().valueFromText(text) if said is None else said
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        """Allow words."""
+        if self._words.value(text) is not None:
+            return QValidator.State.Acceptable, text, position
+        state, _, _ = super().validate(text, position)
+        return state, text, position
 
 
 def draw_arrow(widget: QWidget) -> None:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model import audio_choice, latency
+from app.model.at_cursor import AtCursor
 from app.model.audio_choice import AudioChoice
 from app.model.conditions import Conditions
 from app.model.figures import figures
@@ -72,6 +73,7 @@ class MainWindow(QMainWindow):
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
+        self.at_cursor = AtCursor(self.pipeline, self.playhead, self)
         self.notices = Notices()
         self.runs = Runs(
             self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
@@ -129,6 +131,7 @@ class MainWindow(QMainWindow):
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             desk.form.choose_audio.connect(self._ask_audio)
             desk.form.looked_at.connect(self.devices.ask)
+            desk.form.edit_asked.connect(self.at_cursor.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             self.pages.addWidget(desk)
             self.menus.fill()
@@ -141,9 +144,10 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
         self.playhead.mode_changed.connect(self.refresh)
+        self.at_cursor.changed.connect(self.refresh)
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
-        self.playhead.failed.connect(self._on_fault)
+        self.playhead.failed.connect(self.notices.error)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.runs.changed.connect(self.refresh)
         self.runs.shown.connect(self.show_desk)
@@ -153,7 +157,8 @@ class MainWindow(QMainWindow):
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
-        self.welcome.run_preset.connect(self.runs.demo)
+        self.welcome.run_preset.connect(self._run_preset)
+        self.top.preset.chosen.connect(self.runs.choose_preset)
         self.welcome.open_session.connect(self.open_session)
         self.menus.open_session.connect(self.open_session)
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
@@ -184,6 +189,11 @@ class MainWindow(QMainWindow):
         button = self.desk.form.speech
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
         menu.aboutToHide.connect(menu.deleteLater)
+
+    def _run_preset(self, name: str) -> None:
+        if not self.when.is_idle():
+            self.show_desk()
+        self.runs.demo_preset(name)
 
     def use_bundled(self) -> None:
         """Decode the bundled voices in the next run."""
@@ -287,7 +297,9 @@ class MainWindow(QMainWindow):
         self.actions_.refresh()
         self._show_recording()
         if self._desk is not None:
-            self._desk.form.show_speech(self.runs.audio)
+            form, at = self._desk.form, self.at_cursor
+            form.show_speech(self.runs.audio)
+            form.show_which(at.editing, at.offered, not self.when.is_idle())
         path = self.playhead.path
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
@@ -325,7 +337,7 @@ class MainWindow(QMainWindow):
             force = latency.settings_before(shown.session, end)
             tree = None if force is None else force.tree
         chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_settings(self.pipeline.next, measured, tree, chosen)
+        parts = latency.of_settings(self.pipeline.shown, measured, tree, chosen)
         self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:
@@ -333,9 +345,6 @@ class MainWindow(QMainWindow):
             self.pipeline.adopt(session.configs[-1].tree, str(session.meta.get("preset", "")))
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
-
-    def _on_fault(self, text: str) -> None:
-        self.notices.error(text)
 
     def _on_closed(self) -> None:
         self._snapshot = None
@@ -348,13 +357,17 @@ class MainWindow(QMainWindow):
     # -- Qt ----------------------------------------------------------------------------------
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Move the focus by Tab; where Qt moves it on from a widget that can no longer have it, to no other.
+        """Move the focus by Tab, first to a question that waits.
 
-        Else the button next to one that was just pressed (Stop beside Run) would be the next to be pressed.
+        A widget that can no longer have the focus passes it to no other: Stop would be pressed next after Run.
         """
         focus = self.focusWidget()
         if focus is not None and not (focus.isEnabled() and focus.isVisible()):
             self.setFocus()
+            return True
+        answer = self.notices.first_answer()
+        if forward and answer is not None and focus in (None, self):
+            answer.setFocus(Qt.FocusReason.TabFocusReason)
             return True
         return super().focusNextPrevChild(forward)
 

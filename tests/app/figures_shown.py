@@ -325,7 +325,7 @@ def of_run(o: Opened, key: str) -> Values:
 
 def latency_of_window(o: Opened) -> Values:
     """Beside the block, where the settings are those of the session."""
-    note = o.window.desk.form.fields[latency.BLOCK_KEY].note.text()
+    note = o.window.desk.form.fields[latency.BLOCK_KEY].note.full
     match = re.search(r"([\d.]+) ms scoring", note)
     return {"": Shown(match[1], 1e-3)} if match and o.json["machine"] else {}
 

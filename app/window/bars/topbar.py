@@ -104,7 +104,6 @@ class TopBar(QFrame):
         self.toggles = [LiveToggle() for _ in pipeline.places()]
 
         self.preset = PresetButton()
-        self.preset.chosen.connect(pipeline.choose)
         self.device = Elided()
         self.device.setObjectName("muted")
         self.device.setFont(font(0.9))
@@ -159,7 +158,7 @@ class TopBar(QFrame):
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
-        self.preset.show_preset(line.preset)
+        self.preset.show_preset(line.preset, line.waiting)
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
         parts.append(
