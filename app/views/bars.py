@@ -376,9 +376,9 @@ class Bars(QWidget):
         if model.before_wall_ms is None:
             return ""
         if not (model.wall_ms > 0 and model.before_wall_ms > 0):
-            return self.tr("pale: before, {0} ms").format(milliseconds(model.before_wall_ms))
+            return self.tr("pale: baseline, {0} ms").format(milliseconds(model.before_wall_ms))
         ratio = model.before_wall_ms / model.wall_ms
-        text = self.tr("pale: before, {0} ms · now {1}× faster")
+        text = self.tr("pale: baseline, {0} ms · now {1}× faster")
         if ratio < 1:
-            ratio, text = 1 / ratio, self.tr("pale: before, {0} ms · now {1}× slower")
+            ratio, text = 1 / ratio, self.tr("pale: baseline, {0} ms · now {1}× slower")
         return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")

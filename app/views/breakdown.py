@@ -273,9 +273,9 @@ class BreakdownView(View):
         elif model.scope == bm.SINCE_CHANGE and model.change:
             text = self.tr("since “{0}”").format(model.change)
         else:
-            text = self.tr("everything shown so far")
+            text = self.tr("start to cursor")
         if model.scope == bm.SELECTION and model.before_ms is not None:
-            text += self.tr("; pale: before the last change")
+            text += self.tr("; pale: baseline")
         return text
 
 

@@ -1,4 +1,4 @@
-"""Speech and words: what was said and what was recognised, under the waveform and on the same time axis."""
+"""Speech and words: reference and hypothesis, under the waveform and on the same time axis."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.views.speech import SpeechItem, written_columns
 from app.views.view import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
+from profiler.plain import counted
 
 
 class WordsView(ChartView[WordsModel]):
@@ -43,8 +44,8 @@ class WordsView(ChartView[WordsModel]):
         self.plot.set_height_range(0.0, height)
         self.plot.set_ticks(
             [
-                (height - said.center().y(), self.tr("said")),
-                (height - heard.center().y(), self.tr("heard")),
+                (height - said.center().y(), self.tr("reference")),
+                (height - heard.center().y(), self.tr("hypothesis")),
             ]
         )
         # Written out, the rows are not part of the time axis: no line may run through them.
@@ -63,7 +64,8 @@ class WordsView(ChartView[WordsModel]):
             if not spoken.first_s <= second < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
-            for title, row in ((self.tr("said"), spoken.said), (self.tr("heard"), spoken.heard)):
+            rows = ((self.tr("reference"), spoken.said), (self.tr("hypothesis"), spoken.heard))
+            for title, row in rows:
                 words = [t for t in row or () if t.first_s <= second < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
@@ -78,13 +80,13 @@ class WordsView(ChartView[WordsModel]):
             return self.tr("No speech in view yet.")
         spoken = model.spoken[model.current]
         heard = " ".join(token.text for token in spoken.heard) or self.tr("nothing")
-        return self.tr("Utterance {0} ({1}): heard “{2}”; {3}.").format(
+        return self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
             spoken.number, spoken.name, heard, self._errors(spoken)
         )
 
     def table(self) -> Table:
         """Return every column of the alignments in view."""
-        headers = [self.tr(t) for t in ("utterance", "at s", "said", "heard", "error")]
+        headers = [self.tr(t) for t in ("utterance", "at s", "reference", "hypothesis", "error")]
         model = self.model()
         rows: list[list[object]] = []
         for spoken in model.spoken if model is not None else ():
@@ -107,8 +109,8 @@ class WordsView(ChartView[WordsModel]):
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
         errors, words = spoken.count.errors, spoken.count.words
         so_far = self.tr(" so far") if spoken.partial else ""
+        spoken_words = counted(words, self.tr("word"), self.tr("words"))
         if errors == 0:
-            return self.tr("{0} words, no error").format(words) + so_far
-        if errors == 1:
-            return self.tr("1 error in {0} words").format(words) + so_far
-        return self.tr("{0} errors in {1} words").format(errors, words) + so_far
+            return self.tr("{0}, no error").format(spoken_words) + so_far
+        wrong = counted(errors, self.tr("error"), self.tr("errors"))
+        return self.tr("{0} in {1}").format(wrong, spoken_words) + so_far

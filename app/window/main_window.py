@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from app.model.runs import Runs
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
-from app.window.actions import commands
+from app.window.actions import commands, found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.files import Files
 from app.window.bars.menus import Menus
@@ -42,6 +43,7 @@ from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
+from profiler.plain import counted
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -204,8 +206,7 @@ class MainWindow(QMainWindow):
     def _take_audio(self, choice: AudioChoice) -> None:
         self.runs.choose(choice)
         self.show_desk()
-        count = choice.files
-        text = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
+        text = counted(choice.files, self.tr("file"), self.tr("files"))
         self.notices.info(self.tr("The next run decodes {0}. Press Run.").format(text))
 
     def open_session(self, path: str | Path) -> bool:
@@ -250,7 +251,7 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
-            self._palette = Palette(self.actions_, self)
+            self._palette = Palette(self.actions_, self, partial(found.settings, self))
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:

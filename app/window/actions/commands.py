@@ -234,7 +234,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("System theme"),
+            tr("Follow the system's theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),

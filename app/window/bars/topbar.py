@@ -22,6 +22,7 @@ from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
+from profiler.plain import counted
 
 NARROW = 1240
 """Below this width the long title of the preset and the device make room for the figures."""
@@ -161,9 +162,7 @@ class TopBar(QFrame):
         self.preset.show_preset(line.preset, line.waiting)
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
-        parts.append(
-            self.tr("1 thread") if threads == 1 else self.tr("{0} threads").format(threads)
-        )
+        parts.append(counted(threads, self.tr("thread"), self.tr("threads")))
         self.device.set_full(" · ".join(parts))
 
     def show_recording(self, seconds: float | None) -> None:
@@ -193,11 +192,13 @@ class TopBar(QFrame):
             reason = self.tr("No utterance with a transcript is finished yet")
             self.wer.show_value("–", "", reason)
             return
-        counts = self.tr("{0} errors in {1} words of the utterances finished so far")
+        wrong = counted(shown.errors.errors, self.tr("error"), self.tr("errors"))
+        words = counted(shown.errors.words, self.tr("word"), self.tr("words"))
+        counts = self.tr("{0} in {1} of the utterances finished so far")
         self.wer.show_value(
             f"{100 * rate:.1f} %",
-            self.tr("{0} words").format(shown.errors.words),
-            counts.format(shown.errors.errors, shown.errors.words),
+            words,
+            counts.format(wrong, words),
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -30,6 +30,7 @@ from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from app.window.form.which import Which
 from pipelines.config import Value
+from profiler.plain import counted
 
 
 class Layer(QWidget):
@@ -183,7 +184,7 @@ class PipelineForm(QFrame):
         if audio is None:
             text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
         elif audio.bundled:
-            text = self.tr("{0} voices").format(audio.files)
+            text = counted(audio.files, self.tr("voice"), self.tr("voices"))
             tip = self.tr("Bundled synthetic voices")
         else:
             one = audio.files == 1
