@@ -14,7 +14,6 @@ from app.views.speech import SpeechItem, written_columns
 from app.views.view import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
-from profiler.plain import counted
 
 
 class WordsView(ChartView[WordsModel]):
@@ -59,13 +58,15 @@ class WordsView(ChartView[WordsModel]):
         self.speech.apply_theme(tokens)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
-        """Return the word under the mouse and what was said there."""
+        """Return the word under the mouse and the reference there."""
         for spoken in model.spoken:
             if not spoken.first_s <= second < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
-            rows = ((self.tr("reference"), spoken.said), (self.tr("hypothesis"), spoken.heard))
-            for title, row in rows:
+            for title, row in (
+                (self.tr("reference"), spoken.said),
+                (self.tr("hypothesis"), spoken.heard),
+            ):
                 words = [t for t in row or () if t.first_s <= second < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
@@ -74,12 +75,12 @@ class WordsView(ChartView[WordsModel]):
         return []
 
     def summary(self) -> str:
-        """Return one sentence: the utterance, what was heard, the errors."""
+        """Return one sentence: the utterance, its hypothesis, the errors."""
         model = self.model()
         if model is None or model.current is None:
             return self.tr("No speech in view yet.")
         spoken = model.spoken[model.current]
-        heard = " ".join(token.text for token in spoken.heard) or self.tr("nothing")
+        heard = " ".join(token.text for token in spoken.heard) or self.tr("empty")
         return self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
             spoken.number, spoken.name, heard, self._errors(spoken)
         )
@@ -108,9 +109,8 @@ class WordsView(ChartView[WordsModel]):
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
         errors, words = spoken.count.errors, spoken.count.words
+        wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
+        wrong = wrong or self.tr("{0} errors").format(errors)
+        of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)
         so_far = self.tr(" so far") if spoken.partial else ""
-        spoken_words = counted(words, self.tr("word"), self.tr("words"))
-        if errors == 0:
-            return self.tr("{0}, no error").format(spoken_words) + so_far
-        wrong = counted(errors, self.tr("error"), self.tr("errors"))
-        return self.tr("{0} in {1}").format(wrong, spoken_words) + so_far
+        return self.tr("{0} in {1}").format(wrong, of) + so_far
