@@ -21,12 +21,13 @@ NOW_S = 3.0
 
 @dataclass(frozen=True)
 class Figures:
-    """RTF of ``scope`` and of all that is shown; word errors of the utterances finished by then."""
+    """RTF of ``scope`` and of all that is shown; word errors of what is finished by then, or of the selection."""
 
     rtf: float | None
     scope: str
     rtf_whole: float | None
     errors: ErrorCount
+    of_selection: bool = False
 
 
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
@@ -41,6 +42,7 @@ def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
 
 def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
+    from app.model.alignment import errors_within
     from pipelines.audio.word_errors import word_errors
 
     end = snapshot.cursor_frame
@@ -53,6 +55,8 @@ def figures(snapshot: Snapshot) -> Figures:
     else:
         rtf, scope = whole, "whole run"
     done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    if selected is not None:
+        return Figures(rtf, scope, whole, errors_within(done, *selected), of_selection=True)
     return Figures(rtf, scope, whole, word_errors(done))
 
 

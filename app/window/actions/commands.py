@@ -222,6 +222,9 @@ def _view(w: MainWindow) -> list[Action]:
         again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
         again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
         add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add("view.select", tr("Select this utterance"), playhead.select_utterance, "U"),
+        add("view.from", tr("Select from the cursor on"), partial(playhead.select_from, True), "I"),
+        add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
         add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
         add(

@@ -190,11 +190,15 @@ class TopBar(QFrame):
         rate = shown.errors.rate
         if rate is None:
             reason = self.tr("No utterance with a transcript is finished yet")
+            if shown.of_selection:
+                reason = self.tr("No word of a finished utterance is selected")
             self.wer.show_value("–", "", reason)
             return
         wrong = counted(shown.errors.errors, self.tr("error"), self.tr("errors"))
         words = counted(shown.errors.words, self.tr("word"), self.tr("words"))
         counts = self.tr("{0} in {1} of the utterances finished so far")
+        if shown.of_selection:
+            counts = self.tr("{0} in {1} of the selection")
         self.wer.show_value(
             f"{100 * rate:.1f} %",
             words,
