@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.style.theme import set_theme
+from app.views.readout import Readout
 from app.window.main_window import MainWindow
 
 LONG = 20_000
@@ -51,6 +52,9 @@ def over_and_over(window: MainWindow) -> None:
                         y = round((surface.height() - 1) * row / (DOWN - 1))
                         at = QPoint(x, y)
                         send(surface, QEvent.Type.MouseMove, at)
+                        for box in window.findChildren(Readout):
+                            if box.isVisible():
+                                box.grab()  # what is under the mouse is looked up as it is painted
                         tip = QHelpEvent(QEvent.Type.ToolTip, at, surface.mapToGlobal(at))
                         QApplication.sendEvent(surface, tip)
                         if (row + column) % 3 == 0:
