@@ -251,7 +251,7 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
-            self._palette = Palette(self.actions_, self, partial(found.settings, self))
+            self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:

@@ -78,7 +78,7 @@ class Row(QStyledItemDelegate):
 class Palette(QDialog):
     """Type a few letters, press Enter. Unavailable actions are listed, but dimmed.
 
-    `more` gives lines that are no actions: settings.
+    `more` gives lines that are no actions: settings and presets.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Palette(QDialog):
         frame = QFrame()
         frame.setObjectName("palette")
         self.line = QLineEdit()
-        self.line.setPlaceholderText(self.tr("Type a command or a setting"))
+        self.line.setPlaceholderText(self.tr("Type a command, a setting or a preset"))
         describe(self.line, self.tr("Command"))
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)

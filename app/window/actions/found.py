@@ -1,4 +1,4 @@
-"""What the palette finds: actions by name and help, settings by name, key and help."""
+"""What the palette finds: actions by name and help, settings by name, key and help, presets by name and text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
+from app.model.pipeline import missing_file
 from app.window.actions.actions import Registry, key_text
+from pipelines.config import presets
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
-    from pipelines.config import Option
 
 BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12
-"""Ranks of settings: their name begins so, has it, their key has it, their help has it."""
+"""Ranks of settings and presets: their name begins so, has it, their key has it, their help has it."""
 
 NOT_NOW: Final = 100
 """Added to the rank of what cannot be used now."""
@@ -89,18 +90,42 @@ def actions(registry: Registry) -> list[Found]:
     ]
 
 
-def setting_rank(option: Option, query: str) -> int | None:
-    """How well a query names a setting; nothing names none, so that only actions are listed at first."""
+def _rank(title: str, key: str, help: str, query: str) -> int | None:
+    """How well a query names something; nothing names none, so that only actions are listed at first."""
     if not query.strip():
         return None
-    title = option.title.lower()
-    if title.startswith(query.lower().strip()):
+    if title.lower().startswith(query.lower().strip()):
         return BEGINS
-    places = ((title, NAMED), (option.key, KEYED), (f"{title} {option.key} {option.help}", HELPED))
+    places = ((title, NAMED), (key, KEYED), (f"{title} {key} {help}", HELPED))
     return next((rank for text, rank in places if _has(query, text)), None)
 
 
-def settings(window: MainWindow) -> list[Found]:
+def presets_and_settings(window: MainWindow) -> list[Found]:
+    """What can be chosen besides actions."""
+    return [*_presets(window), *_settings(window)]
+
+
+def _presets(window: MainWindow) -> list[Found]:
+    """Every preset: choosing one takes it, or asks during a run."""
+    found = []
+    for name in presets.names():
+        preset = presets.load(name)
+        why = missing_file(preset.config)
+        found.append(
+            Found(
+                text=QCoreApplication.translate("PresetButton", preset.title),
+                group=QCoreApplication.translate("PresetButton", "Preset"),
+                beside=name,
+                usable=why is None,
+                why=why,
+                do=partial(window.runs.choose_preset, name),
+                rank=partial(_rank, preset.title, name, preset.description),
+            )
+        )
+    return found
+
+
+def _settings(window: MainWindow) -> list[Found]:
     """Every setting: choosing one brings it into view in the form."""
     line = window.pipeline
 
@@ -116,7 +141,7 @@ def settings(window: MainWindow) -> list[Found]:
             usable=True,
             why=line.obstacle(option.key),
             do=partial(show, option.key),
-            rank=partial(setting_rank, option),
+            rank=partial(_rank, option.title, option.key, option.help),
         )
         for option in line.options
     ]
