@@ -50,6 +50,7 @@ class Switch(QAbstractButton):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             area = QRectF(QPointF(2, 2), self._extent.toSizeF())
+            area.moveCenter(QRectF(self.rect()).center())
             on, radius = self.isChecked(), area.height() / 2
             track = tokens.color("accent" if on else "border")
             if not self.isEnabled():
@@ -117,7 +118,7 @@ class Elided(Label):
         self._shorten()
 
     def _shorten(self) -> None:
-        room = max(self.width(), 20)
+        room = max(self.width() - max(self.indent(), 0), 20)
         shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
         set_tip(self, self._full if shown != self._full else "")

@@ -86,6 +86,11 @@ class Pipeline(QObject):
         return self._next if self._recorded is None else self._recorded
 
     @property
+    def in_force(self) -> Config:
+        """The configuration that acts: of the recording, of the run under way, or of the next one."""
+        return self._recorded or self._running or self._next
+
+    @property
     def waiting(self) -> presets.Preset | None:
         """The preset that is taken when the run under way has ended, or None."""
         return self._waiting

@@ -338,7 +338,7 @@ class MainWindow(QMainWindow):
             force = latency.settings_before(shown.session, end)
             tree = None if force is None else force.tree
         chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_settings(self.pipeline.shown, measured, tree, chosen)
+        parts = latency.of_settings(self.pipeline.in_force, measured, tree, chosen)
         self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:

@@ -57,6 +57,9 @@ def test_rows_stay_where_they_are(qtbot: QtBot, opened: MainWindow, tmp_path: Pa
     form.fields["block"].show_note("latency 210 ms: 160 ms block + 40 ms context + 9.6 ms scoring")
     QApplication.processEvents()
     assert tops(opened) == before
+    note = form.fields["block"].note
+    assert note.text().endswith("…")
+    assert note.fontMetrics().horizontalAdvance(note.text()) <= note.width() - note.indent()
     opened.pipeline.run_started(presets.load(presets.DEFAULT).config)
     opened.pipeline.set("model", "single-stream")  # waits, and says so
     QApplication.processEvents()
