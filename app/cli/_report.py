@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli import _output
 from app.model import latency
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -248,7 +249,8 @@ def as_text(tree: dict[str, Any]) -> str:
     ]
     if tree["wer"] is not None:
         lines.append(
-            f"WER {tree['wer']:.1%}: {tree['wer_errors']} errors in {tree['wer_words']} words"
+            f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
+            f"{counted(tree['wer_words'], 'word', 'words')}"
         )
     if len(tree.get("configurations") or ()) > 1:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
@@ -304,7 +306,7 @@ def as_text(tree: dict[str, Any]) -> str:
         cost = RecorderCost(**tree["recorder"])
         lines += [
             "",
-            f"recorder: {cost.spans} spans at {_number(cost.ns_per_span, '.0f')} ns, "
+            f"recorder: {counted(cost.spans, 'span', 'spans')} at {_number(cost.ns_per_span, '.0f')} ns, "
             f"{', '.join(cost.losses)}, {_number(cost.perturbation, '.2%')} of the run",
         ]
     return _output.page(lines)

@@ -273,7 +273,7 @@ class BreakdownView(View):
         elif model.scope == bm.SINCE_CHANGE and model.change:
             text = self.tr("since “{0}”").format(model.change)
         else:
-            text = self.tr("everything shown so far")
+            text = self.tr("start to cursor")
         return text
 
 

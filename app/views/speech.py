@@ -16,10 +16,11 @@ import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
+from app.model.alignment import Token
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.plot import PixelItem, TimePlot, bars
-from app.views.words_model import Spoken, Token, WordsModel
+from app.views.words_model import Spoken, WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
 ROW = 21

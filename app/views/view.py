@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QStackedLayout,
     QTableView,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import Tokens, font, theme_changed
 from app.widgets import Elided
@@ -117,7 +117,7 @@ class View(QFrame):
         self._note = Elided()
         self._note.setObjectName("card-note")
         self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._toggle = QToolButton()
+        self._toggle = ToolButton()
         self._toggle.setObjectName("table-toggle")
         self._toggle.setText(self.tr("Table"))
         self._toggle.setCheckable(True)

@@ -1,4 +1,4 @@
-"""Speech and words: what was said and what was recognised, under the waveform and on the same time axis."""
+"""Speech and words: reference and hypothesis, under the waveform and on the same time axis."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class WordsView(ChartView[WordsModel]):
         self.plot.set_height_range(0.0, height)
         self.plot.set_ticks(
             [
-                (height - said.center().y(), self.tr("said")),
-                (height - heard.center().y(), self.tr("heard")),
+                (height - said.center().y(), self.tr("reference")),
+                (height - heard.center().y(), self.tr("hypothesis")),
             ]
         )
         # Written out, the rows are not part of the time axis: no line may run through them.
@@ -58,12 +58,15 @@ class WordsView(ChartView[WordsModel]):
         self.speech.apply_theme(tokens)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
-        """Return the word under the mouse and what was said there."""
+        """Return the word under the mouse and the reference there."""
         for spoken in model.spoken:
             if not spoken.first_s <= second < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
-            for title, row in ((self.tr("said"), spoken.said), (self.tr("heard"), spoken.heard)):
+            for title, row in (
+                (self.tr("reference"), spoken.said),
+                (self.tr("hypothesis"), spoken.heard),
+            ):
                 words = [t for t in row or () if t.first_s <= second < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
@@ -72,19 +75,19 @@ class WordsView(ChartView[WordsModel]):
         return []
 
     def summary(self) -> str:
-        """Return one sentence: the utterance, what was heard, the errors."""
+        """Return one sentence: the utterance, its hypothesis, the errors."""
         model = self.model()
         if model is None or model.current is None:
             return self.tr("No speech in view yet.")
         spoken = model.spoken[model.current]
-        heard = " ".join(token.text for token in spoken.heard) or self.tr("nothing")
-        return self.tr("Utterance {0} ({1}): heard “{2}”; {3}.").format(
+        heard = " ".join(token.text for token in spoken.heard) or self.tr("empty")
+        return self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
             spoken.number, spoken.name, heard, self._errors(spoken)
         )
 
     def table(self) -> Table:
         """Return every column of the alignments in view."""
-        headers = [self.tr(t) for t in ("utterance", "at s", "said", "heard", "error")]
+        headers = [self.tr(t) for t in ("utterance", "at s", "reference", "hypothesis", "error")]
         model = self.model()
         rows: list[list[object]] = []
         for spoken in model.spoken if model is not None else ():
@@ -106,9 +109,8 @@ class WordsView(ChartView[WordsModel]):
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
         errors, words = spoken.count.errors, spoken.count.words
+        wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
+        wrong = wrong or self.tr("{0} errors").format(errors)
+        of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)
         so_far = self.tr(" so far") if spoken.partial else ""
-        if errors == 0:
-            return self.tr("{0} words, no error").format(words) + so_far
-        if errors == 1:
-            return self.tr("1 error in {0} words").format(words) + so_far
-        return self.tr("{0} errors in {1} words").format(errors, words) + so_far
+        return self.tr("{0} in {1}").format(wrong, of) + so_far

@@ -190,7 +190,7 @@ class HeadingsItem(PixelItem):
 
     def _note(self, panel: Panel) -> str:
         if panel.relative:
-            relative = self.tr("relative to before")
+            relative = self.tr("relative to the baseline")
             return self.tr("{0}, logarithmic").format(relative) if panel.log else relative
         return self.tr("logarithmic") if panel.log else ""
 
@@ -266,7 +266,7 @@ class WorkView(ChartView[WorkModel]):
                 labels.append((height - rect.bottom() + one, "1×"))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
-        self.set_note(self.tr("per 10 ms frame · band: min to max, line: mean"))
+        self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -309,7 +309,7 @@ class WorkView(ChartView[WorkModel]):
             title = self.tr(TITLES[curve.name])
             if unit := UNITS.get(curve.name):
                 title = f"{title}, {unit}"
-            headers += [title, self.tr("{0}, greatest").format(title)]
+            headers += [title, self.tr("{0}, max").format(title)]
         rows: list[list[object]] = []
         for row in range(wanted):
             if not model.panels or np.isnan(model.curves[0].mean[row]):

@@ -43,6 +43,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Audio",
             unit="× real time",
             live=True,
+            main=True,
+            words={0.0: "full speed", 1.0: "real time"},
             ge=0.0,
             le=100.0,
         ),
@@ -71,6 +73,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Audio",
             unit="frames",
             live=True,
+            main=True,
             ge=1,
             le=256,
         ),
@@ -83,6 +86,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "senone has its own Gaussians. single-stream: one mixture of 39-dimensional Gaussians per senone. dnn: a "
             "neural net trained on the output of the mixtures.",
             layer="Scoring",
+            main=True,
         ),
     ] = "ptm"
     model_directory: Annotated[
@@ -126,6 +130,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Share of the time that goes into scoring a block once more with its data hot, which measures how long "
             "scoring waits for caches and memory. It lies outside the real-time factor. 0 is off.",
             layer="Instrument",
+            words={0.0: "off"},
             ge=0.0,
             le=0.1,
         ),

@@ -216,22 +216,28 @@ def _view(w: MainWindow) -> list[Action]:
         *keys: str,
         enabled: Callable[[], bool] = has,
         checked: Callable[[], bool] | None = None,
+        repeats: bool = False,
     ) -> Action:
-        return Action(id, text, group, handler, keys, enabled, checked)
+        return Action(id, text, group, handler, keys, enabled, checked, repeats=repeats)
+
+    def again(id: str, text: str, handler: Callable[[], object], *keys: str) -> Action:
+        return add(id, text, handler, *keys, repeats=True)
 
     return [
-        add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
+        add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
         add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
-        add("view.hold", tr("Freeze the view; the run continues"), w.hold, enabled=w.when.is_live),
-        add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
-        add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
-        add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
-        add("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
-        add("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
-        add("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
-        add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
-        add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
+        again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
+        again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
+        again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
+        again("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
+        again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
+        again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
+        again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
+        again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
         add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add("view.select", tr("Select this utterance"), playhead.select_utterance, "U"),
+        add("view.from", tr("Select from the cursor on"), partial(playhead.select_from, True), "I"),
+        add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
         add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
         add(
@@ -244,7 +250,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("System theme"),
+            tr("Follow the system's theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),

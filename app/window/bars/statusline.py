@@ -70,7 +70,7 @@ class StatusLine(QFrame):
         if cost.ns_per_span is not None:
             parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
         count = f"{cost.spans:,}".replace(",", THIN_SPACE)
-        parts.append(self.tr("{0} spans").format(count))
+        parts.append(self.tr("1 span") if cost.spans == 1 else self.tr("{0} spans").format(count))
         parts += cost.losses
         return " · ".join(parts)
 

@@ -26,7 +26,7 @@ from app.views.events import MAX_MARKS
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
-from profiler.plain import one_line
+from profiler.plain import counted, one_line
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class Transport(QFrame):
             parts.append(one_line(str(session.meta["preset"])))
         audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
         parts.append(self.tr("{0} s of audio").format(f"{audio_s:.1f}"))
-        parts.append(self.tr("1 marker") if marks == 1 else self.tr("{0} markers").format(marks))
+        parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)
         return " · ".join(parts)
