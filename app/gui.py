@@ -1,6 +1,6 @@
 """Entry point of the window: creates the application, catches errors, shows the first page.
 
-Imports Qt, pyqtgraph and numpy, and of the floors below only what is light; the recogniser lives in
+Imports Qt and numpy, and of the floors below only what is light; the recogniser lives in
 the worker process.
 """
 

@@ -4,7 +4,8 @@
     asrscope bench decode --json
     asrscope bench decode --audio corpus/ --transcripts corpus/transcripts.tsv
 
-Every benchmark interleaves both sides and prints `ratio`: peer time / our time, so higher is better.
+Every benchmark interleaves both sides and prints `ratio`: peer time / our time, so higher is better. `desk` has no peer
+and prints the window's own figures.
 """
 
 from __future__ import annotations
@@ -83,10 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.print_json(tree)
         return 0
-    print(f"{arguments.name}: against {tree['peer']}")
-    print(
-        f"ratio {tree['ratio']:.2f} ({tree['ratio_min']:.2f}…{tree['ratio_max']:.2f}): {tree['ratio_meaning']}"
-    )
+    if tree["ratio"] is None:
+        print(f"{arguments.name}: {tree['ratio_meaning']}")
+        for key, value in tree["figures"].items():
+            print(f"{key:>22} {_short(value)}")
+    else:
+        print(f"{arguments.name}: against {tree['peer']}")
+        between = f"{tree['ratio_min']:.2f}…{tree['ratio_max']:.2f}"
+        print(f"ratio {tree['ratio']:.2f} ({between}): {tree['ratio_meaning']}")
     for key, value in tree["agreement"].items():
         print(f"  {key}: {value}")
     for row in tree["rows"]:

@@ -93,7 +93,6 @@ def _packages() -> list[Check]:
         "kaldifst",
         "pocketsphinx",
         "PySide6-Essentials",
-        "pyqtgraph",
     ):
         try:
             checks.append(Check(name, True, importlib.metadata.version(name)))

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from app.model.follow import Follow
 from app.model.time_axis import TimeAxis
 from profiler.session.model import FRAME_S
 
@@ -27,8 +28,11 @@ FASTEST_MS = 33
 SLOWEST_MS = 100
 """Redraw between 30 and 10 times a second."""
 
-DRAWING_SHARE = 0.25
-"""Part of one core that drawing may take: a tick that drew for d waits for d / share."""
+READ_S = 0.06
+"""The file is read about as often as its writer commits; in between, the cursor runs through what was read."""
+
+DRAWING_SHARE = 0.35
+"""Part of one core that drawing may take: a tick that computed for d waits for d / share."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Replay speeds, relative to audio time."""
@@ -36,7 +40,7 @@ SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a view may draw: frames [0, cursor_frame) of the session, and nothing after them."""
+    """What a view may draw: figures of frames [0, cursor_frame); charts over time show what follows, dimmed."""
 
     session: Session
     track: CostTrack
@@ -44,6 +48,13 @@ class Snapshot:
     live: bool
     following: bool
     axis: TimeAxis
+    moving: bool = False
+    """Whether the cursor moves by itself."""
+
+    @property
+    def end_frame(self) -> int:
+        """Exclusive end of the frames known: live the cursor, in a replay the end of the session."""
+        return int(self.track.n_frames)
 
 
 class Playhead(QObject):
@@ -67,10 +78,12 @@ class Playhead(QObject):
         self._speed = 1.0
         self._position = 0.0
         self._generation = 0
-        self._last_tick = 0.0
+        self._last_tick = self._last_read = 0.0
+        self._follow = Follow()
         self._timer = QTimer(self)
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setInterval(FASTEST_MS)
-        self._timer.timeout.connect(self.tick)
+        self._timer.timeout.connect(self._beat)
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -125,6 +138,7 @@ class Playhead(QObject):
             live=self._live,
             following=self._following,
             axis=self.axis,
+            moving=self._following or self._playing,
         )
 
     # -- opening and closing ---------------------------------------------------------------
@@ -154,7 +168,8 @@ class Playhead(QObject):
         self._playing = False
         self._position = float(track.n_frames)
         self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
-        self._last_tick = time.monotonic()
+        self._last_tick = self._last_read = time.monotonic()
+        self._follow = Follow()
         self._timer.setInterval(FASTEST_MS)
         if self._live:
             self._timer.start()
@@ -224,6 +239,7 @@ class Playhead(QObject):
             self._position = 0.0
         self._following = False
         self._playing = True
+        self.axis.follow_replay()
         self._last_tick = time.monotonic()
         self._timer.start()
         self._moved()
@@ -285,19 +301,31 @@ class Playhead(QObject):
     # -- the clock -------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Read what is new, move the cursor, and draw if anything changed."""
+        """Read what is new, move the cursor all the way, and draw if anything changed."""
+        self._step(evenly=False)
+
+    def _beat(self) -> None:
+        self._step(evenly=True)
+
+    def _step(self, evenly: bool) -> None:
         session, track = self.session, self.track
         if session is None or track is None:
             self._timer.stop()
             return
         now = time.monotonic()
         elapsed, self._last_tick = now - self._last_tick, now
-        fresh = self._read(session, track) if self._live else False
+        fresh = False
+        if self._live and (not evenly or now - self._last_read >= READ_S):
+            self._last_read = now
+            fresh = self._read(session, track)
         if self.session is not session:
             return
         before = self.cursor_frame
         if self._following:
-            self._position = float(track.n_frames)
+            if fresh:
+                self._follow.arrived(now, track.n_frames - self._position)
+            ahead = self._follow.moved(self._position, float(track.n_frames), elapsed)
+            self._position = ahead if evenly else float(track.n_frames)
         elif self._playing:
             self._position += elapsed * self._speed / FRAME_S
             if self._position >= track.n_frames:
@@ -319,8 +347,9 @@ class Playhead(QObject):
             return False
         state = session.state
         if state != "recording":
+            end = float(track.n_frames)
+            self._position = end if self._following else min(self._position, end)
             self._live = self._following = False
-            self._position = min(self._position, float(track.n_frames))
             self.mode_changed.emit()
             self.ended.emit(state)
             return True
@@ -340,12 +369,14 @@ class Playhead(QObject):
         snapshot = self.snapshot()
         if snapshot is None:
             return
-        self.axis.set_data(snapshot.cursor_frame * FRAME_S, self.n_frames * FRAME_S)
-        began = time.monotonic()
+        cursor_s = snapshot.cursor_frame * FRAME_S
+        # What was read and is not shown yet is not there for a view that follows.
+        self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
+        began = time.thread_time()
         generation = self._generation
         self.changed.emit(snapshot)
         # The paint events that the views asked for run before this timer fires.
-        QTimer.singleShot(0, self, lambda: self._adapt(generation, time.monotonic() - began))
+        QTimer.singleShot(0, self, lambda: self._adapt(generation, time.thread_time() - began))
 
     def _adapt(self, generation: int, drawn_s: float) -> None:
         if generation != self._generation:

@@ -10,13 +10,16 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
 from app.application import APPLICATION, ORGANISATION
 from profiler.files.inputs import regular
 
 SCHEMA = 1
 MAX_RECENT = 12
+
+EXPORT_FOLDER = "export/folder"
+"""Key of the folder into which a picture or data were written last."""
 
 SESSION_SUFFIX = ".asrs"
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
@@ -83,6 +86,15 @@ class Memory:
     def audio(self) -> list[str]:
         """Audio files or folders of the last run that still exist."""
         return [text for text in self.texts("audio") if os.path.exists(text)]
+
+    def export_folder(self) -> Path:
+        """Where pictures and data go: the folder used last, else that of the user's pictures, else home."""
+        last = self.text(EXPORT_FOLDER)
+        if last and os.path.isdir(last):
+            return Path(last)
+        place = QStandardPaths.StandardLocation.PicturesLocation
+        pictures = QStandardPaths.writableLocation(place)
+        return Path(pictures) if pictures and os.path.isdir(pictures) else Path.home()
 
     def sync(self) -> None:
         """Write to disk now."""

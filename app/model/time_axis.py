@@ -16,14 +16,20 @@ from profiler.session.model import FRAME_S
 MINIMUM_SPAN_S = 0.05
 """Narrowest visible range: five frames; below that a chart of frames has nothing to say."""
 
-TAIL_SPAN_S = 60.0
-"""While a run is followed, this much of its tail stays in view before the start scrolls away."""
+WINDOW_S = 20.0
+"""Width of the window that follows the cursor, live and in a replay: some utterances, and their words have room."""
+
+AHEAD = 0.2
+"""Share of that window that lies after the cursor of a replay: what comes is known there."""
 
 EMPTY_SPAN_S = 10.0
 """Range shown before there is any data, and the least that is shown of a run just started."""
 
+GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)
+"""A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
+
 _Mode = Literal["grow", "fit", "tail"]
-"""How the axis follows: all of a young run then its last minute; everything; or a fixed width."""
+"""How the axis follows: all of a young run, then its last `WINDOW_S`; everything; or a fixed width."""
 
 
 class TimeAxis(QObject):
@@ -37,6 +43,8 @@ class TimeAxis(QObject):
     selection_changed = Signal(object)
     cursor_changed = Signal(float)
     following_changed = Signal(bool)
+    windowed_changed = Signal()
+    hover_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +54,20 @@ class TimeAxis(QObject):
         self._end = 0.0
         self._following = True
         self._mode: _Mode = "grow"
+        self._chosen = False
+        self._was_windowed = self.windowed
+        self._hover: float | None = None
+
+    @property
+    def hover(self) -> float | None:
+        """Second under the mouse in any of the charts, None where it is in none."""
+        return self._hover
+
+    def set_hover(self, second: float | None) -> None:
+        """Tell all charts where the mouse is: they share one crosshair."""
+        if second != self._hover:
+            self._hover = second
+            self.hover_changed.emit()
 
     @property
     def visible(self) -> tuple[float, float]:
@@ -73,6 +95,11 @@ class TimeAxis(QObject):
         return self._following
 
     @property
+    def windowed(self) -> bool:
+        """True while a window of a fixed width follows the cursor."""
+        return self._following and self._mode != "fit"
+
+    @property
     def selected_frames(self) -> tuple[int, int] | None:
         """Selection as (first frame, exclusive last frame), whole frames, or None."""
         if self._selected is None:
@@ -85,6 +112,7 @@ class TimeAxis(QObject):
         self._end = max(0.0, end)
         self._cursor = self._end
         self._mode = "fit" if fit else "grow"
+        self._chosen = False
         self._set_following(True)
         self.clear()
         self._follow_cursor()
@@ -102,7 +130,7 @@ class TimeAxis(QObject):
 
     def set_visible(self, t0: float, t1: float) -> None:
         """Show the given range; following ends unless the cursor stays at the right edge."""
-        self._mode = "tail"
+        self._mode, self._chosen = "tail", True
         self._set_following(self._following and t0 <= self._cursor <= t1 and t1 >= self._end)
         self._show(t0, t1)
 
@@ -110,17 +138,18 @@ class TimeAxis(QObject):
         """Widen (``factor`` > 1) or narrow the range about ``at`` (default: cursor or middle)."""
         if not (math.isfinite(factor) and factor > 0):
             raise ValueError(f"zoom factor must be a positive number, not {factor!r}")
+        self._chosen = True
         t0, t1 = self._visible
         tail = self._following and at is None
         if at is None:
             at = min(t1, self._cursor) if tail else (t0 + t1) / 2
         new0, new1 = at - (at - t0) * factor, at + (t1 - at) * factor
         if tail and new0 <= 0.0 and new1 >= self._end:
-            self._mode = "fit"
-            self._follow_cursor()
+            self.fit()
             return
         if tail:
             self._mode = "tail"
+            self._set_following(True)
             self._show(new0, new1)
             self._follow_cursor()
             return
@@ -130,13 +159,13 @@ class TimeAxis(QObject):
         """Move the range by ``fraction`` of its width; the user now leads, following ends."""
         t0, t1 = self._visible
         shift = (t1 - t0) * fraction
-        self._mode = "tail"
+        self._mode, self._chosen = "tail", True
         self._set_following(False)
         self._show(t0 + shift, t1 + shift)
 
     def fit(self) -> None:
         """Show all there is, and keep doing so while it grows."""
-        self._mode = "fit"
+        self._mode, self._chosen = "fit", True
         self._set_following(True)
         self._follow_cursor()
 
@@ -144,6 +173,18 @@ class TimeAxis(QObject):
         """Move to the cursor and stay with it, at the present width."""
         self._set_following(True)
         self._follow_cursor()
+
+    def follow_window(self) -> None:
+        """Show a window of `WINDOW_S` about the cursor and move it along."""
+        self._mode = "tail"
+        self._set_following(True)
+        self._show(self._cursor - WINDOW_S, self._cursor)
+        self._follow_cursor()
+
+    def follow_replay(self) -> None:
+        """A replay begins: follow it with a window, unless the user has chosen what to see."""
+        if not self._chosen and self._end > WINDOW_S:
+            self.follow_window()
 
     def select(self, a: float, b: float) -> None:
         """Select a time range; the order of the ends does not matter."""
@@ -165,19 +206,31 @@ class TimeAxis(QObject):
         if following != self._following:
             self._following = following
             self.following_changed.emit(following)
+        if self.windowed != self._was_windowed:
+            self._was_windowed = self.windowed
+            self.windowed_changed.emit()
 
     def _follow_cursor(self) -> None:
         t0, t1 = self._visible
         if self._mode == "fit":
             self._show(0.0, max(self._end, MINIMUM_SPAN_S))
         elif self._mode == "grow":
-            self._show(max(0.0, self._cursor - TAIL_SPAN_S), max(self._cursor, EMPTY_SPAN_S))
-        elif not t0 <= self._cursor <= t1 or self._cursor >= self._end:
+            room = next((s for s in GROWTH_S if s >= self._cursor), WINDOW_S)
+            start = max(0.0, self._cursor - WINDOW_S)
+            self._show(start, start + room)
+        elif self._cursor >= self._end:
             self._show(self._cursor - (t1 - t0), self._cursor)
+        else:
+            # Forwards it scrolls; a cursor still left of its place, or set back, is only kept in view.
+            place = t0 + (1.0 - AHEAD) * (t1 - t0)
+            shift = max(0.0, self._cursor - place) - max(0.0, t0 - self._cursor)
+            self._show(t0 + shift, t1 + shift)
 
     def _show(self, t0: float, t1: float) -> None:
         """Show [t0, t1], kept within the session and no narrower than ``MINIMUM_SPAN_S``."""
         limit = max(self._end, MINIMUM_SPAN_S if self._mode == "fit" else EMPTY_SPAN_S)
+        if self._mode == "grow":
+            limit = max(limit, t1)
         span = min(max(t1 - t0, MINIMUM_SPAN_S), limit)
         middle = (t0 + t1) / 2
         low = min(max(0.0, middle - span / 2), limit - span)

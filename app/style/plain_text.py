@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 
 from PySide6.QtCore import QPoint, QRect, QRectF
@@ -33,6 +34,7 @@ class HasTip(Protocol):
         """Set it, as Qt does."""
 
 
+@lru_cache(maxsize=2048)
 def shown(text: str) -> str:
     """Return `text` ready to be shown: printable, with a bounded number of bounded lines."""
     if "\n" not in text:

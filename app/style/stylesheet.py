@@ -131,7 +131,7 @@ QProgressBar::chunk { background: $accent; border-radius: 3px; }
 QSplitter::handle { background: transparent; }
 QSplitter::handle:hover { background: $accent; }
 
-#banner { border-radius: 8px; border: 1px solid $border; background: $card; }
+#banner { border-radius: 8px; border: 1px solid $muted; background: $field; }
 #banner[kind="error"] { border: 1px solid $danger; }
 #banner[kind="progress"] { border: 1px solid $accent; }
 #banner QLabel { background: transparent; }

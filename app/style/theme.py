@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Literal
@@ -123,7 +124,7 @@ class Tokens:
     def color(self, token: str) -> QColor:
         """Return the colour of a token or of a category as a ``QColor``."""
         value = self.category.get(token)
-        return QColor(value if value is not None else getattr(self, token))
+        return QColor(_parsed(value if value is not None else getattr(self, token)))
 
     def hatch_brush(self, category: str) -> QBrush:
         """Return the brush drawn *over* a category's flat colour (``NoBrush`` for solid).
@@ -136,6 +137,12 @@ class Tokens:
         ink = QColor(self.card)
         ink.setAlpha(90)
         return QBrush(ink, style)
+
+
+@cache
+def _parsed(value: str) -> QColor:
+    """A colour as Qt reads it; a chart asks for some hundred per painting."""
+    return QColor(value)
 
 
 def _tokens(name: str, column: int) -> Tokens:
@@ -224,6 +231,11 @@ def load_fonts() -> None:
 def font(scale: float = 1.0, *, strong: bool = False) -> QFont:
     """Return the application font, ``scale`` times its base size, with tabular figures."""
     load_fonts()
+    return QFont(_made(scale, strong))
+
+
+@cache
+def _made(scale: float, strong: bool) -> QFont:
     result = QFont(FONT_FAMILY)
     result.setPointSizeF(BASE_POINT_SIZE * scale)
     result.setFeature(QFont.Tag("tnum"), 1)  # digits of equal width do not jitter while live

@@ -16,7 +16,8 @@ from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import add_entry, new_menu
+from app.style.keys import ToolButton
+from app.style.plain_text import add_entry, describe, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bars import Bars
@@ -29,15 +30,19 @@ from app.views.breakdown_model import (
 )
 from app.views.frames import CATEGORIES
 from app.views.part_bars import share_text
-from app.views.roofline import Roofline
+from app.views.roofline import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
-from app.views.view import Table, View
+from app.views.table_twin import Table
+from app.views.view import View
 from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
-ROOM_FOR_ROOFLINE = 760
-"""Minimum height in pixels for the roofline: in a small window the stages and the parts of one come first."""
+LEAST_STAGES = 420
+"""Pixels that the stages keep above the roofline; with less, it is one key away."""
+
+HEADER = 74
+"""Pixels of the card above and below its body."""
 
 STAGES_EVERY_S = 0.7
 """While live, the stages are counted at most this often: counting goes through every span."""
@@ -54,6 +59,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    drawn_every_ms = 200
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -68,7 +74,7 @@ class BreakdownView(View):
         self._scroll.setWidget(self.bars)
         self._scroll.viewport().setAutoFillBackground(False)
         self.bars.setAutoFillBackground(False)
-        body = QWidget()
+        self._body = body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -81,10 +87,21 @@ class BreakdownView(View):
         self.bars.customContextMenuRequested.connect(self._open_menu)
         column.addWidget(self.roofline)
         self.set_body(body)
+        self.set_note_below()
+        self._alone = ToolButton()
+        self._alone.setObjectName("table-toggle")
+        self._alone.setText(self.tr("Roofline"))
+        self._alone.setCheckable(True)
+        set_tip(self._alone, self.tr("Show the roofline in place of the stages"))
+        describe(self._alone, self.tr("Show the roofline in place of the stages"))
+        self._alone.toggled.connect(self.show_roofline)
+        self.add_control(self._alone)
         self._model: BreakdownModel | None = None
+        self._selected: tuple[float, float] | None = None
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
+        self._threads = 1
         self._counted: tuple[int, int] | None = None
         self._counted_at = 0.0
         self._took_s = 0.0
@@ -116,6 +133,7 @@ class BreakdownView(View):
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
         self._soon.stop()
+        self._selected = self.axis.selected
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
@@ -125,10 +143,31 @@ class BreakdownView(View):
         self._show_roofline()
         self.set_note(self._note_text(model))
 
+    @property
+    def roofline_alone(self) -> bool:
+        """Whether the roofline stands in place of the stages."""
+        return self._alone.isChecked()
+
+    def show_roofline(self, alone: bool) -> None:
+        """Show the roofline in place of the stages, or the stages again."""
+        self._alone.setChecked(alone)
+        if alone:
+            self.show_table(False)
+        self._scroll.setVisible(not alone)
+        self._show_roofline()
+
     def _show_roofline(self) -> None:
         line = self.bars.explained()
-        self.roofline.show_points(self._points, None if line is None else line.name)
-        self.roofline.setVisible(bool(self._points) and self.height() >= ROOM_FOR_ROOFLINE)
+        self.roofline.show_points(self._points, None if line is None else line.name, self._threads)
+        if self.roofline_alone:
+            self.roofline.set_height(None)
+            self.roofline.show()
+            return
+        stages = self.bars.sizeHint().height()
+        room = self.height() - HEADER - min(stages, LEAST_STAGES)
+        free = min(self.height() - HEADER - stages, int(WIDTHS_HIGH * self.width()))
+        self.roofline.set_height(max(HEIGHT, free))
+        self.roofline.setVisible(bool(self._points) and room >= HEIGHT)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The roofline makes room for the stages if there is little."""
@@ -137,7 +176,8 @@ class BreakdownView(View):
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
-        self._soon.start()
+        if self.axis.selected != self._selected:
+            self._soon.start()
 
     def clear(self) -> None:
         """Show nothing."""
@@ -158,12 +198,28 @@ class BreakdownView(View):
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""
+        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
         return self._model
 
+    def set_picture(self, on: bool) -> None:
+        """In a picture nothing scrolls: rows are whole, and the roofline is there if it takes none of their room."""
+        bar = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self._scroll.setVerticalScrollBarPolicy(bar)
+        self._show_roofline()
+        column = self._body.layout()
+        assert column is not None
+        room = self._body.height()
+        beside = room - HEIGHT - column.spacing()
+        if on and not (self.roofline_alone or self.bars.fits(beside)):
+            self.roofline.hide()
+        column.activate()
+        self.bars.set_picture((room if self.roofline.isHidden() else beside) if on else None)
+
     def settle(self) -> None:
         """Complete the stages at once."""
+        super().settle()
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
 
@@ -259,6 +315,7 @@ class BreakdownView(View):
             self._stages = stage_lines(found.stages, model.frames)
             self._groups = group_lines(found, model.frames)
             self._points = points(found.stages)
+            self._threads = bm.threads_at(snapshot.session, span[0])
         else:
             self._stages, self._groups, self._points = (), (), ()
         self._counted_at = time.monotonic()

@@ -40,6 +40,15 @@ SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
 NOT_TOLD = "not told"
 
+REASONS: Final = {
+    NO_DEVICE: "none: everything runs on the CPU",
+    NO_ROOFS: "not separated: machine not calibrated",
+    NO_SCORING: "none: nothing was scored here",
+    NOT_TOLD: "not recorded in this session",
+    NOTHING: "none in this range",
+}
+"""Why a category is zero."""
+
 
 class PartLine(NamedTuple):
     """A part of a stage's time (a key of `profiler.analysis.parts`) as a share of it, 0…1, with its interval."""
@@ -211,12 +220,24 @@ def _others_told(session: Session) -> bool:
     return any(OTHER_COUNT in stage.work for stage in session.stages.values())
 
 
-def _on_cpu(session: Session, frame: int) -> bool:
-    """Whether scorer and search both ran on the CPU at a frame."""
+def _tree_at(session: Session, frame: int) -> dict[str, Any]:
+    """The settings in force at a frame."""
     tree: dict[str, Any] = {}
     for config in session.configs:
         if not tree or config.first_frame <= frame:
             tree = config.tree
+    return tree
+
+
+def threads_at(session: Session, frame: int) -> int:
+    """Threads of scoring at a frame; 1 where the session does not say."""
+    threads = setting(_tree_at(session, frame), "threads")
+    return threads if isinstance(threads, int) and threads > 0 else 1
+
+
+def _on_cpu(session: Session, frame: int) -> bool:
+    """Whether scorer and search both ran on the CPU at a frame."""
+    tree = _tree_at(session, frame)
     return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
 
 

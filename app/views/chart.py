@@ -16,11 +16,15 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views.overlay import Overlay
+from app.views.pace import Pace
 from app.views.plot import TimePlot
 from app.views.readout import Line
 from app.views.view import View
 
 Model = TypeVar("Model")
+
+TEXTS_MS = 200
+"""While the cursor moves by itself, texts are renewed this often."""
 
 
 class ChartView(View, Generic[Model]):
@@ -51,12 +55,13 @@ class ChartView(View, Generic[Model]):
         self.column.addWidget(self.plot, 1)
         self.set_body(body)
         self._model: Model | None = None
+        self._texts = Pace(self, TEXTS_MS, self._renew_labels)
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(0)
         self._soon.timeout.connect(self._redraw)
         self.plot.hovered.connect(self._hovered)
-        self.plot.box.sigResized.connect(self._resized)
+        self.plot.box.resized.connect(self._resized)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> Model:
         """Return the model of a snapshot for this number of pixel columns (override)."""
@@ -65,6 +70,9 @@ class ChartView(View, Generic[Model]):
     def show_model(self, model: Model | None) -> None:
         """Hand a model to the items; None empties the plot (override)."""
         raise NotImplementedError
+
+    def show_texts(self, model: Model) -> None:
+        """Show note, headings and what else is read rather than watched (override)."""
 
     def readout(self, model: Model, second: float) -> Sequence[Line]:
         """Return the read-out at a time in the audio (seconds)."""
@@ -75,8 +83,9 @@ class ChartView(View, Generic[Model]):
         self._soon.stop()
         self._model = self.reduce(snapshot, self.plot.plot_size()[0])
         self.show_model(self._model)
+        self._texts.ask(snapshot.moving)
         self._hovered(self.plot.hover_s)
-        self.plot.viewport().update()
+        self.plot.box.update()
 
     def axis_changed(self) -> None:
         """Redraw once for all pending changes."""
@@ -86,12 +95,13 @@ class ChartView(View, Generic[Model]):
         """Show an empty plot."""
         super().clear()
         self._soon.stop()
+        self._texts.drop()
         self._model = None
         self.overlay.set_events((), ())
         self.overlay.set_readout(())
         self.show_model(None)
         self.set_note("")
-        self.plot.viewport().update()
+        self.plot.box.update()
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -103,6 +113,15 @@ class ChartView(View, Generic[Model]):
         if self._soon.isActive():
             self._redraw()
         return self._model
+
+    def settle(self) -> None:
+        """Bring texts up to date with the drawing."""
+        super().settle()
+        self._texts.flush()
+
+    def _renew_labels(self) -> None:
+        if self._model is not None:
+            self.show_texts(self._model)
 
     def _redraw(self) -> None:
         self._soon.stop()

@@ -12,6 +12,9 @@ Both give the same numbers bit for bit whether they were fed at once or in piece
 summed up, strictly in order, and minima and maxima are exact.
 """
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from profiler.arrays import F64, Array
@@ -23,9 +26,31 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
+STEP_DIGITS = 11
+"""Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
+
+
+def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
+    """Number of the first of `columns` columns over [first, last], and their width.
+
+    Column n of a width spans [n × width, (n + 1) × width), wherever the range begins: a range that moves shows the same
+    columns at another place. So the range is moved by up to half a column.
+    """
+    width = float(f"{(last - first) / columns:.{STEP_DIGITS}g}")
+    return math.floor(first / width + 0.5), width
+
+
+def aligned(first: float, last: float, columns: int) -> tuple[float, float]:
+    """[first, last] moved onto the grid of its columns."""
+    number, width = column_grid(first, last, columns)
+    return number * width, (number + columns) * width
+
+
 def column_edges(first: float, last: float, columns: int) -> F64:
-    """Edges in frames [columns + 1] of equally wide columns over [first, last]."""
-    return first + (last - first) * (np.arange(columns + 1) / columns)
+    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid."""
+    number, width = column_grid(first, last, columns)
+    edges: F64 = np.arange(number, number + columns + 1, dtype=np.float64) * width
+    return edges
 
 
 def _grown(array: Array, used: int, needed: int) -> Array:
@@ -36,6 +61,61 @@ def _grown(array: Array, used: int, needed: int) -> Array:
     return bigger
 
 
+class _Kept:
+    """Values per column as computed last, from which columns of the same edges are taken over."""
+
+    def __init__(self) -> None:
+        self._edges: F64 = np.empty(0)
+        self._values: tuple[F64, ...] = ()
+        self._sure = 0.0
+
+    def changed_from(self, frame: int) -> None:
+        """What was computed of frames from here on holds no longer."""
+        self._sure = min(self._sure, float(frame))
+
+    def columns(
+        self, edges: F64, sure: float, compute: Callable[[F64], tuple[F64, ...]]
+    ) -> tuple[F64, ...]:
+        """Return arrays of `compute` [columns, …] for all columns, computing those that are not known.
+
+        Args:
+            edges: column edges in frames [columns + 1].
+            sure: columns that end here or before will not change by what is to come.
+            compute: the arrays of the columns between some edges, each depending on its own edges alone.
+        """
+        begin, end, at = self._known(edges, sure)
+        if begin < end:
+            pieces = [[old[at : at + end - begin] for old in self._values]]
+            if begin > 0:
+                pieces.insert(0, list(compute(edges[: begin + 1])))
+            if end < len(edges) - 1:
+                pieces.append(list(compute(edges[end:])))
+            self._values = tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        else:
+            self._values = compute(edges)
+        self._edges, self._sure = edges, sure
+        # Read only: they are handed out and taken over.
+        for values in self._values:
+            values.flags.writeable = False
+        return self._values
+
+    def _known(self, edges: F64, sure: float) -> tuple[int, int, int]:
+        """Columns begin … end − 1 that are known from column `at` of the kept ones on."""
+        old = self._edges
+        if len(old) != len(edges) or len(edges) < 2 or old[-1] <= old[0]:
+            return 0, 0, 0
+        moved = round((edges[0] - old[0]) / (old[-1] - old[0]) * (len(old) - 1))
+        begin, end = max(0, -moved), min(len(edges) - 1, len(edges) - 1 - moved)
+        if begin >= end or not np.array_equal(
+            edges[begin : end + 1], old[begin + moved : end + moved + 1]
+        ):
+            return 0, 0, 0
+        # The playhead may also have gone back.
+        unchanged = min(self._sure, sure)
+        end = min(end, int(np.searchsorted(edges[1:], unchanged, side="right")))
+        return begin, end, begin + moved
+
+
 class RunningSums:
     """Prefix sums of values [frames, series], one per block of FACTOR frames."""
 
@@ -43,6 +123,7 @@ class RunningSums:
         self._values = np.zeros((series, 0))
         self._before = np.zeros((series, 64))
         self._blocks = 0
+        self._kept = _Kept()
 
     def __len__(self) -> int:
         return self._values.shape[1]
@@ -56,6 +137,7 @@ class RunningSums:
             same: frames that are as they were (default: all there were).
         """
         done = min(self._blocks, len(self) if same is None else same // FACTOR)
+        self._kept.changed_from(len(self) if same is None else same)
         self._values = values.T
         self._blocks = len(values) // FACTOR
         if self._blocks <= done:
@@ -101,6 +183,10 @@ class RunningSums:
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
             return np.full((len(edges) - 1, len(self._values)), np.nan)
+        (means,) = self._kept.columns(edges, stop, lambda some: (self._means(some, stop),))
+        return means
+
+    def _means(self, edges: F64, stop: int) -> F64:
         at = np.clip(edges, 0.0, stop)
         width = np.diff(at)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -116,6 +202,7 @@ class Extremes:
         self._low: list[Array] = [np.empty(0)]
         self._high: list[Array] = [np.empty(0)]
         self._count = [0]
+        self._kept, self._kept_level = _Kept(), 0
 
     def __len__(self) -> int:
         return self._count[0]
@@ -129,6 +216,7 @@ class Extremes:
             same: frames that are as they were (default: all there were).
         """
         kept = len(self) if same is None else min(same, len(self))
+        self._kept.changed_from(kept)
         self._low[0], self._high[0] = low, low if high is None else high
         self._count[0] = len(low)
         level = 0
@@ -174,22 +262,40 @@ class Extremes:
             level += 1
         size = FACTOR**level
         whole = stop // size
-        low, high = self._low[level][:whole], self._high[level][:whole]
-        if whole * size < stop:
+        if not stop:
+            return np.full(len(edges) - 1, np.nan), np.full(len(edges) - 1, np.nan)
+        if level != self._kept_level:
+            self._kept, self._kept_level = _Kept(), level
+        # What lies beyond the last whole block is read as one block, which later ones are not.
+        least, most = self._kept.columns(
+            edges, whole * size, lambda some: self._columns(some, level, stop)
+        )
+        return least, most
+
+    def _columns(self, edges: F64, level: int, stop: int) -> tuple[F64, F64]:
+        """Minimum and maximum per column, from the blocks of a level and the frames after the last whole one."""
+        size = FACTOR**level
+        whole = stop // size
+        start = np.floor(np.clip(edges[:-1], 0, stop) / size).astype(np.int64)
+        after = np.ceil(np.clip(edges[1:], 0, stop) / size).astype(np.int64)
+        begin, end = int(start[0]), max(int(after[-1]), 1)
+        low, high = (
+            self._low[level][begin : min(end, whole)],
+            self._high[level][begin : min(end, whole)],
+        )
+        if whole * size < stop and end > whole:
             tail = slice(whole * size, stop)
             low = np.append(low, self._low[0][tail].min())
             high = np.append(high, self._high[0][tail].max())
         blocks = len(low)
-        empty = np.full(len(edges) - 1, np.nan)
-        if not blocks:
-            return empty, empty.copy()
-        start = np.floor(np.clip(edges[:-1], 0, stop) / size).astype(np.int64)
-        after = np.ceil(np.clip(edges[1:], 0, stop) / size).astype(np.int64)
         there = (edges[1:] > 0) & (edges[:-1] < stop)
+        if not blocks:
+            nothing = np.full(len(there), np.nan)
+            return nothing, nothing.copy()
         # reduceat over [start, after): the odd entries are the gaps and are thrown away.
         pairs = np.empty(2 * len(start), dtype=np.int64)
-        pairs[0::2] = np.minimum(start, blocks - 1)
-        pairs[1::2] = np.clip(after, 1, blocks)
+        pairs[0::2] = np.minimum(start - begin, blocks - 1)
+        pairs[1::2] = np.clip(after - begin, 1, blocks)
         # A stopper lets an interval end at the very end of the array.
         least = np.minimum.reduceat(np.append(low, low[-1]), pairs)[0::2]
         most = np.maximum.reduceat(np.append(high, high[-1]), pairs)[0::2]

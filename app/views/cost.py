@@ -1,10 +1,13 @@
 """Cost per frame over audio time: a stacked area in milliseconds per 10 ms frame.
 
-Seven categories in one fixed order, the RTF = 1 line (10 ms), the markers, and a legend that is
-also the key to the hatches. Spikes that the scale cuts off are marked and labelled, never hidden.
+The categories in one fixed order as means of blocks, a faint line that 95 % of the frames stay below, the markers,
+and a legend that is also the key to the hatches. Real time (10 ms) is a tag at the edge unless the data come near it.
+The scale holds while the data flicker; it can be locked and be logarithmic. What it cuts off is marked.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from PySide6.QtWidgets import QWidget
@@ -13,21 +16,19 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
+from app.views.cost_lines import TAG_HEIGHT, QuantileItem, RealTimeItem, realtime_text
 from app.views.cost_model import CostModel, cost_model, rtf_at
 from app.views.frames import CATEGORIES
 from app.views.legend import Legend
 from app.views.overlay import FLAG_ROW
 from app.views.readout import Line
-from app.views.scale import clock, milliseconds, percent, tick_labels, ticks
+from app.views.scale import Holding, axis_label, clock, milliseconds, percent, tick_labels
 from app.views.stack import StackItem
-from app.views.view import Table
+from app.views.table_twin import Table
 from profiler.session.model import FRAME_S
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
-
-SPIKE_ROW = 10.0
-"""Pixels kept free above the area, so that the mark of a cut-off spike is visible."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -40,17 +41,48 @@ class CostView(ChartView[CostModel]):
     title = "Cost per frame"
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent, flags=FLAG_ROWS, margin=SPIKE_ROW)
+        super().__init__(axis, parent, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.stack = StackItem(self.plot)
+        self.quantile = QuantileItem(self.plot, self.stack)
+        self.realtime = RealTimeItem(self.plot, self.stack)
+        self.holding = Holding()
         self.legend = Legend()
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> CostModel:
-        """Return the mean cost per pixel column."""
+        """Return the mean cost of the block under each pixel column."""
         return cost_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            self.axis.visible,
+            columns,
+            self.holding,
         )
+
+    def set_locked(self, on: bool) -> None:
+        """Keep the scale as it is, whatever the data do."""
+        self._hold(replace(self.holding, locked=on))
+
+    def set_logarithmic(self, on: bool) -> None:
+        """Make the scale logarithmic, or linear again."""
+        self._hold(replace(self.holding, log=on))
+
+    def _hold(self, holding: Holding) -> None:
+        self.holding = holding
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
+
+    def set_picture(self, on: bool) -> None:
+        """Hatch the layers in a picture."""
+        self.stack.set_hatched(on)
+
+    def clear(self) -> None:
+        """Forget the scale as well, unless it is locked."""
+        super().clear()
+        if not self.holding.locked:
+            self.holding = replace(self.holding, before=None)
 
     def show_model(self, model: CostModel | None) -> None:
         """Set scale and labels, and pass the model to the stack."""
@@ -61,10 +93,20 @@ class CostView(ChartView[CostModel]):
         height = self.plot.plot_size()[1]
         self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
-        self.plot.set_height_range(0.0, model.top_ms * height / (height - band))
-        self.plot.set_ticks(tick_labels(ticks(model.top_ms)))
+        self.plot.set_height_range(0.0, height / (height - band))
+        scale, values = model.scale, model.scale.ticks()
+        labels = [axis_label(value) for value in values]
+        if not scale.log:
+            labels = [text for _, text in tick_labels(values)]
+        places = scale.place(np.array(values)).tolist()
+        self.plot.set_ticks(list(zip(places, labels, strict=True)))
         self.stack.set_model(model, band)
-        self.legend.set_remark(self._remark(model))
+        self.holding = replace(self.holding, before=scale)
+
+    def show_texts(self, model: CostModel) -> None:
+        """Show note and remark."""
+        faint = model.block_frames > 1
+        self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
         self.set_note(self._note_text(model))
 
     def apply_theme(self, tokens: Tokens) -> None:
@@ -82,7 +124,7 @@ class CostView(ChartView[CostModel]):
         worst = int(np.nanargmax(model.worst_ms))
         return self.tr(
             "Cost per frame is {0} ms on average (RTF {1}) from {2} to {3}; "
-            "most of it is {4} ({5}); the highest frame takes {6} ms at {7}."
+            "most of it is {4} ({5}); the highest frame takes {6} ms at {7}; {8}."
         ).format(
             milliseconds(model.mean_total_ms),
             f"{model.rtf:.3f}",
@@ -92,6 +134,7 @@ class CostView(ChartView[CostModel]):
             percent(float(model.shares[largest])),
             milliseconds(float(model.worst_ms[worst])),
             clock(self._second(model, worst), 1),
+            realtime_text(model),
         )
 
     def table(self) -> Table:
@@ -105,9 +148,10 @@ class CostView(ChartView[CostModel]):
         model = cost_model(
             self.snapshot.session,
             self.snapshot.track,
-            self.snapshot.cursor_frame,
+            self.snapshot.end_frame,
             visible,
             rows_wanted,
+            None,
         )
         step = (model.last_s - model.first_s) / rows_wanted
         rows = []
@@ -139,22 +183,17 @@ class CostView(ChartView[CostModel]):
             if mean[i] > 0
         ]
         lines.append(Line(self.tr("sum, ms per frame"), milliseconds(total), strong=True))
-        if model.frames_per_column > 1.5:
+        if model.block_frames > 1:
             worst = milliseconds(float(model.worst_ms[column]))
             lines.append(Line(self.tr("highest frame here"), worst))
         return lines
 
-    def _remark(self, model: CostModel) -> str:
-        if model.realtime_shown:
-            return self.tr("dashed: real time = 10 ms")
-        return self.tr("real time = 10 ms, above the scale")
-
     def _note_text(self, model: CostModel) -> str:
         parts = [self.tr("ms per 10 ms frame")]
-        if model.frames_per_column > 1.5:
-            parts.append(
-                self.tr("mean of {0} frames per pixel").format(f"{model.frames_per_column:.0f}")
-            )
+        if model.block_frames > 1:
+            parts.append(self.tr("mean of {0} frames, p95 faint").format(model.block_frames))
+        if model.scale.log:
+            parts.append(self.tr("logarithmic"))
         if model.spikes:
             parts.append(self.tr("▴ cut off by the scale"))
         parts.append(f"{model.audio_s:.1f} s")

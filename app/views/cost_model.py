@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.views.blocks import block_frames
 from app.views.breakdown_model import rtf_of
 from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
-from app.views.frames import CATEGORIES, series_of
-from app.views.scale import robust_top
+from app.views.frames import CATEGORIES, FrameSeries, series_of
+from app.views.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from profiler.analysis.utterances import audio_seconds
 from profiler.arrays import F64
 from profiler.session.model import FRAME_S
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 REALTIME_MS = 1e3 * FRAME_S
 """Processing time per 10 ms frame at which RTF = 1."""
 
-REALTIME_IN_SCALE = 0.4
-"""From this share of real time on, the scale is opened up to show the line."""
+REALTIME_IN_SCALE = 0.7
+"""From this share of real time on, the scale is opened up to show the line; below it, a tag says how far off it is."""
+
+FAINT_SHARE = 1.3
+"""The line of the 95 % quantile may open the scale to this many times what the means need, and is cut off beyond."""
 
 MAX_SPIKES = 5
 """Maximum number of marked spikes: the highest ones."""
@@ -36,16 +40,18 @@ SPIKE_APART = 18
 
 @dataclass(frozen=True)
 class CostModel:
-    """Cost per frame over the visible range, one entry per pixel column.
+    """Cost per frame over the visible range, one entry per pixel column: that of the block under it.
 
     Attributes:
         first_s: left end of the range, seconds.
         last_s: right end.
-        cursor_frame: frames from here on are not shown.
-        mean_ms: [columns, categories] mean per frame; NaN where there is no frame.
-        worst_ms: [columns] highest frame (wall).
-        top_ms: upper end of the scale.
-        spikes: columns whose highest frame is cut off, the highest ones; column indices.
+        cursor_frame: frames from here on are not there.
+        block_frames: frames of a block; 0 where every column has its own mean.
+        mean_ms: [columns, categories] mean per frame of the block; NaN where there is no frame.
+        p95_ms: [columns] wall time that 95 % of the block's frames do not exceed.
+        worst_ms: [columns] highest frame (wall) of the block.
+        scale: what is drawn from the lower to the upper edge, ms.
+        spikes: columns whose block is cut off by the scale, the highest ones; column indices.
         mean_total_ms: mean wall over the frames shown in the range, NaN without any.
         rtf: real-time factor of the frames shown in the range, NaN without any.
         audio_s: audio time of all frames shown, in and out of the range.
@@ -57,9 +63,11 @@ class CostModel:
     first_s: float
     last_s: float
     cursor_frame: int
+    block_frames: int
     mean_ms: F64
+    p95_ms: F64
     worst_ms: F64
-    top_ms: float
+    scale: Scale
     spikes: tuple[int, ...]
     mean_total_ms: float
     rtf: float
@@ -71,12 +79,12 @@ class CostModel:
     @property
     def realtime_shown(self) -> bool:
         """Whether the RTF = 1 line is within the scale."""
-        return self.top_ms >= REALTIME_MS
+        return self.scale.top >= REALTIME_MS
 
     @property
-    def frames_per_column(self) -> float:
-        """Frames per column."""
-        return (self.last_s - self.first_s) / FRAME_S / max(1, len(self.mean_ms))
+    def realtime_above(self) -> float:
+        """How many times the mean cost in view real time is; NaN without any."""
+        return REALTIME_MS / self.mean_total_ms if self.mean_total_ms > 0 else math.nan
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range or where no frame is."""
@@ -93,32 +101,47 @@ def cost_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
+    holding: Holding | None = Holding(),  # noqa: B008
 ) -> CostModel:
-    """Reduce the track to `columns` pixel columns over `visible` seconds, up to the playhead."""
+    """Reduce the track to `columns` pixel columns over `visible` seconds, up to a frame.
+
+    Args:
+        session: where markers and utterances come from.
+        track: cost per frame.
+        cursor_frame: frames from here on are left out.
+        visible: first and last second.
+        columns: pixel columns.
+        holding: how the scale follows the data; None for the means of the columns themselves (a table).
+    """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    mean = series.costs.means(edges, end) * 1e-6
-    _, worst = series.walls.columns(edges, end)
-    worst *= 1e-6
+    if holding is None:
+        size, holding = 0, Holding()
+        mean = series.costs.means(edges, end) * 1e-6
+        worst = series.walls.columns(edges, end)[1] * 1e-6
+        p95 = np.full(len(worst), np.nan)
+    else:
+        size = block_frames(edges[-1] - edges[0], len(edges) - 1)
+        mean, p95, worst = (part * 1e-6 for part in _blocks(series, edges, end, size))
     totals = mean.sum(axis=1)
-    top = robust_top(totals)
-    if REALTIME_IN_SCALE * REALTIME_MS <= top < REALTIME_MS * 1.2:
-        top = REALTIME_MS * 1.2
+    scale = held(_wanted(totals, p95, holding.log), holding)
     first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
     total = series.costs.total(first, last)
     wall = float(total.sum())
     known = last > first
     mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
     return CostModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
+        block_frames=size,
         mean_ms=mean,
+        p95_ms=p95,
         worst_ms=worst,
-        top_ms=top,
-        spikes=highest_spikes(worst, top),
+        scale=scale,
+        spikes=highest_spikes(totals, scale.top),
         mean_total_ms=mean_total_ms,
         rtf=rtf_of(session, first, last, mean_total_ms) if known else float("nan"),
         audio_s=audio_seconds(session.utterances, 0, end),
@@ -128,17 +151,45 @@ def cost_model(
     )
 
 
+def _blocks(series: FrameSeries, edges: F64, end: int, size: int) -> tuple[F64, F64, F64]:
+    """Means by category, 95 % quantile and maximum of the block under the middle of each column, ns."""
+    middle = (edges[1:] + edges[:-1]) / 2
+    block = np.floor(middle / size).astype(np.int64)
+    first, last = int(block[0]), int(block[-1]) + 1
+    grid = np.arange(first, last + 1, dtype=np.float64) * size
+    at = block - first
+    there = (middle >= 0) & (middle < end)
+    mean = np.where(there[:, None], series.costs.means(grid, end)[at], np.nan)
+    p95 = np.where(there, series.quantiles.blocks(size, first, last, end)[at], np.nan)
+    worst = np.where(there, series.walls.columns(grid, end)[1][at], np.nan)
+    return mean, p95, worst
+
+
+def _wanted(totals: F64, p95: F64, log: bool) -> Scale:
+    """The scale that fits: all but a few far outliers of the means, nearly all of the faint line."""
+    top = robust_top(totals)
+    near = REALTIME_IN_SCALE * REALTIME_MS <= top < REALTIME_MS * 1.2
+    faint = p95[np.isfinite(p95)]
+    if len(faint):
+        top = max(top, round_up(min(robust_top(faint), FAINT_SHARE * top)))
+    if near:
+        top = max(top, REALTIME_MS * 1.2)
+    return logarithmic(totals, top) if log else Scale(0.0, top)
+
+
 def rtf_at(session: Session, model: CostModel, column: int) -> float:
     """Real-time factor of the frames in one column; NaN where there is none."""
     step = (model.last_s - model.first_s) / FRAME_S / len(model.mean_ms)
     start = model.first_s / FRAME_S + column * step
+    if size := model.block_frames:
+        start, step = (start + step / 2) // size * size, size
     first = max(int(start), 0)
     last = max(min(math.ceil(start + step), model.cursor_frame), first + 1)
     return rtf_of(session, first, last, float(model.mean_ms[column].sum()))
 
 
 def highest_spikes(worst_ms: F64, top_ms: float) -> tuple[int, ...]:
-    """Columns of the highest frames above the scale, at most `MAX_SPIKES`, well apart."""
+    """Columns of the highest values above the scale, at most `MAX_SPIKES`, well apart."""
     above = np.flatnonzero(np.nan_to_num(worst_ms) > top_ms)
     if not len(above):
         return ()

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from app.views.blocks import BlockQuantiles
 from app.views.columns import Extremes, RunningSums
 from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.track import CostTrack
@@ -28,6 +29,7 @@ class FrameSeries:
         self.costs = RunningSums(len(CATEGORIES))
         self.wall = RunningSums(1)
         self.walls = Extremes()
+        self.quantiles = BlockQuantiles()
         self._work: dict[str, tuple[RunningSums, Extremes]] = {}
         # Weak: the series itself lives as long as its track.
         self._track: ref[CostTrack] | None = None
@@ -53,6 +55,7 @@ class FrameSeries:
         self.costs.follow(costs, same)
         self.wall.follow(walls[:, None], same)
         self.walls.follow(walls, same=same)
+        self.quantiles.follow(walls, same)
         self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) :])
         self._track, self._same = ref(track), min(self._same, same)
 

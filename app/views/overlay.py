@@ -1,4 +1,6 @@
-"""The overlay of every plot: selection, utterance boundaries, cursor, markers and the read-out.
+"""The overlay of every plot: selection, utterance boundaries, cursor, crosshair, markers and the read-out.
+
+What lies after the cursor of a replay is dimmed, not blanked: one sees where one is in the whole.
 
 One item paints all of them in pixels; text stays sharp, and nothing is laid out again per frame.
 """
@@ -25,11 +27,20 @@ FLAG_ROW = 21
 FLAG_WIDTH = 170
 """A flag's text is shortened to this many pixels."""
 
+FLAG_PADDING = 14
+"""Pixels of a flag beside its text."""
+
+LEAST_FLAG = 60
+"""Pixels below which a shortened flag would say nothing."""
+
 BOUNDARY_APART = 8
 """Minimum average distance of utterance boundaries in pixels; closer ones are left out."""
 
 FLAG_GAP = 6
 """Minimum pixels between two flags on a row."""
+
+DIMMED = 165
+"""Opacity (of 255) of the card's colour over what lies after the cursor."""
 
 FLAG_SHARE = 0.3
 """Maximum share of the height for marker labels."""
@@ -98,9 +109,15 @@ class Overlay(PixelItem):
                 continue
             text = mark.text + (" …" if mark.waits and mark.applied_frame is None else "")
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, FLAG_WIDTH)
-            long = metrics.horizontalAdvance(text) + 14
+            long = metrics.horizontalAdvance(text) + FLAG_PADDING
             left = x - 0.5 if x + long <= width else x + 0.5 - long
             row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
+            room = width - x
+            if row is None and LEAST_FLAG <= room < long:
+                # No room to the left of its line: what fits on the right.
+                left, long = x - 0.5, room
+                text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, long - FLAG_PADDING)
+                row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
             if row is not None:
                 ends[row] = left + long
                 self._rows = max(self._rows, row + 1)
@@ -121,7 +138,7 @@ class Overlay(PixelItem):
             return
         if self._readout is None or self._readout.parentWidget() is not self._plot.window():
             self._readout = Readout(self._plot.window())
-        at = self._plot.mapFromScene(self.box.mapToScene(self.x_of(hover), self.band + 6))
+        at = self._plot.in_widget(QPointF(self.x_of(hover), self.band + 6))
         self._readout.show_lines(lines, self._plot.mapTo(self._plot.window(), at))
 
     def apply_theme(self, tokens: Tokens) -> None:
@@ -132,10 +149,20 @@ class Overlay(PixelItem):
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw from back to front."""
         lines = area.adjusted(0, 0, 0, -self._floor)
+        self._paint_future(painter, area)
         self._paint_boundaries(painter, lines)
         self._paint_selection(painter, lines)
         self._paint_cursor(painter, lines)
         self._paint_marks(painter, lines)
+
+    def _paint_future(self, painter: QPainter, area: QRectF) -> None:
+        axis = self._plot.axis
+        left = max(0.0, self.x_of(axis.cursor))
+        right = min(area.width(), self.x_of(axis.end))
+        if axis.cursor < axis.end and right > left:
+            color = self._tokens.color("card")
+            color.setAlpha(DIMMED)
+            painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
 
     def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
         if not len(self._starts):
@@ -169,7 +196,7 @@ class Overlay(PixelItem):
             painter.setPen(QPen(self._tokens.color("cursor"), 1.5))
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
-        hover = self._plot.hover_s
+        hover = self._plot.axis.hover
         if hover is not None:
             color = self._tokens.color("text")
             color.setAlpha(110)

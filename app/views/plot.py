@@ -1,30 +1,34 @@
 """The common plot widget: one time axis, one set of mouse conventions, one layout for every chart.
 
-Plots above each other line up to the pixel, because the left gutter and the right
-margin are fixed and the range comes from the shared `TimeAxis`. Mouse: Ctrl+wheel zooms at the
-cursor, wheel pans, Shift-drag and middle-drag pan, plain drag selects time, click clears the
-selection, double-click fits. pyqtgraph's own zooming, panning, menus and buttons are off.
+Plots above each other line up to the pixel, because the left gutter and the right margin are fixed and the range
+comes from the shared `TimeAxis`. Mouse: Ctrl+wheel zooms at the cursor, wheel pans, Shift-drag and middle-drag pan,
+plain drag selects time, click clears the selection, double-click fits.
+
+A plain widget whose items paint in pixels, not a graphics scene: a live chart is painted 30 times a second, and a scene
+spends more time on finding its items than they spend on painting.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEngine, QPainter, QPolygonF, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QGraphicsObject,
-    QGraphicsView,
-    QStyleOptionGraphicsItem,
-    QWidget,
+import shiboken6
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QHideEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
 )
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.model.time_axis import TimeAxis
+from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
+from app.views.columns import aligned
 from app.views.scale import clock
 from profiler.arrays import F64
 
@@ -37,121 +41,115 @@ MARGIN = 10
 TIME_LABELS = 22
 """Height of the row of time labels in pixels."""
 
+LABEL = 16
+"""Height of a label of the left axis in pixels, and the gap between label and plot."""
+
 ZOOM_PER_NOTCH = 1.25
 """Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
 
 PAN_PER_NOTCH = 0.08
 """Wheel: share of the visible range per notch."""
 
+STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+"""Distances between two time labels: round seconds and minutes."""
 
-class TimeViewBox(pg.ViewBox):
-    """Turns mouse gestures into requests to the `TimeAxis`; it has no range itself."""
+LABEL_APART = 90.0
+"""Minimum distance of two time labels in pixels."""
 
-    def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(enableMenu=False, enableMouse=False, border=None)
+
+def time_ticks(first: float, last: float, width: float) -> list[tuple[float, str]]:
+    """Seconds within [first, last] with their labels, m:ss with the decimals that their distance needs."""
+    wanted = (last - first) * LABEL_APART / max(width, LABEL_APART)
+    step = next((s for s in STEPS_S if s >= wanted), 3600.0 * math.ceil(wanted / 3600.0))
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    numbers = range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)
+    return [(n * step, clock(n * step, digits)) for n in numbers]
+
+
+class PlotArea(QObject):
+    """The part of a plot between gutter and time labels, with its items; it has no range itself."""
+
+    resized = Signal()
+
+    def __init__(self, axis: TimeAxis, plot: TimePlot) -> None:
+        super().__init__(plot)
         self.axis = axis
-        self.setDefaultPadding(0.0)
-        self.disableAutoRange()
+        self.items: list[PixelItem] = []
+        self._rect = QRectF(GUTTER, 0, 1, 1)
+
+    @property
+    def rect(self) -> QRectF:
+        """Where it is in the widget."""
+        return QRectF(self._rect)
+
+    def boundingRect(self) -> QRectF:
+        """Return the area in its own pixels."""
+        return QRectF(0, 0, self._rect.width(), self._rect.height())
+
+    def place(self, rect: QRectF) -> None:
+        """Move to another place in the widget."""
+        if rect != self._rect:
+            self._rect = rect
+            self.resized.emit()
+
+    @property
+    def visible(self) -> tuple[float, float]:
+        """First and last second drawn: the range in view, moved onto whole pixel columns.
+
+        So everything in the plot moves by the same whole pixels when the range moves.
+        """
+        first, last = self.axis.visible
+        return aligned(first, last, max(1, round(self._rect.width())))
 
     def second_at(self, position: QPointF) -> float:
-        """Second of audio under a position in view box pixels."""
-        first, last = self.axis.visible
-        width = max(1.0, self.boundingRect().width())
-        return float(first + (last - first) * position.x() / width)
+        """Second of audio under a position in the area's pixels."""
+        first, last = self.visible
+        return float(first + (last - first) * position.x() / max(1.0, self._rect.width()))
 
-    def wheelEvent(self, ev: Any, axis: Any = None) -> None:
-        """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""
-        notches = ev.delta() / 120.0
-        if ev.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.axis.zoom(ZOOM_PER_NOTCH**-notches, self.second_at(ev.pos()))
-        else:
-            self.axis.pan(-notches * PAN_PER_NOTCH)
-        ev.accept()
+    def add(self, item: PixelItem) -> None:
+        """Take an item in, by its `z`."""
+        self.items.append(item)
+        self.items.sort(key=lambda item: item.z)
 
-    def mouseDragEvent(self, ev: Any, axis: Any = None) -> None:
-        """Plain left drag selects; Shift+left or middle drag pans."""
-        left = ev.button() == Qt.MouseButton.LeftButton
-        shift = bool(ev.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        if ev.button() == Qt.MouseButton.MiddleButton or (left and shift):
-            ev.accept()
-            width = max(1.0, self.boundingRect().width())
-            self.axis.pan(-(ev.pos().x() - ev.lastPos().x()) / width)
-        elif left:
-            ev.accept()
-            start = self.second_at(ev.buttonDownPos(Qt.MouseButton.LeftButton))
-            self.axis.select(start, self.second_at(ev.pos()))
-        else:
-            ev.ignore()
-
-    def mouseClickEvent(self, ev: Any) -> None:
-        """Click clears the selection, double-click fits; other buttons do nothing."""
-        if ev.button() != Qt.MouseButton.LeftButton:
-            ev.ignore()
-            return
-        ev.accept()
-        if ev.double():
-            self.axis.fit()
-        else:
-            self.axis.clear()
+    def update(self) -> None:
+        """Paint the area again."""
+        plot = self.parent()
+        # While the window is torn down a signal may still find the item, but no widget.
+        if isinstance(plot, TimePlot) and shiboken6.isValid(plot):
+            plot.update(self._rect.toAlignedRect())
 
 
-class TimeLabels(pg.AxisItem):
-    """Bottom axis: seconds of decoded audio as m:ss."""
-
-    def __init__(self) -> None:
-        super().__init__("bottom")
-
-    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
-        """One level of ticks, at least 90 pixels apart, on round seconds and minutes."""
-        wanted = (maxVal - minVal) * 90.0 / max(size, 90.0)
-        steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900)
-        for step in (*steps, 1800.0, 3600.0):
-            if step >= wanted:
-                return [(step, 0.0)]
-        return [(3600.0 * math.ceil(wanted / 3600.0), 0.0)]
-
-    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        """Format as m:ss, with the fractions that the spacing needs."""
-        digits = max(0, -math.floor(math.log10(spacing) + 1e-9))
-        return [clock(value, digits) for value in values]
-
-
-class PixelItem(QGraphicsObject):
-    """Something drawn in the pixels of a view box (y down), not in data coordinates.
+class PixelItem(QObject):
+    """Something drawn in the pixels of a plot's area (y down), not in data coordinates.
 
     Text stays upright and lines stay sharp; `x_of` maps seconds to pixels.
     """
 
-    def __init__(self, box: TimeViewBox, z: float) -> None:
+    def __init__(self, box: PlotArea, z: float) -> None:
         super().__init__(box)
         self.box = box
-        self.setZValue(z)
-        box.sigResized.connect(self._resized)
-
-    def _resized(self, *_: object) -> None:
-        self.prepareGeometryChange()
+        self.z = z
+        box.add(self)
 
     def boundingRect(self) -> QRectF:
-        """Return the view box in its own pixels."""
-        area: QRectF = self.box.boundingRect()
-        return area
+        """Return the area in its own pixels."""
+        return self.box.boundingRect()
+
+    def update(self) -> None:
+        """Paint it again."""
+        self.box.update()
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""
-        first, last = self.box.axis.visible
+        first, last = self.box.visible
         return (second - first) / (last - first) * self.boundingRect().width()
 
     def xs_of(self, seconds: F64) -> F64:
         """Pixels of many seconds of audio."""
-        first, last = self.box.axis.visible
+        first, last = self.box.visible
         return (seconds - first) * (self.boundingRect().width() / (last - first))
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionGraphicsItem,
-        widget: QWidget | None = None,
-    ) -> None:
+    def paint(self, painter: QPainter) -> None:
         """Hand over to `paint_pixels` with a clean painter."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
@@ -163,41 +161,8 @@ class PixelItem(QGraphicsObject):
         raise NotImplementedError
 
 
-def polyline(x: F64, y: F64) -> QPolygonF:
-    """Points [n] as a polygon for `QPainter.drawPolyline`, without a Python object per point."""
-    polygon: QPolygonF = pg.functions.create_qpolygonf(len(x))
-    points = pg.functions.ndarray_from_qpolygonf(polygon)
-    points[:, 0], points[:, 1] = x, y
-    return polygon
-
-
-def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
-    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
-    ends = np.stack([top, bottom], axis=1)
-    ends[1::2] = ends[1::2, ::-1]
-    return polyline(np.repeat(x, 2), ends.ravel())
-
-
-def device_scale(painter: QPainter) -> float:
-    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
-
-    It uses the device transform, not the device: inside `QWidget.render` the device is the widget.
-    """
-    to_device = painter.deviceTransform()
-    return math.hypot(to_device.m11(), to_device.m12())
-
-
-def is_vector(painter: QPainter) -> bool:
-    """True when drawing into SVG or PDF, where shapes beat pixels."""
-    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf, QPaintEngine.Type.Picture)
-    return painter.paintEngine().type() in kinds
-
-
-class TimePlot(pg.GraphicsView):
-    """A plot over decoded audio time: a view box between a left gutter and a row of times.
-
-    Not a `pg.PlotWidget`: that brings a dozen hidden menus per plot, which cost time at start and
-    count as separate windows during clean-up.
+class TimePlot(QWidget):
+    """A plot over decoded audio time: an area between a left gutter and a row of times.
 
     Args:
         axis: the desk's shared range, selection and cursor.
@@ -212,105 +177,193 @@ class TimePlot(pg.GraphicsView):
     def __init__(
         self, axis: TimeAxis, time_labels: bool = True, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent, background=None)
-        self.box = TimeViewBox(axis)
-        self._labels = TimeLabels()
-        self._left = pg.AxisItem("left")
+        super().__init__(parent)
         self.axis = axis
-        self.hover_s: float | None = None
-        # Placed by hand in `resizeEvent`: Qt's graphics layouts add a hidden widget.
-        for item in (self.box, self._left, self._labels):
-            self.addItem(item)
-        for labels in (self._left, self._labels):
-            # No units to scale; otherwise an unseen label is set as HTML on every new range.
-            labels.enableAutoSIPrefix(False)
-        self._left.linkToView(self.box)
-        self._labels.linkToView(self.box)
+        self.box = PlotArea(axis, self)
+        self._hovers = False
         self._below = TIME_LABELS if time_labels else 0
-        self._left.setWidth(GUTTER)
-        self._labels.setHeight(self._below)
-        self._left.setStyle(tickLength=0, tickTextOffset=8, autoExpandTextSpace=False)
-        self._left.setStyle(hideOverlappingLabels=False)
-        self._labels.setStyle(tickLength=0, tickTextOffset=6, autoExpandTextSpace=False)
-        self._labels.setStyle(hideOverlappingLabels=True)
-        self._labels.setVisible(time_labels)
         self._ticks: list[tuple[float, str]] = []
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAntialiasing(False)
-        # A cached background would get into SVG and PDF as a picture of pixels.
-        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self._heights = (0.0, 1.0)
+        self._pressed: QPointF | None = None
+        self._dragged: QPointF | None = None
+        self._tokens = theme()
+        self._face = font(0.92)
+        self._metrics = QFontMetricsF(self._face)
+        # It paints all of itself: what lies below need not be painted each time, rounded card and all.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
-        self.set_axis_range(*axis.visible)
-        axis.visible_changed.connect(self.set_axis_range)
-        axis.selection_changed.connect(self._repaint)
-        axis.cursor_changed.connect(self._repaint)
-        self.apply_theme(theme())
+        axis.visible_changed.connect(self._repaint)
+        axis.selection_changed.connect(self._repaint_area)
+        axis.cursor_changed.connect(self._repaint_area)
+        axis.hover_changed.connect(self._repaint_area)
 
-    def resizeEvent(self, ev: QResizeEvent | None) -> None:
-        """Give gutter and time labels their fixed room and the view box the rest."""
-        super().resizeEvent(ev)
-        if not hasattr(self, "_below"):
-            return  # pyqtgraph calls this once from its constructor
-        width = max(1.0, float(self.width() - GUTTER - MARGIN))
-        height = max(1.0, float(self.height() - self._below))
-        self.box.setGeometry(QRectF(GUTTER, 0, width, height))
-        self._left.setGeometry(QRectF(0, 0, GUTTER, height))
-        self._labels.setGeometry(QRectF(GUTTER, height, width, self._below))
+    # -- for the charts ------------------------------------------------------------------------
 
-    def set_axis_range(self, first: float, last: float) -> None:
-        """Show seconds [first, last]."""
-        self.box.setXRange(first, last, padding=0)
-        self._repaint()
+    def viewport(self) -> QWidget:
+        """Return the widget that takes the mouse and is painted on."""
+        return self
 
     def set_height_range(self, low: float, high: float) -> None:
-        """Show values [low, high] (low at the bottom)."""
-        self.box.setYRange(low, high, padding=0)
+        """The left axis goes from `low` at the bottom to `high`."""
+        if (low, high) != self._heights:
+            self._heights = (low, high)
+            self._repaint_gutter()
 
     def set_ticks(self, ticks: list[tuple[float, str]]) -> None:
-        """Label the left gutter; nothing is laid out again when nothing changed."""
+        """Label the left gutter; nothing is painted again when nothing changed."""
         if ticks != self._ticks:
             self._ticks = ticks
-            self._left.setTicks([ticks])
+            self._repaint_gutter()
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours and font."""
-        self.setBackground(tokens.card)
-        for axis in (self._left, self._labels):
-            axis.setPen(None)
-            axis.setTickPen(None)
-            axis.setTextPen(tokens.muted)
-            axis.setTickFont(font(0.92))
-        self._repaint()
+        self._tokens = tokens
+        self.update()
 
     def plot_size(self) -> tuple[int, int]:
         """Width and height of the plotting area in pixels, at least 1 × 1."""
-        rect = self.box.boundingRect()
+        rect = self.box.rect
         return max(1, round(rect.width())), max(1, round(rect.height()))
 
-    def keyPressEvent(self, ev: QKeyEvent) -> None:
-        """Leave every key to the actions of the window."""
-        ev.ignore()
+    def in_widget(self, at: QPointF) -> QPoint:
+        """Position in the widget of a position in the plotting area."""
+        return (at + self.box.rect.topLeft()).toPoint()
 
-    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
-        """Report where the mouse is, in seconds."""
-        super().mouseMoveEvent(ev)
-        at = self.box.mapFromScene(self.mapToScene(ev.position().toPoint()))
-        inside = self.box.boundingRect().contains(at)
-        self._hover(self.box.second_at(at) if inside else None)
+    # -- layout and painting -------------------------------------------------------------------
 
-    def leaveEvent(self, ev: QEvent) -> None:
-        """The mouse left: hide the read-out."""
-        super().leaveEvent(ev)
-        self._hover(None)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give gutter and time labels their fixed room and the plotting area the rest."""
+        super().resizeEvent(event)
+        width = max(1.0, float(self.width() - GUTTER - MARGIN))
+        height = max(1.0, float(self.height() - self._below))
+        self.box.place(QRectF(GUTTER, 0, width, height))
 
-    def _hover(self, second: float | None) -> None:
-        if second != self.hover_s:
-            self.hover_s = second
-            self.hovered.emit(second)
-            self._repaint()
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw what the event asks for of gutter, times and area."""
+        rect, area = event.rect(), self.box.rect
+        with QPainter(self) as painter:
+            painter.fillRect(rect, self._tokens.color("card"))
+            if rect.left() < area.left():
+                self._paint_ticks(painter, area)
+            if self._below and rect.bottom() >= area.bottom():
+                self._paint_times(painter, area)
+            painter.setClipRect(area)
+            painter.translate(area.topLeft())
+            for item in self.box.items:
+                item.paint(painter)
+
+    def _paint_ticks(self, painter: QPainter, area: QRectF) -> None:
+        painter.setFont(self._face)
+        painter.setPen(self._tokens.color("muted"))
+        low, high = self._heights
+        flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for value, text in self._ticks:
+            y = area.bottom() - (value - low) / (high - low) * area.height()
+            y = min(max(y - LABEL / 2, 0.0), self.height() - LABEL)
+            write(painter, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
+
+    def _paint_times(self, painter: QPainter, area: QRectF) -> None:
+        painter.setFont(self._face)
+        painter.setPen(self._tokens.color("muted"))
+        first, last = self.box.visible
+        for second, text in time_ticks(first, last, area.width()):
+            x = area.left() + (second - first) / (last - first) * area.width()
+            half = self._metrics.horizontalAdvance(text) / 2 + 1
+            if x - half < 0 or x + half > self.width():
+                continue
+            place = QRectF(x - half, area.bottom() + 4, 2 * half, self._below - 5)
+            write(painter, place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, text)
 
     def _repaint(self, *_: object) -> None:
-        self.viewport().update()
+        """Paint area and times again; the gutter has not changed."""
+        self.update(QRect(GUTTER // 2, 0, self.width() - GUTTER // 2, self.height()))
+
+    def _repaint_area(self, *_: object) -> None:
+        self.box.update()
+
+    def _repaint_gutter(self) -> None:
+        self.update(QRect(0, 0, GUTTER, self.height()))
+
+    # -- mouse ---------------------------------------------------------------------------------
+
+    def _inside(self, event: QMouseEvent | QWheelEvent) -> QPointF | None:
+        """Position in the plotting area, or None outside it."""
+        at = event.position() - self.box.rect.topLeft()
+        return at if self.box.boundingRect().contains(at) else None
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""
+        at = self._inside(event)
+        turned = event.angleDelta()
+        notches = (turned.y() or turned.x()) / 120.0
+        if at is None or not notches:
+            event.ignore()
+            return
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.axis.zoom(ZOOM_PER_NOTCH**-notches, self.box.second_at(at))
+        else:
+            self.axis.pan(-notches * PAN_PER_NOTCH)
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A gesture may begin."""
+        self._pressed, self._dragged = self._inside(event), None
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Report where the mouse is, in seconds; with a button held, select or pan."""
+        if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
+            self._drag(event, self._pressed, event.position() - self.box.rect.topLeft())
+        at = self._inside(event)
+        self._hover(None if at is None else self.box.second_at(at))
+
+    def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
+        """Plain left drag selects; Shift+left or middle drag pans."""
+        before = self._dragged
+        if before is None:
+            if (at - start).manhattanLength() < QApplication.startDragDistance() / 2:
+                return
+            before = start
+        self._dragged = at
+        left = bool(event.buttons() & Qt.MouseButton.LeftButton)
+        shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if event.buttons() & Qt.MouseButton.MiddleButton or (left and shift):
+            self.axis.pan(-(at.x() - before.x()) / max(1.0, self.box.rect.width()))
+        elif left:
+            self.axis.select(self.box.second_at(start), self.box.second_at(at))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click clears the selection; other buttons do nothing."""
+        clicked = self._pressed is not None and self._dragged is None
+        self._pressed = self._dragged = None
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            self.axis.clear()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Fit."""
+        if event.button() == Qt.MouseButton.LeftButton and self._inside(event) is not None:
+            self.axis.fit()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The mouse left: hide the read-out."""
+        super().leaveEvent(event)
+        self._hover(None)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """A plot that is hidden under the mouse is told of no leaving."""
+        super().hideEvent(event)
+        self._hover(None)
+
+    @property
+    def hover_s(self) -> float | None:
+        """Second under the mouse if it is in this plot; the crosshair is in all of them (`axis.hover`)."""
+        return self.axis.hover if self._hovers else None
+
+    def _hover(self, second: float | None) -> None:
+        if second is None and not self._hovers:
+            return
+        self._hovers = second is not None
+        self.axis.set_hover(second)
+        self.hovered.emit(second)

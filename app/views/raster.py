@@ -30,10 +30,10 @@ def hatch_cell(hatch: str) -> Bool:
     y: I64
     y, x = np.mgrid[0:CELL, 0:CELL]
     match hatch:
-        case "diagonal":
-            return (x + y) % CELL < 2
-        case "back":
+        case "diagonal":  # from the top left down, as Qt's brushes in the legend
             return (x - y) % CELL < 2
+        case "back":
+            return (x + y) % CELL < 2
         case "cross":
             return ((x + y) % CELL < 1) | ((x - y) % CELL < 1)
         case "dots":
@@ -95,32 +95,35 @@ class StackRaster:
             planes |= hatch_cell(hatch).astype(np.uint8) << layer
         self._cell = np.repeat(np.repeat(planes, self._scale, axis=0), self._scale, axis=1)
         self._shape = (0, 0)
+        self._phase = 0
 
-    def _resize(self, height: int, width: int) -> None:
-        self._shape = (height, width)
+    def _resize(self, height: int, width: int, phase: int) -> None:
+        self._shape, self._phase = (height, width), phase
         side = len(self._cell)
-        repeats = (-(-height // side), -(-width // side))
-        self._planes = np.ascontiguousarray(np.tile(self._cell, repeats)[:height, :width])
+        down, across = np.arange(height) % side, (phase + np.arange(width)) % side
+        self._planes = self._cell[down[:, None], across]
         self._steps = np.zeros((height + 1, width), dtype=np.uint8)
         self._index = np.empty((height, width), dtype=np.uint8)
         self._ink = np.empty((height, width), dtype=np.uint8)
         self._pixels = np.empty((height, width), dtype=np.uint32)
         self._at = np.arange(width)
 
-    def draw(self, values: F64, top: float, height: int) -> U32:
+    def draw(self, values: F64, top: float, height: int, first: int = 0) -> U32:
         """Draw one column per row of `values`, bottom layer first.
 
         Args:
             values: heights [width, layers] in units of `top`; NaN (no data) draws nothing.
             top: value at the upper edge; what is above it is cut off.
             height: pixels.
+            first: number of the first column; hatches are those of the number, so they move with the values.
 
         Returns:
             Pixels [height, width], premultiplied ARGB; the buffer is reused by the next call.
         """
         width = len(values)
-        if (height, width) != self._shape:
-            self._resize(height, width)
+        phase = first % len(self._cell)
+        if (height, width) != self._shape or phase != self._phase:
+            self._resize(height, width, phase)
         stacked = np.zeros((self.layers + 1, width), dtype=np.float32)
         np.cumsum(np.nan_to_num(values).T, axis=0, out=stacked[1:])
         # Upper edge of each layer in pixels from the top of the picture.

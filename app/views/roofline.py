@@ -1,7 +1,7 @@
-"""The roofline below the stages of the breakdown: how far each stage is from what the machine allows.
+"""The roofline: how far each stage is from what the machine allows; below the stages, or alone in their place.
 
 One dot per stage, sized by its share of the time; the bar next to it extends to the intensity of the kernel's
-tiling. The roof drawn is that of the stage explained above, over its own working set and operations.
+tiling. The roofs drawn and labelled are those of the stage explained above, over its own working set and operations.
 """
 
 from __future__ import annotations
@@ -19,21 +19,34 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPolygonF,
+    QTransform,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import describe, show_tip, write
 from app.style.theme import Tokens, font, theme
 from app.views.roofline_model import Point
-from app.views.scale import percent, short_count
+from app.views.scale import percent
 
-HEIGHT = 172
-"""Pixels that the whole drawing takes."""
+HEIGHT = 236
+"""Pixels that the whole drawing takes at least; alone it takes all there is."""
 
-LEFT, RIGHT, TOP, BOTTOM = 36.0, 12.0, 20.0, 29.0
+WIDTHS_HIGH = 0.9
+"""Height below the stages, at most, in widths: a roofline is read with both axes."""
+
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
 
-NAMED = 4
+PIECES = 6
+"""Rectangles that stand for a text along a slope: one would keep names out of much that is free."""
+
+UNBOUNDED = (1 << 24) - 1
+"""Qt's greatest height of a widget (QWIDGETSIZE_MAX): no bound."""
+
+TEXT = 15.0
+"""Height of a line of text."""
+
+NAMED = 6
 """Number of the most expensive stages that are labelled."""
 
 REACH = 10
@@ -52,12 +65,21 @@ class Roofline(QWidget):
         self._tokens = theme()
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
-        self.setFixedHeight(HEIGHT)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._threads = 1
+        self.set_height(HEIGHT)
 
-    def show_points(self, points: Sequence[Point], marked: str | None) -> None:
-        """Show these stages; the roof is that of `marked`, or of the most expensive one."""
-        self._points, self._marked = tuple(points), marked
+    def set_height(self, pixels: int | None) -> None:
+        """Take this height below other things, or all there is (None)."""
+        self.setMinimumHeight(HEIGHT if pixels is None else pixels)
+        self.setMaximumHeight(UNBOUNDED if pixels is None else pixels)
+        upright = QSizePolicy.Policy.Expanding if pixels is None else QSizePolicy.Policy.Fixed
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, upright)
+
+    def show_points(self, points: Sequence[Point], marked: str | None, threads: int = 1) -> None:
+        """Show these stages; the roofs are those of `marked`, or of the most expensive one, for so many threads."""
+        if (tuple(points), marked, threads) == (self._points, self._marked, self._threads):
+            return
+        self._points, self._marked, self._threads = tuple(points), marked, threads
         describe(self, self.tr("Roofline"), self.sentence())
         self.update()
 
@@ -89,7 +111,7 @@ class Roofline(QWidget):
         return text.format(
             point.name,
             f"{point.intensity:.3g}",
-            short_count(point.rate),
+            short(point.rate),
             percent(point.rate / point.roof),
             limit,
             f"{point.ridge:.3g}",
@@ -144,7 +166,7 @@ class Roofline(QWidget):
     # -- drawing ---------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw axes, roof, dots and names."""
+        """Draw axes, roofs, dots and their names."""
         marked = self.marked
         if marked is None:
             return
@@ -154,7 +176,10 @@ class Roofline(QWidget):
             self._paint_roof(painter, marked)
             for point in reversed(self._points):
                 self._paint_point(painter, point, point is marked)
-            self._paint_names(painter, marked)
+            # No name lies on a dot's bar.
+            taken = [self._bar(point) for point in self._points]
+            self._paint_roof_names(painter, marked, taken)
+            self._paint_names(painter, marked, taken)
 
     def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
         painter.setFont(font(0.85))
@@ -169,22 +194,26 @@ class Roofline(QWidget):
             x = area.left() + (power - left) / max(1, right - left) * area.width()
             painter.setPen(grid)
             painter.drawLine(QLineF(x, area.top(), x, area.bottom()))
-            label = QRectF(x - 30, area.bottom() + 1, 60, 14)
+            label = QRectF(x - 30, area.bottom() + 1, 60, TEXT)
             self._text(painter, label, f"{10.0**power:g}", flags.AlignCenter)
         for power in range(low, high + 1):
             y = area.bottom() - (power - low) / max(1, high - low) * area.height()
             painter.setPen(grid)
             painter.drawLine(QLineF(area.left(), y, area.right(), y))
-            label = QRectF(0, y - 7, area.left() - 5, 14)
+            label = QRectF(0, y - TEXT / 2, area.left() - 5, TEXT)
             if power > low:  # the corner belongs to the other axis
-                text = f"{10.0 ** (power - 12):g}T" if power >= 12 else short_count(10.0**power)
-                self._text(painter, label, text, flags.AlignRight | flags.AlignVCenter)
+                self._text(painter, label, rate(10.0**power), flags.AlignRight | flags.AlignVCenter)
         title = QRectF(0, 0, self.width(), 16)
         painter.setFont(font(0.88, strong=True))
         painter.setPen(self._tokens.color("muted"))
         write(painter, title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
-        self._text(painter, title, self.tr("operations per second"), flags.AlignRight)
-        below = QRectF(0, self.height() - 15, self.width() - RIGHT, 14)
+        if (marked := self.marked) is not None:
+            painter.setFont(font(0.85))
+            metrics = QFontMetricsF(painter.font())
+            of = self.tr("roofs of {0}").format(marked.name)
+            of = metrics.elidedText(of, Qt.TextElideMode.ElideRight, title.width() - 84)
+            self._text(painter, title, of, flags.AlignRight)
+        below = QRectF(0, self.height() - TEXT, self.width() - RIGHT, TEXT)
         self._text(painter, below, self.tr("operations per byte"), flags.AlignRight)
 
     def _paint_roof(self, painter: QPainter, point: Point) -> None:
@@ -202,6 +231,12 @@ class Roofline(QWidget):
         here = self.place(point.intensity, point.rate)
         painter.drawLine(QLineF(here, self.place(point.intensity, point.roof)))
 
+    def _bar(self, point: Point) -> QRectF:
+        """Around the line from the least intensity to the dot."""
+        left = self.place(point.min_intensity, point.rate)
+        here = self.place(point.intensity, point.rate)
+        return QRectF(left, here).adjusted(0, -1, 0, 1)
+
     def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
         tokens = self._tokens
         color = tokens.color(GROUP_COLOR.get(point.group, "muted"))
@@ -215,20 +250,96 @@ class Roofline(QWidget):
         painter.setPen(QPen(tokens.color("danger" if point.defect else "card"), 1.5))
         painter.drawEllipse(here, radius, radius)
 
-    def _paint_names(self, painter: QPainter, marked: Point) -> None:
+    def _paint_roof_names(self, painter: QPainter, point: Point, taken: list[QRectF]) -> None:
+        """Label both roofs: what limits, how much of it there is, for how many threads."""
+        painter.setFont(font(0.85))
+        painter.setPen(self._tokens.color("muted"))
+        metrics, area = QFontMetricsF(painter.font()), self._area()
+        (left, _), (low, _) = self._ranges()
+        threads = self.tr("1 thread")
+        if self._threads != 1:
+            threads = self.tr("{0} threads").format(self._threads)
+        flat = self.tr("arithmetic {0}, {1}").format(rate(point.ceiling), threads)
+        slope = self.tr("memory {0}, {1}").format(f"{short(point.bandwidth)}B/s", threads)
+        ridge = self.place(point.ridge, point.ceiling)
+        first = max(10.0**left, 10.0**low / point.bandwidth)
+        start = self.place(first, first * point.bandwidth)
+        wide = metrics.horizontalAdvance(flat) + 2
+        for top in (ridge.y() - TEXT - 1, ridge.y() + 2):
+            box = QRectF(area.right() - wide, top, wide, TEXT)
+            if area.contains(box):
+                self._write_on_card(painter, box, flat)
+                taken.append(box)
+                break
+        wide = metrics.horizontalAdvance(slope) + 2
+        line = QLineF(start, ridge)
+        if line.length() > wide + 8:
+            taken += self._write_along(painter, line, slope, wide)
+            return
+        # Too short a slope for its text: above it, where no stage can be.
+        box = QRectF(area.left() + 2, ridge.y() - TEXT - 1, wide, TEXT)
+        while any(box.intersects(other) for other in taken):
+            box.translate(0, -TEXT)
+        if area.contains(box):
+            self._write_on_card(painter, box, slope)
+            taken.append(box)
+
+    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> list[QRectF]:
+        """Write above a rising line; return upright rectangles that the text lies in, piece by piece."""
+        turned = QTransform().translate(line.center().x(), line.center().y())
+        turned.rotate(-line.angle())
+        painter.save()
+        painter.setTransform(turned, True)
+        write(
+            painter,
+            QRectF(-wide / 2, -TEXT - 1, wide, TEXT),
+            Qt.AlignmentFlag.AlignCenter,
+            text,
+        )
+        painter.restore()
+        each = wide / PIECES
+        pieces = (QRectF(-wide / 2 + i * each, -TEXT, each, TEXT - 2) for i in range(PIECES))
+        return [turned.mapRect(piece) for piece in pieces]
+
+    def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
+        ground = self._tokens.color("card")
+        ground.setAlpha(200)
+        painter.fillRect(box, ground)
+        write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _paint_names(self, painter: QPainter, marked: Point, taken: list[QRectF]) -> None:
         """Label the marked stage and the most expensive ones, if there is room."""
         painter.setFont(font(0.85))
         metrics = QFontMetricsF(painter.font())
-        taken: list[QRectF] = []
         wanted = [marked, *(p for p in self._points[:NAMED] if p is not marked)]
         for point in wanted:
             name = point.name.partition(".")[2] or point.name
             here = self.place(point.intensity, point.rate)
             width = metrics.horizontalAdvance(name) + 2
-            x = here.x() + 12 if here.x() + 14 + width < self.width() else here.x() - 12 - width
-            box = QRectF(x, here.y() - 7, width, 14)
-            if any(box.intersects(other) for other in taken):
-                continue
-            taken.append(box)
-            painter.setPen(self._tokens.color("text" if point is marked else "muted"))
-            write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)
+            for x, y in (
+                (here.x() + 12, here.y() - TEXT / 2),
+                (here.x() - width / 2, here.y() - 11 - TEXT),
+                (here.x() - width / 2, here.y() + 11),
+                (here.x() + 4, here.y() + 9),
+                (here.x() + 4, here.y() - 9 - TEXT),
+                (here.x() - 12 - width, here.y() - TEXT / 2),
+            ):
+                box = QRectF(x, y, width, TEXT)
+                if self._area().contains(box) and not any(box.intersects(t) for t in taken):
+                    taken.append(box)
+                    painter.setPen(self._tokens.color("text" if point is marked else "muted"))
+                    write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)
+                    break
+
+
+def short(value: float) -> str:
+    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g} {prefix}"
+    return f"{value:.3g} "
+
+
+def rate(value: float) -> str:
+    """Operations per second: 104 Gop/s."""
+    return f"{short(value)}op/s"

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.arrays import Array
+from profiler.arrays import F64, Array
 
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -16,6 +17,79 @@ ROBUST_SHARE = 0.98
 SPIKE_FACTOR = 1.8
 """A maximum this many times above that share counts as a spike and does not set the scale."""
 
+SHRINK_BELOW = 0.45
+"""A scale that holds is narrowed only when what is wanted falls below this share of it."""
+
+PARTS_SHOWN = 0.3
+"""A logarithmic scale begins below this share of the least sum, so that its parts are seen."""
+
+DECADES = 3
+"""Most powers of ten that a logarithmic scale shows."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from `bottom` (0 unless `log`) to `top` over the height of a plot."""
+
+    bottom: float
+    top: float
+    log: bool = False
+
+    def place(self, values: F64) -> F64:
+        """Height 0…1 of values; those outside the scale are clipped."""
+        if not self.log:
+            return np.clip(values / self.top, 0.0, 1.0)
+        span = math.log(self.top / self.bottom)
+        return np.clip(np.log(np.maximum(values, self.bottom) / self.bottom) / span, 0.0, 1.0)
+
+    def stacked(self, layers: F64) -> F64:
+        """Heights 0…1 [columns, layers] of layers on top of each other; no data (NaN) has none."""
+        return np.diff(self.place(np.cumsum(np.nan_to_num(layers), axis=1)), axis=1, prepend=0.0)
+
+    def ticks(self) -> list[float]:
+        """Round values to label: steps, or powers of ten with 2 and 5 between them where there are few."""
+        if not self.log:
+            return ticks(self.top)
+        low, high = math.floor(math.log10(self.bottom)), math.ceil(math.log10(self.top))
+        parts = (1.0, 2.0, 5.0) if self.top <= 30 * self.bottom else (1.0,)
+        values = [part * 10.0**power for power in range(low, high + 1) for part in parts]
+        return [value for value in values if self.bottom <= value * 1.001 <= self.top * 1.01]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """How a scale follows its data: what it was, whether it may move at all, whether it is logarithmic."""
+
+    before: Scale | None = None
+    locked: bool = False
+    log: bool = False
+
+
+def logarithmic(values: Array, top: float) -> Scale:
+    """A logarithmic scale up to `top` that shows nearly all positive values, at most `DECADES` powers of ten."""
+    there = values[np.isfinite(values) & (values > 0)]
+    least = float(np.quantile(there, 0.02)) if len(there) else top / 10.0
+    least = max(PARTS_SHOWN * least, top / 10.0**DECADES * 1.001)
+    return Scale(10.0 ** math.floor(math.log10(min(least, top / 2.0))), top, log=True)
+
+
+def held(wanted: Scale, holding: Holding) -> Scale:
+    """The scale to draw: what it was while that still fits, so that it does not move with every flicker.
+
+    It opens at once when the data leave it and narrows only when they use less than `SHRINK_BELOW` of it.
+    """
+    before = holding.before
+    if before is None or before.log != wanted.log:
+        return wanted
+    if holding.locked:
+        return before
+    fits = wanted.top <= before.top and wanted.bottom >= before.bottom
+    if wanted.log:
+        used = math.log(wanted.top / wanted.bottom) / math.log(before.top / before.bottom)
+    else:
+        used = wanted.top / before.top
+    return before if fits and used >= SHRINK_BELOW else wanted
+
 
 def round_up(value: float) -> float:
     """The next round number: 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times a power of ten."""
@@ -24,6 +98,15 @@ def round_up(value: float) -> float:
     power = 10.0 ** math.floor(math.log10(value))
     # The factor forgives the last bit, so that a round number is its own top.
     return next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power
+
+
+def quantile(values: Array, share: float) -> float:
+    """The value below which `share` of `values` [n > 0] lie, interpolated; for few values much faster than numpy's."""
+    ordered = np.sort(values)
+    at = share * (len(ordered) - 1)
+    below = int(at)
+    above = min(below + 1, len(ordered) - 1)
+    return float(ordered[below] + (ordered[above] - ordered[below]) * (at - below))
 
 
 def robust_top(values: Array, headroom: float = 1.06) -> float:
@@ -36,7 +119,7 @@ def robust_top(values: Array, headroom: float = 1.06) -> float:
     if not len(there):
         return 1.0
     most = float(there.max())
-    typical = float(np.quantile(there, ROBUST_SHARE))
+    typical = quantile(there, ROBUST_SHARE)
     if typical > 0 and most > SPIKE_FACTOR * typical:
         return round_up(typical * 1.25)
     return round_up(most * headroom)
@@ -55,6 +138,16 @@ def tick_labels(values: Sequence[float]) -> list[tuple[float, str]]:
     step = values[1] - values[0] if len(values) > 1 else 1.0
     digits = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), 6)
     return [(value, f"{value:.{digits}f}") for value in values]
+
+
+def axis_label(value: float) -> str:
+    """A value of a logarithmic axis, without the zeros that say nothing: 0.01, 0.5, 20."""
+    return f"{value:.6g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio as people say it: 2.4×, 14×."""
+    return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×"
 
 
 def clock(second: float, digits: int = 0) -> str:

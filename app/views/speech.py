@@ -1,71 +1,123 @@
-"""Waveform envelope and words as a plot item.
+"""Waveform envelope and, under it, the recognised words at their time, as a plot item.
 
-The words are on the shared time axis as long as they are readable there. When zoomed out, the
-utterance at the playhead is written out below the waveform, column by column, as scoring tools
-align it. Errors differ in shape as well as in colour: a substitution is boxed and underlined, an
-insertion is boxed with dashes and a plus, a deletion is struck out and leaves a gap.
+Every word has a line as long as it lasts. Its text stands there too where there is room: never elsewhere, never over
+another. Words take turns on two rows; wrong ones find their place first, since they are what users look for. The
+sentence as a whole is written out below the chart (`app.views.sentence`). Errors differ in shape as well as in
+colour: a substitution is boxed and underlined, an insertion boxed with dashes and a plus; where a reference word
+was deleted, it stands struck out.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
 from app.model.alignment import Token
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
-from app.views.plot import PixelItem, TimePlot, bars
-from app.views.words_model import Spoken, WordsModel
+from app.views.columns import column_grid
+from app.views.painting import bars, blit, is_vector, raster_scale
+from app.views.plot import PixelItem, TimePlot
+from app.views.strips import Strips, between, opaque, uprights
+from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from profiler.arrays import F64, I64, U32, Bool
 
-ROW = 21
+ROW = 17
 """Height of a row of words in pixels."""
 
-LOST_SHARE = 0.06
-"""Words stay on the time axis while at most this share of those in view have no room there
-(a wrong word counts three times: it is what users look for)."""
+ROWS = 2
+"""Rows of words; where there is little height, one."""
 
-MIN_WORD = 14
-"""Pixels per word below which words are not placed on the time axis."""
+ROOM_FOR_ROWS = 78
+"""Height of the plot from which there are `ROWS` rows."""
 
-GAP = 5
-"""Pixels between two words."""
+GAP = 6
+"""Pixels between two words of a row."""
 
-PUSH = 44
-"""A word may be moved this far right of its time to stay clear of its left neighbour."""
+LEAST_PER_WORD = 7
+"""Pixels per word below which no word is placed."""
 
-MISSING = "∗∗∗"
-"""Shown where a spoken word has no counterpart, as in the tables of scoring tools."""
+ASIDE = 10
+"""Pixels by which a word may stand beside its time."""
+
+MARKS = 5
+"""Height of the lines that show how long each word lasts."""
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """A word on the time axis; `text` is None if there is no room."""
+class Placed:
+    """A word on the time axis: its text from `left` on, `width` pixels, on a row (0: the upper one)."""
 
     token: Token
-    text: str | None
+    text: str
     left: float
     width: float
+    row: int
+
+
+def place_words(
+    tokens: Iterable[tuple[Token, float, float]], width: float, rows: int
+) -> list[Placed]:
+    """Find room for as many words as possible, the wrong ones first; none overlaps another.
+
+    Args:
+        tokens: each word with the pixel where it begins and the width of its text.
+        width: pixels of the plot; a word that would be cut off at an end is left out.
+        rows: rows to choose from.
+    """
+    words = list(tokens)
+    order = sorted(range(len(words)), key=lambda i: (words[i][0].kind == SAME, i))
+    taken: list[list[tuple[float, float]]] = [[] for _ in range(rows)]
+    found: list[tuple[int, Placed]] = []
+    for index in order:
+        token, start, long = words[index]
+        text = shown_text(token)
+        place = None
+        for row in range(rows):
+            left = _room(taken[row], start, long, width)
+            if left is not None and (place is None or abs(left - start) < abs(place[0] - start)):
+                place = (left, row)
+        if place is not None:
+            taken[place[1]].append((place[0], place[0] + long))
+            found.append((index, Placed(token, text, place[0], long, place[1])))
+    return [placed for _, placed in sorted(found, key=lambda pair: pair[0])]
+
+
+def _room(
+    taken: list[tuple[float, float]], start: float, long: float, width: float
+) -> float | None:
+    """Where a text fits at most `ASIDE` pixels from `start`, the nearest place first; None where nowhere."""
+    edges = [end + GAP for _, end in taken] + [begin - GAP - long for begin, _ in taken]
+    for left in sorted([start, *edges], key=lambda x: abs(x - start)):
+        if abs(left - start) > ASIDE:
+            return None
+        inside = left >= 0 and left + long <= width
+        if inside and all(left >= end + GAP or left + long + GAP <= begin for begin, end in taken):
+            return left
+    return None
+
+
+def shown_text(token: Token) -> str:
+    """A word with the sign of its error."""
+    return "+" + token.text if token.kind == INSERTED else token.text
 
 
 class SpeechItem(PixelItem):
-    """Envelope and the two rows of words."""
+    """Envelope, the lines of the words, and the words that have room."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
         self._model: WordsModel | None = None
-        self._plain = font(1.0)
-        self._strong = font(1.0, strong=True)
-        self._plain_metrics = QFontMetricsF(self._plain)
-        self._strong_metrics = QFontMetricsF(self._strong)
-        self._rows_on_axis: list[tuple[bool, list[_Placed]]] = []
-        self.on_axis = True
+        self._strips = Strips()
+        self._strong = font(0.95, strong=True)
+        self._metrics = QFontMetricsF(self._strong)
+        self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
         """Show another model; None shows nothing."""
@@ -78,67 +130,57 @@ class SpeechItem(PixelItem):
         self._tokens = tokens
         self.update()
 
-    def rows(self) -> tuple[QRectF, QRectF, QRectF]:
-        """The areas of the envelope, the spoken words and the recognised words."""
+    @property
+    def rows(self) -> int:
+        """Rows of words at this height."""
+        return ROWS if self.boundingRect().height() >= ROOM_FOR_ROWS else 1
+
+    def areas(self) -> tuple[QRectF, QRectF]:
+        """The areas of the envelope and of the words."""
         area = self.boundingRect()
-        heard = QRectF(0, area.height() - ROW, area.width(), ROW)
-        said = heard.translated(0, -ROW)
-        wave = QRectF(0, 2, area.width(), max(4.0, said.top() - 8))
-        return wave, said, heard
+        height = self.rows * ROW if self.placed else 0.0
+        words = QRectF(0, area.height() - height, area.width(), height)
+        return QRectF(0, 2, area.width(), max(4.0, words.top() - MARKS - 3)), words
+
+    def _tokens_in_view(self, model: WordsModel) -> list[Token]:
+        """Recognised words, and reference words that were deleted, in order of time."""
+        found = []
+        for spoken in model.spoken:
+            lost = [token for token in spoken.said or () if token.kind == DELETED]
+            found += sorted([*spoken.heard, *lost], key=lambda token: token.first_s)
+        ends = (model.first_s, model.last_s)
+        return [t for t in found if t.last_s >= ends[0] and t.first_s <= ends[1]]
 
     def _lay_out(self) -> None:
-        """Find a place for every word in view; decide whether the time axis has room for them."""
-        self._rows_on_axis = []
+        self.placed = []
         model = self._model
+        width = self.boundingRect().width()
         if model is None:
             return
-        self.on_axis = False
-        words = sum(len(spoken.heard) for spoken in model.spoken)
-        if words * MIN_WORD > self.boundingRect().width():
+        seen = model.right_s, model.wrong_s
+        words = sum(
+            np.count_nonzero((s[:, 1] >= model.first_s) & (s[:, 0] <= model.last_s)) for s in seen
+        )
+        if words * LEAST_PER_WORD > width:
+            # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
-        lost = total = 0
-        for spoken in model.spoken:
-            for said, tokens in ((True, _spread(spoken.said or ())), (False, spoken.heard)):
-                placed = self._places(tokens, said)
-                total += len(placed)
-                lost += sum(3 if p.token.kind != SAME else 1 for p in placed if p.text is None)
-                self._rows_on_axis.append((said, placed))
-        self.on_axis = lost <= LOST_SHARE * total
-
-    def _places(self, tokens: tuple[Token, ...], said: bool) -> list[_Placed]:
-        metrics = self._plain_metrics if said else self._strong_metrics
-        width = self.boundingRect().width()
-        end = -1e9
-        placed = []
-        for token in tokens:
-            start = self.x_of(token.first_s)
-            text = "+" + token.text if token.kind == INSERTED else token.text
-            long = metrics.horizontalAdvance(text)
-            pad = 3 if token.kind != SAME and not said else 0
-            left = max(start, end + GAP + pad)
-            if left > width or left + long < 0:
-                continue
-            if left - start > PUSH:
-                placed.append(_Placed(token, None, start, 0.0))
-                continue
-            placed.append(_Placed(token, text, left, long))
-            end = left + long + pad
-        return placed
+        measured = (
+            (token, self.x_of(token.first_s), self._metrics.horizontalAdvance(shown_text(token)))
+            for token in self._tokens_in_view(model)
+        )
+        self.placed = place_words(measured, width, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw envelope, error ticks, words."""
+        """Draw envelope, lines, words."""
         model = self._model
         if model is None:
             return
-        wave, said, heard = self.rows()
+        wave, words = self.areas()
         self._paint_wave(painter, model, wave)
-        if self.on_axis:
-            self._paint_on_axis(painter, model, said, heard)
-        elif model.current is not None:
-            spoken = model.spoken[model.current]
-            self._paint_bracket(painter, spoken, wave)
-            self._paint_written(painter, spoken, said, heard)
-        self._paint_error_ticks(painter, model, wave)
+        self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
+        for place in self.placed:
+            row = QRectF(place.left, words.top() + place.row * ROW, place.width + 1, ROW)
+            paint_word(painter, self._tokens, place.text, place.token.kind, row, self._strong)
 
     def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(model.high))
@@ -146,15 +188,42 @@ class SpeechItem(PixelItem):
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        middle, half = wave.center().y(), wave.height() / 2 - 1
-        x = (there + 0.5) / len(model.high) * wave.width()
-        top = middle - np.maximum(model.high[there] / loudest, 0.0) * half - 0.5
-        bottom = middle - np.minimum(model.low[there] / loudest, 0.0) * half + 0.5
+        middle, half = wave.height() / 2, wave.height() / 2 - 1
         first = last = -1.0
-        if model.current is not None and not self.on_axis:
+        if model.current is not None:
             spoken = model.spoken[model.current]
             first, last = self.x_of(spoken.first_s), self.x_of(spoken.last_s)
+        x = (np.arange(len(model.high)) + 0.5) / len(model.high) * wave.width()
         inside = (x >= first) & (x < last)
+
+        def ends(low: F64, high: F64) -> tuple[F64, F64]:
+            """Top and bottom of columns, in pixels of the row."""
+            top = middle - np.maximum(high / loudest, 0.0) * half - 0.5
+            return top, middle - np.minimum(low / loudest, 0.0) * half + 0.5
+
+        if is_vector(painter):
+            top, bottom = (y + wave.top() for y in ends(model.low[there], model.high[there]))
+            self._paint_strokes(painter, x[there], top, bottom, inside[there])
+            return
+        scale = raster_scale(painter)
+        height = max(1, round(wave.height() * scale))
+        number, width = column_grid(model.first_s, model.last_s, len(model.high))
+        inks = np.array([opaque(color) for color in (self._tokens.waveform, self._tokens.muted)])
+
+        def draw(begin: int, end: int) -> U32:
+            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
+            strokes = between(*ends(model.low[begin:end], model.high[begin:end]), scale)
+            uprights(pixels, *strokes, inks[inside[begin:end].astype(np.int64)], scale)
+            return pixels
+
+        rows = np.stack([model.low, model.high, inside], axis=1)
+        self._strips.update((self._tokens.name, width, loudest), number, rows, height, scale, draw)
+        blit(painter, wave, self._strips)
+
+    def _paint_strokes(
+        self, painter: QPainter, x: F64, top: F64, bottom: F64, inside: Bool
+    ) -> None:
+        """The envelope as shapes; `inside`: in the current utterance."""
         for part, token in ((~inside, "waveform"), (inside, "muted")):
             painter.setPen(QPen(self._tokens.color(token), 1))
             # Two runs lie left and right of the current utterance: no stroke joins them.
@@ -163,168 +232,49 @@ class SpeechItem(PixelItem):
                 if len(run):
                     painter.drawPolyline(bars(x[run], top[run], bottom[run]))
 
-    def _paint_bracket(self, painter: QPainter, spoken: Spoken, wave: QRectF) -> None:
-        """Show which stretch the written-out words belong to."""
-        left = max(0.0, self.x_of(spoken.first_s))
-        right = min(wave.width() - 1, self.x_of(spoken.last_s))
-        y = wave.bottom() + 3
-        painter.setPen(QPen(self._tokens.color("muted"), 1))
-        painter.drawLine(QLineF(left, y, right, y))
-        painter.drawLine(QLineF(left, y, left, y - 3))
-        painter.drawLine(QLineF(right, y, right, y - 3))
-
-    def _paint_error_ticks(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
-        """A short thick tick under the envelope for every word that went wrong."""
-        left, right = self.xs_of(model.wrong_s[:, 0]), self.xs_of(model.wrong_s[:, 1])
-        seen = (right >= 0) & (left <= wave.width())
-        # Ticks that would share their pixels are drawn once.
-        ends = np.unique(np.round(np.stack([left[seen], right[seen]], axis=1)), axis=0)
-        painter.setPen(QPen(self._tokens.color("danger"), 2))
-        y = wave.bottom() - 0.5
-        painter.drawLines([QLineF(a, y, max(b - 1, a + 2), y) for a, b in ends.tolist()])
-
-    def _paint_on_axis(
-        self, painter: QPainter, model: WordsModel, said_row: QRectF, heard_row: QRectF
-    ) -> None:
-        for said, placed in self._rows_on_axis:
-            row = said_row if said else heard_row
-            for place in placed:
-                if place.text is None:
-                    # No room at all: a dot shows that there is a word.
-                    painter.setPen(QPen(self._tokens.color("muted"), 2))
-                    painter.drawPoint(round(place.left), round(row.bottom() - 4))
-                    continue
-                self._paint_word(
-                    painter, place.text, place.token.kind, place.left, place.width, row, said
-                )
-        for spoken in model.spoken:
-            if spoken.partial and spoken.heard:
-                x = self.x_of(spoken.heard[-1].last_s) + 2 * GAP
-                painter.setPen(self._tokens.color("muted"))
-                write(painter, heard_row.adjusted(x, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, "…")
-
-    def _paint_word(
-        self,
-        painter: QPainter,
-        text: str,
-        kind: str,
-        left: float,
-        width: float,
-        row: QRectF,
-        said: bool,
-    ) -> None:
-        tokens = self._tokens
-        place = QRectF(left, row.top(), width + 1, row.height())
-        wrong = kind != SAME
-        if wrong and not said and text != MISSING:
-            box = place.adjusted(-3, 1.5, 2, -1.5)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            dashed = kind == INSERTED
-            edge = QPen(tokens.color("danger"), 1, Qt.PenStyle.DashLine)
-            painter.setPen(edge if dashed else Qt.PenStyle.NoPen)
-            painter.setBrush(tokens.color("danger_soft"))
-            painter.drawRoundedRect(box, 3, 3)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setFont(self._plain if said else self._strong)
-        loud = wrong and (not said or kind == DELETED)
-        ink = "danger" if loud else "muted" if said or text == MISSING else "text"
-        painter.setPen(tokens.color(ink))
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
-        if kind == DELETED and said:
-            y = round(row.center().y() + 1) + 0.5
-            painter.drawLine(QLineF(left - 1, y, left + width + 1, y))
-        elif kind == SUBSTITUTED and not said:
-            y = row.bottom() - 4.5
-            painter.drawLine(QLineF(left, y, left + width, y))
-
-    def _paint_written(
-        self, painter: QPainter, spoken: Spoken, said: QRectF, heard: QRectF
-    ) -> None:
-        """One utterance as aligned columns, as much of it as fits around the playhead."""
-        cells = written_columns(spoken)
-        plain, strong = self._plain_metrics, self._strong_metrics
-        if not cells:
-            return
-
-        def width_of(cell: int) -> float:
-            above, below = cells[cell][:2]
-            return max(plain.horizontalAdvance(above), strong.horizontalAdvance(below)) + 2 * GAP
-
-        at = self._plot_cursor_index(spoken, cells)
-        first, widths = _window(width_of, len(cells), at, said.width() - 24)
-        last = first + len(widths)
-        x = 0.0
-        painter.setPen(self._tokens.color("muted"))
-        if first > 0:
-            write(painter, heard, Qt.AlignmentFlag.AlignVCenter, "…")
-            x = 14.0
-        for (above, below, kind, _), width in zip(cells[first:last], widths, strict=True):
-            self._paint_word(painter, above, kind, x, plain.horizontalAdvance(above), said, True)
-            self._paint_word(painter, below, kind, x, strong.horizontalAdvance(below), heard, False)
-            x += width
-        if last < len(cells) or spoken.partial:
-            painter.setPen(self._tokens.color("muted"))
-            rest = heard.adjusted(x, 0, 0, 0)
-            write(painter, rest, Qt.AlignmentFlag.AlignVCenter, "…")
-
-    def _plot_cursor_index(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:
-        cursor = self.box.axis.cursor
-        if spoken.partial or not spoken.first_s <= cursor <= spoken.last_s:
-            return len(cells) - 1 if spoken.partial else 0
-        return max((i for i, cell in enumerate(cells) if cell[3] < cursor), default=0)
+    def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
+        """A line as long as each word lasts; a thick one where it went wrong."""
+        for seconds, token, thick in ((model.right_s, "muted", 1), (model.wrong_s, "danger", 3)):
+            runs = covered(self.xs_of(seconds), round(self.boundingRect().width()))
+            painter.setPen(QPen(self._tokens.color(token), thick))
+            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
 
 
-def _spread(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Said words that share a guessed place, side by side within it."""
-    result: list[Token] = []
-    start = 0
-    while start < len(tokens):
-        end = start + 1
-        place = (tokens[start].first_s, tokens[start].last_s)
-        while end < len(tokens) and (tokens[end].first_s, tokens[end].last_s) == place:
-            end += 1
-        step = (place[1] - place[0]) / (end - start)
-        for i in range(start, end):
-            first = place[0] + (i - start) * step
-            result.append(Token(tokens[i].text, tokens[i].kind, first, first + step))
-        start = end
-    return tuple(result)
+def covered(ends: F64, width: int) -> I64:
+    """Runs of pixels [runs, 2] that intervals `ends` [intervals, 2] cover within [0, width), each a pixel at least.
+
+    A pixel is left free after each interval that has three, so that neighbours are seen as two.
+    """
+    first = np.round(ends[:, 0]).astype(np.int64)
+    last = np.maximum(np.round(ends[:, 1]).astype(np.int64) - 1, first + 1)
+    seen = (last > 0) & (first < width)
+    change = np.zeros(width + 1, np.int64)
+    np.add.at(change, np.maximum(first[seen], 0), 1)
+    np.add.at(change, np.minimum(last[seen], width), -1)
+    on = np.concatenate([[0], np.cumsum(change[:-1]) > 0, [0]])
+    edges = np.flatnonzero(np.diff(on))
+    return edges.reshape(-1, 2)
 
 
-def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
-    """Columns (said, heard, kind, second) of an utterance."""
-    if spoken.columns is None:
-        return [("", token.text, SAME, token.first_s) for token in spoken.heard]
-    cells = []
-    second = spoken.first_s
-    for said, heard in spoken.columns:
-        if heard is not None:
-            second = heard.first_s
-        kind = next(token.kind for token in (said, heard) if token is not None)
-        above, below = (MISSING if token is None else token.text for token in (said, heard))
-        cells.append((above, below, kind, second))
-    return cells
-
-
-def _window(
-    width_of: Callable[[int], float], count: int, at: int, room: float
-) -> tuple[int, list[float]]:
-    """Index of the first of those of `count` cells around `at` that fit into `room` pixels, and their widths."""
-    first = at
-    widths = deque([width_of(at)])
-    used = widths[0]
-    before, after = at > 0, at + 1 < count
-    while before or after:
-        if before:
-            width = width_of(first - 1)
-            if before := used + width <= room:
-                first, used = first - 1, used + width
-                widths.appendleft(width)
-        if after:
-            width = width_of(first + len(widths))
-            if after := used + width <= room:
-                used += width
-                widths.append(width)
-        before, after = before and first > 0, after and first + len(widths) < count
-    return first, list(widths)
+def paint_word(
+    painter: QPainter, tokens: Tokens, text: str, kind: str, place: QRectF, face: QFont
+) -> None:
+    """One word of a hypothesis or, where `kind` says that it was deleted, of the reference."""
+    if kind in (SUBSTITUTED, INSERTED):
+        box = place.adjusted(-2, 1.5, 1, -1.5)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        edge = QPen(tokens.color("danger"), 1, Qt.PenStyle.DashLine)
+        painter.setPen(edge if kind == INSERTED else Qt.PenStyle.NoPen)
+        painter.setBrush(tokens.color("danger_soft"))
+        painter.drawRoundedRect(box, 3, 3)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setFont(face)
+    painter.setPen(tokens.color("text" if kind == SAME else "danger"))
+    flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+    write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
+    if kind == DELETED:
+        y = round(place.center().y() + 1) + 0.5
+        painter.drawLine(QLineF(place.left() - 1, y, place.right() + 1, y))
+    elif kind == SUBSTITUTED:
+        y = place.bottom() - 2.5
+        painter.drawLine(QLineF(place.left(), y, place.right(), y))

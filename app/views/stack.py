@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QPainter, QPen, QPolygonF
 
-from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
-from app.views.cost_model import REALTIME_MS, CostModel
+from app.style.theme import Tokens, theme
+from app.views.columns import column_grid
+from app.views.cost_model import CostModel
 from app.views.frames import CATEGORIES
-from app.views.plot import PixelItem, TimePlot, device_scale, is_vector
+from app.views.painting import blit, is_vector, raster_scale
+from app.views.plot import PixelItem, TimePlot
 from app.views.raster import StackRaster
-from app.views.scale import milliseconds, ticks
+from app.views.strips import Strips
 from app.views.swatch import paint_spike
-
-MAX_DEVICE_SCALE = 4
-"""Beyond this many device pixels per pixel the area is stretched instead of drawn finer."""
+from profiler.arrays import U32
 
 
 class StackItem(PixelItem):
-    """The stacked area with its grid, drawn through a reused pixel buffer."""
+    """The stacked area with its grid, whose pixels are kept from one painting to the next."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
@@ -28,8 +27,20 @@ class StackItem(PixelItem):
         self._tokens = theme()
         self._model: CostModel | None = None
         self._raster: tuple[tuple[str, int], StackRaster] | None = None
-        self._image: QImage | None = None
-        self._drawn: tuple[CostModel, int, int] | None = None
+        self._strips = Strips()
+        self._hatched = False
+
+    def set_hatched(self, on: bool) -> None:
+        """Hatch the layers: in a picture, which may be printed. On the screen the legend has the hatches."""
+        if on != self._hatched:
+            self._hatched = on
+            self._raster = None
+            self.update()
+
+    @property
+    def model(self) -> CostModel | None:
+        """What is drawn."""
+        return self._model
 
     def set_model(self, model: CostModel | None, band: float = 0.0) -> None:
         """Show another model (None: nothing), leaving `band` pixels free at the top."""
@@ -40,8 +51,6 @@ class StackItem(PixelItem):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         self._tokens = tokens
-        # The image looks into the raster's buffer, so both go together.
-        self._raster = self._image = self._drawn = None
         self.update()
 
     def data_area(self) -> QRectF:
@@ -50,50 +59,36 @@ class StackItem(PixelItem):
         return area.adjusted(0, min(self._band, max(0.0, area.height() - 1)), 0, 0)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw grid, area, RTF line and spike marks."""
+        """Draw grid, area, and the marks of what the scale cuts off."""
         model, tokens = self._model, self._tokens
         data = self.data_area()
         if model is None or data.height() < 2:
             return
         painter.setPen(QPen(tokens.color("grid"), 1))
-        for value in ticks(model.top_ms):
-            y = round(data.bottom() - value / model.top_ms * data.height()) - 0.5
+        for place in model.scale.place(np.array(model.scale.ticks())).tolist():
+            y = round(data.bottom() - place * data.height()) - 0.5
             painter.drawLine(QLineF(0, y, area.width(), y))
         if is_vector(painter):
             self._paint_shapes(painter, model, data)
         else:
             self._paint_raster(painter, model, data)
-        if model.realtime_shown:
-            y = round(data.bottom() - REALTIME_MS / model.top_ms * data.height()) + 0.5
-            painter.setPen(QPen(tokens.color("danger"), 1, Qt.PenStyle.DashLine))
-            painter.drawLine(QLineF(0, y, area.width(), y))
-            painter.setFont(font(0.88))
-            text = QRectF(0, y - 16, area.width() - 4, 15)
-            write(painter, text, Qt.AlignmentFlag.AlignRight, self.tr("real time, RTF = 1"))
         self._paint_spikes(painter, model, data)
 
     def _paint_raster(self, painter: QPainter, model: CostModel, data: QRectF) -> None:
-        scale = min(device_scale(painter), MAX_DEVICE_SCALE)
-        width = max(1, round(data.width() * scale))
+        scale = raster_scale(painter)
         height = max(1, round(data.height() * scale))
-        drawn = self._drawn
-        if drawn is None or drawn[0] is not model or drawn[1:] != (width, height):
-            raster = self._raster_for(max(1, round(scale)))
-            columns = len(model.mean_ms)
-            values = model.mean_ms
-            if columns != width:
-                values = values[(np.arange(width) * columns) // width]
-            pixels = raster.draw(values, model.top_ms, height)
-            self._image = QImage(
-                pixels.data,
-                width,
-                height,
-                4 * width,
-                QImage.Format.Format_ARGB32_Premultiplied,
-            )
-            self._drawn = (model, width, height)
-        if self._image is not None:
-            painter.drawImage(data, self._image)
+        raster = self._raster_for(scale)
+        columns = len(model.mean_ms)
+        first, width = column_grid(model.first_s, model.last_s, columns)
+
+        def draw(begin: int, end: int) -> U32:
+            heights = model.scale.stacked(model.mean_ms[begin:end])
+            values = np.repeat(heights, scale, axis=0)
+            return raster.draw(values, 1.0, height, (first + begin) * scale)
+
+        key = (self._tokens.name, model.scale, width, self._hatched)
+        self._strips.update(key, first, model.mean_ms, height, scale, draw)
+        blit(painter, data, self._strips)
 
     def _raster_for(self, scale: int) -> StackRaster:
         key = (self._tokens.name, scale)
@@ -101,7 +96,7 @@ class StackItem(PixelItem):
             tokens = self._tokens
             raster = StackRaster(
                 [tokens.category[name] for name in CATEGORIES],
-                [tokens.hatch[name] for name in CATEGORIES],
+                [tokens.hatch[name] if self._hatched else "solid" for name in CATEGORIES],
                 ink=tokens.surface if tokens.is_dark else tokens.card,
                 scale=scale,
             )
@@ -115,7 +110,7 @@ class StackItem(PixelItem):
             return
         left, right = int(there[0]), int(there[-1]) + 1
         upper = np.cumsum(np.nan_to_num(model.mean_ms[left:right]), axis=1)
-        y = data.bottom() - np.minimum(upper / model.top_ms, 1.0) * data.height()
+        y = data.bottom() - model.scale.place(upper) * data.height()
         x = data.left() + np.arange(left, right + 1) / len(model.mean_ms) * data.width()
         steps = np.repeat(x, 2)[1:-1]
         below = np.full(len(steps), data.bottom())
@@ -135,15 +130,6 @@ class StackItem(PixelItem):
         if not model.spikes:
             return
         color = self._tokens.color("danger")
-        highest = max(model.spikes, key=lambda column: model.worst_ms[column])
         per_column = data.width() / len(model.mean_ms)
         for column in model.spikes:
             paint_spike(painter, (column + 0.5) * per_column, data.top(), color)
-        text = f"{milliseconds(model.worst_ms[highest])} ms"
-        face = font(0.88)
-        width = QFontMetricsF(face).horizontalAdvance(text)
-        x = (highest + 0.5) * per_column
-        x = x + 7 if x + 7 + width < data.width() else x - 7 - width
-        painter.setFont(face)
-        painter.setPen(color)
-        write(painter, QRectF(x, data.top() - 3, width + 2, 15), Qt.AlignmentFlag.AlignLeft, text)

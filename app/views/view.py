@@ -9,92 +9,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QHeaderView,
     QStackedLayout,
-    QTableView,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, set_tip
+from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
+from app.views.pace import Pace
+from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
-from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.model.time_axis import TimeAxis
 
-Table = tuple[Sequence[str], Sequence[Sequence[object]]]
-
 TABLE_REFRESH_S = 0.5
 """While live, the table and the spoken summary are updated this often: people read them."""
-
-_Index = QModelIndex | QPersistentModelIndex
-
-
-class TableModel(QAbstractTableModel):
-    """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._headers: Sequence[str] = ()
-        self._rows: Sequence[Sequence[object]] = ()
-
-    def replace(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Show other rows; scrolling and selection survive when the shape stays."""
-        same = list(headers) == list(self._headers) and len(rows) == len(self._rows)
-        if same:
-            self._rows = rows
-            if rows and headers:
-                last = self.index(len(rows) - 1, len(headers) - 1)
-                self.dataChanged.emit(self.index(0, 0), last)
-            return
-        self.beginResetModel()
-        self._headers, self._rows = headers, rows
-        self.endResetModel()
-
-    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        """Rows at the top level; cells have no children."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        """Columns at the top level; cells have no children."""
-        return 0 if parent.isValid() else len(self._headers)
-
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Text and alignment of one cell; None is shown as blank, never as 0."""
-        if not index.isValid():
-            return None
-        value = self._rows[index.row()][index.column()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            if value is None:
-                return ""
-            return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            number = isinstance(value, (int, float))
-            side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
-            return side | Qt.AlignmentFlag.AlignVCenter
-        return None
-
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        """Return the column's name."""
-        across = orientation == Qt.Orientation.Horizontal
-        if across and role == Qt.ItemDataRole.DisplayRole and section < len(self._headers):
-            return one_line(self._headers[section])
-        return None
 
 
 class View(QFrame):
@@ -102,6 +42,8 @@ class View(QFrame):
 
     id: ClassVar[str] = ""
     title: ClassVar[str] = ""
+    drawn_every_ms: ClassVar[int] = 0
+    """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -124,6 +66,7 @@ class View(QFrame):
         set_tip(self._toggle, self.tr("Show the same numbers as a table"))
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
+        self._controls: list[QWidget] = [self._toggle]
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
         self.header.addWidget(self._title)
@@ -131,7 +74,7 @@ class View(QFrame):
         self.header.addWidget(self._toggle)
 
         self._table_model = TableModel(self)
-        self._table: QTableView | None = None
+        self._table: TableTwin | None = None
         self._stack = QStackedLayout()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(14, 9, 14, 10)
@@ -139,6 +82,7 @@ class View(QFrame):
         layout.addLayout(self.header)
         layout.addLayout(self._stack, 1)
 
+        self.pace = Pace(self, self.drawn_every_ms, self._draw_snapshot)
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.timeout.connect(self._renew_texts)
@@ -158,6 +102,15 @@ class View(QFrame):
         if text != self._note.full:
             self._note.set_full(text)
 
+    def set_note_below(self) -> None:
+        """Put the small text on a line of its own: a narrow card with many buttons has no room for it."""
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        self.header.removeWidget(self._note)
+        self.header.insertStretch(1, 1)
+        self._note.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        column.insertWidget(1, self._note)
+
     @property
     def note(self) -> str:
         """Text at the right of the header."""
@@ -166,12 +119,29 @@ class View(QFrame):
     @property
     def header_controls(self) -> list[QWidget]:
         """Widgets that are hidden in an exported picture."""
-        return [self._toggle]
+        return list(self._controls)
+
+    def add_control(self, button: QWidget) -> None:
+        """Put a button into the header, left of the one for the table."""
+        self._controls.append(button)
+        self.header.insertWidget(self.header.indexOf(self._toggle), button)
+
+    def add_menu(self, text: str, actions: Sequence[QAction]) -> None:
+        """Put a button with a menu of actions into the header."""
+        button = ToolButton()
+        button.setObjectName("table-toggle")
+        button.setText(text)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        describe(button, self.tr("{0} of {1}").format(text, self.tr(self.title)))
+        menu = new_menu(text, self)
+        menu.addActions(list(actions))
+        button.setMenu(menu)
+        self.add_control(button)
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
         self.snapshot = snapshot
-        self.draw(snapshot)
+        self.pace.ask(snapshot.moving)
         waited = time.monotonic() - self._table_renewed
         if waited >= TABLE_REFRESH_S or not (snapshot.live or self._late.isActive()):
             self._renew_texts()
@@ -181,6 +151,7 @@ class View(QFrame):
     def clear(self) -> None:
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
+        self.pace.drop()
         self._late.stop()
         describe(self, description="")
         self._table_model.replace((), ())
@@ -214,8 +185,12 @@ class View(QFrame):
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
+    def set_picture(self, on: bool) -> None:
+        """Draw as in a picture (`on`) or as on the screen again: the former may be printed, and has no mouse."""
+
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
+        self.pace.flush()
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
@@ -226,6 +201,10 @@ class View(QFrame):
         return (), ()
 
     # -- inner -----------------------------------------------------------------------------
+
+    def _draw_snapshot(self) -> None:
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
 
     def _axis_moved(self, *_: object) -> None:
         self.axis_changed()
@@ -246,17 +225,10 @@ class View(QFrame):
         describe(self, description=self.summary())
         if self._toggle.isChecked():
             self._table_model.replace(*self.table())
+            if self._table is not None:
+                self._table.fit_columns()
 
-    def _make_table(self) -> QTableView:
-        table = QTableView()
-        table.setModel(self._table_model)
+    def _make_table(self) -> TableTwin:
+        table = TableTwin(self._table_model)
         describe(table, self.tr("{0}, as a table").format(self.tr(self.title)))
-        table.verticalHeader().hide()
-        table.setShowGrid(False)
-        table.setAlternatingRowColors(True)
-        table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
-        table.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        table.verticalHeader().setDefaultSectionSize(24)
-        table.setFrameShape(QFrame.Shape.NoFrame)
         return table

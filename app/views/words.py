@@ -1,4 +1,4 @@
-"""Speech and words: reference and hypothesis, under the waveform and on the same time axis."""
+"""Speech and words: the waveform with the recognised words at their time, and the sentence at the playhead below."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.readout import Line
 from app.views.scale import clock
-from app.views.speech import SpeechItem, written_columns
-from app.views.view import Table
+from app.views.sentence import Sentence, written_columns
+from app.views.speech import SpeechItem
+from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
+from profiler.session.model import FRAME_S
 
 
 class WordsView(ChartView[WordsModel]):
@@ -25,37 +27,40 @@ class WordsView(ChartView[WordsModel]):
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
         self.speech = SpeechItem(self.plot)
-        self.setMinimumHeight(140)
+        self.sentence = Sentence()
+        self.column.addWidget(self.sentence)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            self.axis.visible,
+            columns,
+            snapshot.cursor_frame,
         )
 
     def show_model(self, model: WordsModel | None) -> None:
-        """Label the rows and pass the model to the item."""
+        """Pass the model to the item and the sentence at the playhead to its strip."""
         self.speech.set_model(model)
         if model is None:
+            self.sentence.show_spoken(None)
             return
-        height = float(self.plot.plot_size()[1])
-        _, said, heard = self.speech.rows()
-        self.plot.set_height_range(0.0, height)
-        self.plot.set_ticks(
-            [
-                (height - said.center().y(), self.tr("reference")),
-                (height - heard.center().y(), self.tr("hypothesis")),
-            ]
-        )
-        # Written out, the rows are not part of the time axis: no line may run through them.
-        self.overlay.set_floor(0.0 if self.speech.on_axis else height - said.top() + 2)
+        spoken = None if model.current is None else model.spoken[model.current]
+        self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
+        self.overlay.set_floor(self.speech.areas()[1].height())
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WordsModel) -> None:
+        """Show the note."""
         self.set_note(self._note_text(model))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         super().apply_theme(tokens)
         self.speech.apply_theme(tokens)
+        self.sentence.apply_theme(tokens)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""

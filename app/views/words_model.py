@@ -42,6 +42,7 @@ class Spoken:
             reference or when it is too long to align.
         count: errors as the run scored them once it is done, of the words so far until then; None without a
             reference, and where the run did not score it: decoded under two configurations.
+        right_s: [words, 2] first and last second of every word recognised as it was said.
         wrong_s: [errors, 2] first and last second of every word that went wrong.
     """
 
@@ -54,6 +55,7 @@ class Spoken:
     heard: tuple[Token, ...]
     columns: Columns | None
     count: ErrorCount | None
+    right_s: F64
     wrong_s: F64
 
 
@@ -64,11 +66,13 @@ class WordsModel:
     Attributes:
         first_s: left end of the range, seconds.
         last_s: right end.
-        cursor_frame: frames from here on are not shown.
+        cursor_frame: frames from here on are not there.
+        at_frame: where the playhead stands.
         low: [columns] lowest sample, −1…1; NaN where there is no audio.
         high: [columns] highest sample.
         spoken: utterances in view, in order of time.
         current: index in `spoken` of the one at the playhead (or in the middle of the view).
+        right_s: [words, 2] first and last second of every word in view recognised as it was said.
         wrong_s: [errors, 2] first and last second of every word in view that went wrong.
         utterances: number of utterances begun in the whole run.
         marks: markers known at the playhead.
@@ -78,10 +82,12 @@ class WordsModel:
     first_s: float
     last_s: float
     cursor_frame: int
+    at_frame: int
     low: F64
     high: F64
     spoken: tuple[Spoken, ...]
     current: int | None
+    right_s: F64
     wrong_s: F64
     utterances: int
     marks: tuple[Mark, ...]
@@ -140,8 +146,13 @@ def words_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
+    at_frame: int | None = None,
 ) -> WordsModel:
-    """Reduce audio and words to `columns` pixel columns over `visible`, up to the playhead."""
+    """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
+
+    `at_frame`: where the playhead stands, at the end if it is not said; its utterance is the current one.
+    """
+    at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
@@ -157,13 +168,15 @@ def words_model(
         and utterance.first_frame + utterance.n_frames > edges[0]
     )
     return WordsModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=cursor_frame,
+        at_frame=at_frame,
         low=low,
         high=high,
         spoken=spoken,
-        current=_current(spoken, cursor_frame * FRAME_S, visible),
+        current=_current(spoken, at_frame * FRAME_S, visible),
+        right_s=np.concatenate([np.empty((0, 2)), *(u.right_s for u in spoken)]),
         wrong_s=np.concatenate([np.empty((0, 2)), *(u.wrong_s for u in spoken)]),
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
@@ -216,6 +229,7 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         score = errors_of(utterance)
     tokens = (heard or said for said, heard in columns or ())
     wrong = [(t.first_s, t.last_s) for t in tokens if t is not None and t.kind != SAME]
+    right = [(t.first_s, t.last_s) for t in heard_tokens if t.kind == SAME]
     return Spoken(
         name=utterance.name,
         number=number,
@@ -226,5 +240,6 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         heard=heard_tokens,
         columns=columns,
         count=score,
+        right_s=np.array(right).reshape(-1, 2),
         wrong_s=np.array(wrong).reshape(-1, 2),
     )

@@ -1,8 +1,7 @@
-"""Work per frame: tokens, beam and senones as small multiples over audio time, and the cost of scoring.
+"""Work per frame as small multiples over audio time: tokens, beam, senones, Gaussians, bytes and time of scoring.
 
-Every quantity has its own row and scale, so that none is read against the axis of another. A
-column shows the range of its frames (a single expensive frame stays visible) and their mean. The last row
-has Gaussians, bytes and time relative to their earlier values: do they move together?
+Every quantity has its own lane, scale and unit, so that none is read against the axis of another. A
+column shows the range of its frames (a single expensive frame stays visible) and their mean.
 """
 
 from __future__ import annotations
@@ -19,11 +18,15 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
-from app.views.plot import PixelItem, TimePlot, bars, polyline
+from app.views.columns import column_grid
+from app.views.painting import Still, bars, blit, is_vector, polyline, raster_scale
+from app.views.plot import PixelItem, TimePlot
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import clock, count, milliseconds, percent, short_count
-from app.views.view import Table
+from app.views.scale import Scale, clock
+from app.views.strips import Strips, between, opaque, uprights
+from app.views.table_twin import Table
+from app.views.work_figures import average, axis_figure, figure
 from app.views.work_model import (
     SCORING_TIME,
     Curve,
@@ -32,9 +35,10 @@ from app.views.work_model import (
     work_model,
 )
 from profiler.analysis.track import SCORING_BYTES
+from profiler.arrays import F64, U32
 from profiler.session.model import FRAME_S
 
-HEADING = 16
+HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
 
 COLORS = {
@@ -62,28 +66,32 @@ TITLES = {
     SCORING_TIME: "scoring time",
 }
 
-SHORT = {"scoring components": "summed", SCORING_BYTES: "bytes", SCORING_TIME: "time"}
+SHORT = {"senones scored": "scored", "active senones": "active", "components summed": "summed"}
 """Where there is little room."""
 
 UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
 """Of the table twin's columns; the others are counts."""
 
-RELATIVE_WEIGHT = 2
-"""Height of the lane with several curves, in those of the others."""
-
-STYLES = {SCORING_BYTES: Qt.PenStyle.DashLine, "scoring components": Qt.PenStyle.DotLine}
+STYLES = {"scoring components": Qt.PenStyle.DotLine}
 """Several curves of a lane differ in their line as well as in colour."""
+
+ROOM_FOR_BOTTOM = 30
+"""A lane lower than this has a label at its upper end only."""
+
+DASHES = {"scoring components": (1, 2)}
+"""The same styles in pixels: columns drawn and columns left out."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
 
 
 class PanelsItem(PixelItem):
-    """The lanes, drawn with opaque 1-px pens and no antialiasing."""
+    """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._tokens = theme()
+        self._strips = Strips()
         self.model: WorkModel | None = None
 
     def set_model(self, model: WorkModel | None) -> None:
@@ -99,14 +107,13 @@ class PanelsItem(PixelItem):
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn."""
         area = self.boundingRect()
-        weights = [RELATIVE_WEIGHT if panel.relative else 1 for panel in panels]
         # Headings take the same room everywhere, the curves share the rest.
         head = min(HEADING, area.height() / max(1, len(panels)) / 2)
-        each = (area.height() - len(panels) * (head + 2)) / max(1, sum(weights))
+        each = (area.height() - len(panels) * (head + 2)) / max(1, len(panels))
         rects, top = [], 0.0
-        for weight in weights:
-            rects.append(QRectF(0, round(top + head), area.width(), round(weight * each)))
-            top += head + 2 + weight * each
+        for _ in panels:
+            rects.append(QRectF(0, round(top + head), area.width(), round(each)))
+            top += head + 2 + each
         return rects
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
@@ -114,38 +121,89 @@ class PanelsItem(PixelItem):
         if self.model is None:
             return
         panels = self.model.panels
-        for panel, rect in zip(panels, self.panel_rects(panels), strict=True):
+        rects = self.panel_rects(panels)
+        for panel, rect in zip(panels, rects, strict=True):
             self._paint_panel(painter, panel, rect)
+        if not is_vector(painter):
+            self._paint_raster(painter, self.model, rects, area)
+            return
+        for panel, rect in zip(panels, rects, strict=True):
+            for curve in reversed(panel.curves):
+                self._paint_curve(painter, panel, curve, rect)
+
+    def _paint_raster(
+        self, painter: QPainter, model: WorkModel, rects: list[QRectF], area: QRectF
+    ) -> None:
+        """All curves, as upright strokes in the columns of pixels."""
+        scale = raster_scale(painter)
+        height = max(1, round(area.height() * scale))
+        drawn = [
+            (panel, curve, rect)
+            for panel, rect in zip(model.panels, rects, strict=True)
+            for curve in reversed(panel.curves)
+        ]
+        if not drawn:
+            return
+        columns = len(drawn[0][1].mean)
+        first, width = column_grid(model.first_s, model.last_s, columns)
+        before = {
+            curve.name: np.concatenate([curve.mean[:1], curve.mean[:-1]]) for _, curve, _ in drawn
+        }
+
+        def draw(begin: int, end: int) -> U32:
+            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
+            some, number = slice(begin, end), first + np.arange(begin, end)
+            for panel, curve, rect in drawn:
+                color = self._tokens.color(COLORS[curve.name]).name()
+                values = (
+                    curve.low[some],
+                    curve.high[some],
+                    curve.mean[some],
+                    before[curve.name][some],
+                )
+                low, high, mean, joined = heights_of(panel, rect, values)
+                faint = opaque(blended(color, self._tokens.card, 0.55))
+                uprights(pixels, *between(high, low, scale), faint, scale)
+                # The line joins each mean to the one before.
+                top, bottom = between(np.where(np.isfinite(joined), joined, mean), mean, scale)
+                if dashes := DASHES.get(curve.name):
+                    bottom = np.where(number % sum(dashes) < dashes[0], bottom, top - 1)
+                uprights(pixels, top, bottom, opaque(color), scale)
+            return pixels
+
+        rows = [(c.low, c.high, c.mean, before[c.name]) for _, c, _ in drawn]
+        key = tuple(
+            (curve.name, panel.scale, rect.top(), rect.height()) for panel, curve, rect in drawn
+        )
+        self._strips.update(
+            (self._tokens.name, width, key), first, np.concatenate(rows).T, height, scale, draw
+        )
+        blit(painter, area, self._strips)
 
     def _paint_panel(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
         tokens = self._tokens
         painter.setPen(QPen(tokens.color("grid"), 1))
         for y in (rect.bottom(), rect.top()):
             painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        if panel.relative:
-            y = rect.bottom() - 1 - float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
-            painter.setPen(QPen(tokens.color("border"), 1, Qt.PenStyle.DashLine))
-            painter.drawLine(QLineF(0, round(y) - 0.5, rect.width(), round(y) - 0.5))
-        # The last one, time, flickers most: what it is compared with is drawn on top.
-        for curve in reversed(panel.curves):
-            self._paint_curve(painter, panel, curve, rect)
 
     def _paint_curve(self, painter: QPainter, panel: Panel, curve: Curve, rect: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(curve.mean))
-        if not len(there) or not curve.one > 0:
-            return  # relative to nothing: no height means anything
-        height = rect.height() - 2
+        if not len(there):
+            return
         x = (there + 0.5) / len(curve.mean) * rect.width()
-        low, high, mean = (
-            rect.bottom() - 1 - panel.place(values[there] / curve.one) * height
-            for values in (curve.low, curve.high, curve.mean)
-        )
+        values = (curve.low[there], curve.high[there], curve.mean[there])
+        low, high, mean = heights_of(panel, rect, values)
         color = self._tokens.color(COLORS[curve.name])
-        if not panel.relative:
-            painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
-            painter.drawPolyline(bars(x, high, low))
+        painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
+        painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
         painter.drawPolyline(polyline(x, mean))
+
+
+def heights_of(panel: Panel, rect: QRectF, values: Sequence[F64]) -> tuple[F64, ...]:
+    """Pixel of each of some values of a curve; NaN where there is none."""
+    bottom, height = rect.bottom() - 1, rect.height() - 2
+    return tuple(bottom - panel.scale.place(some) * height for some in values)
 
 
 class HeadingsItem(PixelItem):
@@ -154,10 +212,21 @@ class HeadingsItem(PixelItem):
     def __init__(self, plot: TimePlot, panels: PanelsItem) -> None:
         super().__init__(plot.box, z=110.0)
         self._panels = panels
+        self._model: WorkModel | None = None
+        self._still = Still()
+
+    def set_model(self, model: WorkModel | None) -> None:
+        """Show another model's figures; None shows nothing."""
+        self._model = model
+        self._still.drop()
+        self.update()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw one heading per lane."""
-        model = self._panels.model
+        self._still.paint(painter, area, theme().name, self._paint_headings)
+
+    def _paint_headings(self, painter: QPainter) -> None:
+        model = self._model
         if model is None:
             return
         for panel, rect in zip(model.panels, self._panels.panel_rects(model.panels), strict=True):
@@ -170,9 +239,14 @@ class HeadingsItem(PixelItem):
         x, y = 0.0, rect.top() - HEADING
         titles = {curve.name: self.tr(TITLES[curve.name]) for curve in panel.curves}
         figures = {curve.name: average(curve) for curve in panel.curves}
-        short = {name: self.tr(SHORT.get(name, TITLES[name])) for name in titles}
+        short = {name: self.tr(SHORT.get(TITLES[name], TITLES[name])) for name in titles}
         wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
-        for names, means in ((titles, figures), (titles, nothing), (short, nothing)):
+        for names, means in (
+            (titles, figures),
+            (short, figures),
+            (titles, nothing),
+            (short, nothing),
+        ):
             needed = sum(
                 31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
             )
@@ -184,15 +258,10 @@ class HeadingsItem(PixelItem):
             if means[name]:
                 x = self._word(painter, metrics, QPointF(x + 7, y), means[name], "muted")
             x += 16
-        note = self._note(panel)
-        if note and x + metrics.horizontalAdvance(note) <= rect.width():
-            self._word(painter, metrics, QPointF(x, y), note, "muted")
-
-    def _note(self, panel: Panel) -> str:
-        if panel.relative:
-            relative = self.tr("relative to the baseline")
-            return self.tr("{0}, logarithmic").format(relative) if panel.log else relative
-        return self.tr("logarithmic") if panel.log else ""
+        if panel.scale.log:
+            note = self.tr("logarithmic")
+            if x + metrics.horizontalAdvance(note) <= rect.width():
+                self._word(painter, metrics, QPointF(x, y), note, "muted")
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
         style = STYLES.get(name, Qt.PenStyle.SolidLine)
@@ -214,21 +283,6 @@ class HeadingsItem(PixelItem):
         return at.x() + width
 
 
-def figure(name: str, value: float) -> str:
-    """A quantity's value with its unit, as people read it."""
-    if name == SCORING_TIME:
-        return f"{milliseconds(value * 1e-6)} ms"
-    if name == SCORING_BYTES:
-        return f"{short_count(value)}B" if value >= 1e3 else f"{count(value)} B"
-    return count(value)
-
-
-def average(curve: Curve) -> str:
-    """A curve's mean, and what part it is of the whole where there is one."""
-    value = figure(curve.name, curve.average)
-    return f"{value} ({percent(curve.average / curve.whole)})" if curve.whole else value
-
-
 class WorkView(ChartView[WorkModel]):
     """How many tokens and senones the search has active, and how much is computed for it."""
 
@@ -239,33 +293,41 @@ class WorkView(ChartView[WorkModel]):
         super().__init__(axis, parent)
         self.panels = PanelsItem(self.plot)
         self.headings = HeadingsItem(self.plot, self.panels)
-        self.setMinimumHeight(120)
+        self._scales: dict[str, Scale] = {}
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column."""
         return work_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.visible, columns
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            self.axis.visible,
+            columns,
+            self._scales,
         )
 
     def show_model(self, model: WorkModel | None) -> None:
         """Label the lanes' scales and hand the model to the item."""
         self.panels.set_model(model)
+        self._scales = {} if model is None else model.scales
         if model is None:
+            self.headings.set_model(None)
             return
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
         labels = []
         rects = self.panels.panel_rects(model.panels)
         for panel, rect in zip(model.panels, rects, strict=True):
-            unit = "×" if panel.relative else ""
-            if rect.height() >= 22:
-                labels.append((height - rect.bottom() + 3, short_count(panel.bottom) + unit))
-            labels.append((height - rect.top() - 3, short_count(panel.top) + unit))
-            one = float(panel.place(np.ones(1))[0]) * (rect.height() - 2)
-            if panel.relative and 10 < one < rect.height() - 14:
-                labels.append((height - rect.bottom() + one, "1×"))
+            name, scale = panel.curves[0].name, panel.scale
+            if rect.height() >= ROOM_FOR_BOTTOM:
+                labels.append((height - rect.bottom() + 3, axis_figure(name, scale.bottom)))
+            labels.append((height - rect.top() - 4, axis_figure(name, scale.top)))
         self.plot.set_ticks(labels)
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def show_texts(self, model: WorkModel) -> None:
+        """Show the headings' figures and the note."""
+        self.headings.set_model(model)
         self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
 
     def apply_theme(self, tokens: Tokens) -> None:
@@ -297,7 +359,7 @@ class WorkView(ChartView[WorkModel]):
         )
 
     def table(self) -> Table:
-        """Return the visible range in up to `TABLE_ROWS` stretches: mean and greatest."""
+        """Return the visible range in up to `TABLE_ROWS` stretches: mean and maximum."""
         headers = [self.tr("from s"), self.tr("to s")]
         if self.snapshot is None:
             return headers, []

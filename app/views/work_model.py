@@ -1,13 +1,15 @@
-"""What the work view draws: counts per frame in rows, and the cost of scoring. No Qt.
+"""What the work view draws: counts per frame and the cost of scoring, each quantity on a lane of its own unit. No Qt.
 
-The last lane puts Gaussians, bytes and time on one scale, each relative to its value before the first
-change. If they move together, a trick saves time in proportion to the work it leaves out; if not, it does not.
+Gaussians, bytes and time lie below each other: if they move together, a trick saves time in proportion to the work
+that it leaves out; if not, it does not.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from app.views.columns import column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import robust_top
+from app.views.scale import Holding, Scale, held, quantile, robust_top
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
@@ -38,12 +40,14 @@ LANES: Final = (
     ("search tokens",),
     BEAM,
     OF_SENONES,
+    ("scoring gaussians", "scoring components"),
+    (SCORING_BYTES,),
+    (SCORING_TIME,),
 )
-"""From top to bottom: what the search holds, how wide it looks, what it asks for and gets. Quantities of
-one lane have the same unit and share a scale."""
+"""From top to bottom: what the search holds, how wide it looks, what it asks for and gets, what scoring does for it.
+Quantities of one lane have the same unit and share a scale."""
 
-RELATIVE: Final = ("scoring gaussians", "scoring components", SCORING_BYTES, SCORING_TIME)
-"""The curves of the last lane, in units of their own means before the first change."""
+NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
@@ -64,7 +68,6 @@ class Curve:
         high: [columns] greatest value.
         mean: [columns] mean.
         average: mean over the frames shown in the range, NaN without any.
-        one: the value that is 1 on the scale of a relative lane.
         whole: what `average` could be at most (all senones of a frame), None where nothing says.
     """
 
@@ -73,26 +76,15 @@ class Curve:
     high: F64
     mean: F64
     average: float
-    one: float = 1.0
     whole: float | None = None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves on one scale, from `bottom` (0 unless logarithmic) to `top`; `relative`: in units of `one`."""
+    """Curves on one scale."""
 
     curves: tuple[Curve, ...]
-    bottom: float
-    top: float
-    log: bool
-    relative: bool = False
-
-    def place(self, values: F64) -> F64:
-        """Height 0…1 within the lane for values of its scale; values outside it are clipped."""
-        if not self.log:
-            return np.clip(values / self.top, 0.0, 1.0)
-        span = math.log(self.top / self.bottom)
-        return np.clip(np.log(np.maximum(values, self.bottom) / self.bottom) / span, 0.0, 1.0)
+    scale: Scale
 
 
 @dataclass(frozen=True)
@@ -115,6 +107,11 @@ class WorkModel:
         return column if 0 <= column < columns else None
 
     @property
+    def scales(self) -> dict[str, Scale]:
+        """The scale of each lane by the first of its quantities."""
+        return {panel.curves[0].name: panel.scale for panel in self.panels}
+
+    @property
     def curves(self) -> tuple[Curve, ...]:
         """All curves, from top to bottom."""
         return tuple(curve for panel in self.panels for curve in panel.curves)
@@ -126,8 +123,12 @@ def work_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
+    before: Mapping[str, Scale] = NO_SCALES,
 ) -> WorkModel:
-    """Reduce the counts to `columns` pixel columns over `visible` seconds, up to the playhead."""
+    """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
+
+    `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
+    """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
@@ -138,13 +139,10 @@ def work_model(
     panels = []
     for names in LANES:
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
-            panels.append(Panel(tuple(curves), *_scale(curves)))
-    curves = [c for name in RELATIVE if (c := window.curve(name, _before(known, end))) is not None]
-    if len(curves) > 1:
-        panels.append(Panel(tuple(curves), *_relative_scale(curves), relative=True))
+            panels.append(Panel(tuple(curves), _held(curves, before)))
     return WorkModel(
-        first_s=first_s,
-        last_s=last_s,
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         panels=tuple(panels),
         marks=known,
@@ -163,31 +161,27 @@ class _Window:
     shown: tuple[int, int]
     end: int
 
-    def curve(self, name: str, before: int | None = None) -> Curve | None:
-        """The curve of a quantity, None where it was not recorded; `before`: frames whose mean is `one`."""
+    def curve(self, name: str) -> Curve | None:
+        """The curve of a quantity, None where it was not recorded."""
         if name == SCORING_TIME:
-            return self._time(before)
+            return self._time()
         found = self.series.work.get(name)
         if found is None:
             return self._sampled(name) if name in self.session.sample_names else None
         sums, extremes = found
         low, high = extremes.columns(self.edges, self.end)
         mean = sums.means(self.edges, self.end)[:, 0]
-        one = 1.0 if before is None else _mean(float(sums.total(0, before)[0]), before)
         average = _mean(float(sums.total(*self.shown)[0]), self.shown[1] - self.shown[0])
         whole = _senones(self.session) if name in OF_SENONES else None
-        return Curve(name, low, high, mean, average, one, whole)
+        return Curve(name, low, high, mean, average, whole)
 
-    def _time(self, before: int | None) -> Curve | None:
+    def _time(self) -> Curve | None:
         scoring = [CATEGORIES.index(name) for name in SCORING_CATEGORIES]
         costs = self.series.costs
         mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
-        one = 1.0
-        if before is not None:
-            one = _mean(float(costs.total(0, before)[scoring].sum()), before)
         total = float(costs.total(*self.shown)[scoring].sum())
         average = _mean(total, self.shown[1] - self.shown[0])
-        return Curve(SCORING_TIME, mean, mean, mean, average, one) if total else None
+        return Curve(SCORING_TIME, mean, mean, mean, average) if total else None
 
     def _sampled(self, name: str) -> Curve | None:
         """A reading taken now and then: each column has the last one before its middle."""
@@ -215,35 +209,20 @@ def _mean(total: float, frames: int) -> float:
     return total / frames if frames > 0 else math.nan
 
 
-def _before(known: tuple[Mark, ...], end: int) -> int:
-    """Frames before the first change that took effect; all there are without one."""
-    changes = [m.applied_frame for m in known if m.waits and m.applied_frame]
-    return min(changes, default=end)
+def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
+    """The scale of a lane: what it was if that still fits, with the kind of the wanted one."""
+    return held(_scale(curves), Holding(before.get(curves[0].name)))
 
 
-def _relative_scale(curves: list[Curve]) -> tuple[float, float, bool]:
-    ratios = np.concatenate(
-        [curve.mean / curve.one for curve in curves if curve.one > 0] or [np.ones(1)]
-    )
-    ratios = ratios[np.isfinite(ratios)]
-    if not len(ratios):
-        return 0.0, 1.0, False
-    top = max(robust_top(ratios), 1.2)
-    least = float(np.quantile(ratios, 0.02))
-    if least > 0 and top > LOG_RATIO * least:
-        return 10.0 ** math.floor(math.log10(least)), top, True
-    return 0.0, top, False
-
-
-def _scale(curves: list[Curve]) -> tuple[float, float, bool]:
+def _scale(curves: list[Curve]) -> Scale:
     high = np.concatenate([curve.high for curve in curves])
     low = np.concatenate([curve.low for curve in curves])
     there = np.isfinite(high)
     top = robust_top(high)
     if not there.any():
-        return 0.0, 1.0, False
-    least = float(np.quantile(low[there], 0.05))
-    if least >= 1.0 and float(np.quantile(high[there], 0.95)) > LOG_RATIO * least:
+        return Scale(0.0, 1.0)
+    least = quantile(low[there], 0.05)
+    if least >= 1.0 and quantile(high[there], 0.95) > LOG_RATIO * least:
         bottom = 10.0 ** math.floor(math.log10(least))
-        return bottom, max(top, 10.0 * bottom), True
-    return 0.0, top, False
+        return Scale(bottom, max(top, 10.0 * bottom), log=True)
+    return Scale(0.0, top)

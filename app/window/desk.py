@@ -17,6 +17,7 @@ from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
 from app.window.actions.actions import Registry
+from app.window.actions.charts import SCALE
 from app.window.bars.transport import Transport
 from app.window.form.form import PipelineForm
 
@@ -94,6 +95,7 @@ class Desk(QWidget):
             self.views[view_id] = view
             playhead.changed.connect(partial(self._update, view))
             playhead.closed.connect(view.clear)
+        self.views["cost"].add_menu(self.tr("Scale"), [actions[id] for id in SCALE])
         middle = QWidget()
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)

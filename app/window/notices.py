@@ -1,16 +1,18 @@
-"""Non-modal notices above the desk: one sentence about what went wrong, or the progress of long work.
+"""Non-modal notices over the desk: one sentence about what went wrong, or the progress of long work.
 
-A notice never takes the keyboard focus and never interrupts anything. At most ``MOST`` are shown; the
-oldest is dropped. Errors have a report that can be copied.
+A notice never takes the keyboard focus and never interrupts anything; it lies over the page, so that nothing moves
+when it comes or goes. At most ``MAX_NOTICES`` are shown; the oldest is dropped. Errors have a report that can be
+copied; a file that was written can be opened, shown in its folder, and its path copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -27,6 +29,15 @@ MAX_NOTICES = 3
 
 INFO_MS = 8000
 """A remark disappears after this time; errors stay until dismissed."""
+
+WRITTEN_MS = 20_000
+"""A written file can be opened from its notice for so long."""
+
+WIDEST = 680
+"""Pixels of a notice: its sentence wraps rather than cover the whole page."""
+
+BESIDE, BELOW_TOP = 24, 10
+"""Pixels left free at the sides of the page and above the notices."""
 
 BUSY_MAXIMUM = 1000
 
@@ -110,15 +121,45 @@ class Banner(QFrame):
 
 
 class Notices(QWidget):
-    """The stack of notices; takes no space while empty."""
+    """The stack of notices, at the top of the widget that it was told to lie over; takes no space while empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._banners: list[Banner] = []
         self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(10, 8, 10, 0)
+        self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(6)
         self.hide()
+
+    def lie_over(self, page: QWidget) -> None:
+        """Lie over the upper end of `page`, and stay there when its size changes."""
+        self.setParent(page)
+        page.installEventFilter(self)
+        self.setVisible(bool(self._banners))
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The page changed its size."""
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def event(self, event: QEvent) -> bool:
+        """A notice came, went, or changed its sentence."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._place()
+        return super().event(event)
+
+    def _place(self) -> None:
+        page = self.parentWidget()
+        if page is None:
+            return
+        width = max(1, min(WIDEST, page.width() - 2 * BESIDE))
+        margins = self._layout.contentsMargins()
+        height = max(self._layout.heightForWidth(width), self._layout.minimumSize().height())
+        height += margins.top() + margins.bottom()
+        self.setGeometry((page.width() - width) // 2, BELOW_TOP, width, height)
+        self.raise_()
 
     @property
     def banners(self) -> list[Banner]:
@@ -132,13 +173,22 @@ class Notices(QWidget):
                 return banner.findChild(Button)
         return None
 
-    def info(self, text: str) -> Banner:
+    def info(self, text: str, stays_ms: int = INFO_MS) -> Banner:
         """Show a remark."""
         banner = self._show(Banner("info", text, self))
         timer = QTimer(banner)
         timer.setSingleShot(True)
         timer.timeout.connect(banner.dismiss)
-        timer.start(INFO_MS)
+        timer.start(stays_ms)
+        return banner
+
+    def written(self, path: Path) -> Banner:
+        """Say where a file is, with what one does next with it."""
+        banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)
+        clipboard = QGuiApplication.clipboard()
+        banner.add_button(self.tr("Copy"), lambda: clipboard.setText(str(path)))
+        banner.add_button(self.tr("Show in folder"), lambda: _open(path.parent))
+        banner.add_button(self.tr("Open"), lambda: _open(path))
         return banner
 
     def error(self, text: str, report: str = "") -> Banner:
@@ -187,4 +237,10 @@ class Notices(QWidget):
         self._layout.addWidget(banner)
         banner.dismissed.connect(lambda: self.remove(banner))
         self.show()
+        self._place()
         return banner
+
+
+def _open(path: Path) -> None:
+    """Open a file or folder with the program that the desktop has for it."""
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))

@@ -7,12 +7,29 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from sample_session import write_sample
+from views_desk import (
+    CTRL,
+    FRAMES,
+    LEFT,
+    MIDDLE,
+    NONE,
+    RIGHT,
+    SHIFT,
+    Desk,
+    amount,
+    click,
+    drag,
+    mouse,
+    pixels,
+    place,
+    settle,
+    wheel,
+)
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
@@ -21,24 +38,9 @@ from app.views.bars import STAGE_ROW
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
 from app.views.part_bars import STRIP
-from app.views.plot import TimePlot
-from app.views.raster import rgb
 from app.views.readout import Line, Readout
 from app.views.scale import percent
-from app.views.words import WordsView
-from app.views.work import COLORS, WorkView
-
-FRAMES = 2048
-LEFT, MIDDLE, RIGHT = (
-    Qt.MouseButton.LeftButton,
-    Qt.MouseButton.MiddleButton,
-    Qt.MouseButton.RightButton,
-)
-NONE, SHIFT, CTRL = (
-    Qt.KeyboardModifier.NoModifier,
-    Qt.KeyboardModifier.ShiftModifier,
-    Qt.KeyboardModifier.ControlModifier,
-)
+from app.views.work import COLORS
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +48,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample(
         tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
     )
-
-
-class Desk:
-    """The four views in a column over one playhead."""
-
-    def __init__(self, path: Path) -> None:
-        self.axis = TimeAxis()
-        self.playhead = Playhead(self.axis)
-        self.cost = CostView(self.axis)
-        self.work = WorkView(self.axis)
-        self.words = WordsView(self.axis)
-        self.breakdown = BreakdownView(self.axis)
-        self.views = (self.cost, self.work, self.words, self.breakdown)
-        self.window = QWidget()
-        column = QVBoxLayout(self.window)
-        for view in self.views:
-            column.addWidget(view)
-            self.playhead.changed.connect(view.update_snapshot)
-            self.playhead.closed.connect(view.clear)
-        self.window.resize(900, 1300)
-        self.window.show()
-        self.playhead.open(path)
-        settle()
 
 
 @pytest.fixture
@@ -79,92 +58,11 @@ def desk(path: Path, qapp: QApplication) -> Iterator[Desk]:
     made.window.close()
 
 
-def settle() -> None:
-    for _ in range(3):
-        QApplication.processEvents()
-
-
-def place(plot: TimePlot, second: float) -> QPoint:
-    """Position in the viewport of a second of audio, half-way up the plot."""
-    box = plot.box
-    first, last = plot.axis.visible
-    rect = box.boundingRect()
-    inside = QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6)
-    return plot.mapFromScene(box.mapToScene(inside))
-
-
-def mouse(
-    plot: TimePlot,
-    kind: QEvent.Type,
-    at: QPoint,
-    button: Qt.MouseButton = Qt.MouseButton.NoButton,
-    held: Qt.MouseButton = Qt.MouseButton.NoButton,
-    keys: Qt.KeyboardModifier = NONE,
-) -> None:
-    viewport = plot.viewport()
-    spot = QPointF(at)
-    event = QMouseEvent(kind, spot, QPointF(viewport.mapToGlobal(at)), button, held, keys)
-    QApplication.sendEvent(viewport, event)
-
-
-def drag(
-    plot: TimePlot,
-    start: float,
-    end: float,
-    button: Qt.MouseButton = LEFT,
-    keys: Qt.KeyboardModifier = NONE,
-) -> None:
-    plot.scene().minDragTime = 0
-    points = [place(plot, start + (end - start) * share) for share in (0, 0.2, 0.6, 1)]
-    mouse(plot, QEvent.Type.MouseButtonPress, points[0], button, button, keys)
-    for point in points[1:]:
-        mouse(plot, QEvent.Type.MouseMove, point, held=button, keys=keys)
-    mouse(plot, QEvent.Type.MouseButtonRelease, points[-1], button, keys=keys)
-    settle()
-
-
-def click(plot: TimePlot, second: float, button: Qt.MouseButton = LEFT) -> None:
-    at = place(plot, second)
-    mouse(plot, QEvent.Type.MouseButtonPress, at, button, button)
-    mouse(plot, QEvent.Type.MouseButtonRelease, at, button)
-    settle()
-
-
-def wheel(plot: TimePlot, second: float, notches: float, keys: Qt.KeyboardModifier = NONE) -> None:
-    at = place(plot, second)
-    viewport = plot.viewport()
-    event = QWheelEvent(
-        QPointF(at),
-        QPointF(viewport.mapToGlobal(at)),
-        QPoint(),
-        QPoint(0, round(120 * notches)),
-        Qt.MouseButton.NoButton,
-        keys,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(viewport, event)
-    settle()
-
-
-def pixels(widget: QWidget) -> np.ndarray:
-    """Red, green, blue of a widget, uint8 [height, width, 3]."""
-    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
-    raw = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
-    return raw[..., 2::-1].copy()
-
-
-def amount(picture: np.ndarray, color: str, slack: int = 2) -> int:
-    """Pixels of a colour."""
-    near = np.abs(picture.astype(int) - np.array(rgb(color))).max(axis=2) <= slack
-    return int(np.count_nonzero(near))
-
-
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
     spans = set()
     for view in (desk.cost, desk.work, desk.words):
-        rect = view.plot.box.sceneBoundingRect()
-        left = view.plot.mapTo(desk.window, view.plot.mapFromScene(rect.topLeft())).x()
+        rect = view.plot.box.rect
+        left = view.plot.mapTo(desk.window, rect.topLeft().toPoint()).x()
         spans.add((left, round(rect.width())))
     assert len(spans) == 1
 
@@ -249,22 +147,10 @@ def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> N
     assert model is not None
     width, height = desk.cost.plot.plot_size()
     data = height - desk.cost.overlay.band
-    compute = np.minimum(model.mean_ms[:, 0], model.top_ms).sum() / model.top_ms * data
+    compute = model.scale.place(model.mean_ms[:, 0]).sum() * data
     assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
     assert amount(picture, tokens.category["transfer"]) == 0
     assert width > 700
-
-
-def test_nothing_is_drawn_after_the_playhead(desk: Desk) -> None:
-    desk.playhead.seek(FRAMES // 2)
-    settle()
-    box = desk.cost.plot.box.sceneBoundingRect()
-    picture = pixels(desk.cost.plot)
-    middle = round(box.left() + box.width() / 2)
-    for category in ("compute", "memory", "search"):
-        color = THEMES["dark"].category[category]
-        assert amount(picture[:, : middle - 2], color) > 50
-        assert amount(picture[:, middle + 2 :], color) == 0
 
 
 def test_a_small_window_is_drawn_too(desk: Desk) -> None:
@@ -303,19 +189,6 @@ def test_closing_the_session_empties_the_views(desk: Desk) -> None:
         assert view.table()[1] == []
     color = THEMES["dark"].category["compute"]
     assert amount(pixels(desk.cost.plot), color) == 0
-
-
-def test_words_stand_on_the_time_axis_when_they_fit(desk: Desk) -> None:
-    assert not desk.words.speech.on_axis
-    floor = desk.words.overlay._floor
-    assert floor > 0, "no line runs through words that are off the time axis"
-    desk.axis.set_visible(0.0, 1.6)
-    settle()
-    model = desk.words.model()
-    assert model is not None
-    assert desk.words.speech.on_axis
-    assert desk.words.overlay._floor == 0
-    assert "4 errors in 14 words" in desk.words.note
 
 
 def test_a_stage_can_be_asked_about(desk: Desk) -> None:

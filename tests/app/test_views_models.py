@@ -19,6 +19,7 @@ from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
 from app.views.frames import CATEGORIES, series_of
 from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
 from app.views.words_model import Spoken, words_model
+from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import SCORING_CATEGORIES
@@ -108,14 +109,35 @@ def test_live_in_pieces_is_replay(tmp_path: Path) -> None:
 def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
-    wanted = track.categories_ns.reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
-    assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
-    highest = track.wall_ns.reshape(-1, 8).max(axis=1) * 1e-6
-    assert np.allclose(model.worst_ms, highest)
+    size = model.block_frames
+    assert size == 32, "four columns of eight frames"
+    wanted = track.categories_ns.reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
+    assert np.allclose(model.mean_ms, np.repeat(wanted, 4, axis=0), rtol=1e-9)
+    walls = track.wall_ns.reshape(-1, size) * 1e-6
+    assert np.allclose(model.worst_ms, np.repeat(walls.max(axis=1), 4))
+    below = walls <= np.asarray(model.p95_ms).reshape(-1, 4)[:, :1] * (1 + 1e-12)
+    assert (below.mean(axis=1) >= 0.95).all()
+    assert (below.mean(axis=1) < 1.0).any()
     assert model.mean_total_ms == pytest.approx(track.wall_ns.mean() * 1e-6)
     assert model.shares.sum() == pytest.approx(1.0)
     assert model.column_at(0.081) == 1
     assert model.column_at(99.0) is None
+
+
+def test_a_table_has_the_means_of_its_own_rows(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8, None)
+    wanted = track.categories_ns.reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
+    assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
+
+
+def test_blocks_stand_still_while_the_chart_scrolls(replay: tuple[Session, CostTrack]) -> None:
+    session, track = replay
+    before = cost_model(session, track, FRAMES, (4.0, 14.24), 512)
+    after = cost_model(session, track, FRAMES, (4.06, 14.3), 512)
+    assert before.block_frames == after.block_frames == 8
+    assert np.array_equal(before.mean_ms[3:], after.mean_ms[:-3])
+    assert np.array_equal(before.p95_ms[3:], after.p95_ms[:-3])
 
 
 def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
@@ -133,12 +155,14 @@ def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
 def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
-    worst = float(np.nanmax(model.worst_ms))
-    assert worst > 3 * model.top_ms
-    assert any(model.worst_ms[c] == worst for c in model.spikes)
-    typical = np.nanquantile(model.mean_ms.sum(axis=1), 0.97)
-    assert typical < model.top_ms < 3 * typical
+    totals = model.mean_ms.sum(axis=1)
+    highest = float(np.nanmax(totals))
+    assert highest > 3 * model.scale.top
+    assert any(totals[c] == highest for c in model.spikes)
+    typical = np.nanquantile(totals, 0.97)
+    assert typical < model.scale.top < 3 * typical
     assert not model.realtime_shown
+    assert model.realtime_above == pytest.approx(REALTIME_MS / model.mean_total_ms)
 
 
 def test_the_line_of_real_time_comes_into_view_when_near(
@@ -150,9 +174,10 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     slower.costs.follow(track.categories_ns * 5)
     slower.wall.follow(track.wall_ns[:, None] * 5)
     slower.walls.follow(track.wall_ns * 5)
+    slower.quantiles.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
-    assert model.top_ms > REALTIME_MS
+    assert model.scale.top > REALTIME_MS
     assert model.realtime_shown
 
 
@@ -233,25 +258,32 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
         assert np.array_equal(curve.low, series.min(axis=1))
         assert np.array_equal(curve.high, series.max(axis=1))
     assert curves["scoring senones"].average == 5126
-    assert not model.panels[1].log
+    assert not model.panels[1].scale.log
 
 
-def test_gaussians_bytes_and_time_stand_beside_what_they_were(
+def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     replay: tuple[Session, CostTrack],
 ) -> None:
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
-    lane = model.panels[-1]
-    assert lane.relative
-    assert lane.log, "selection leaves a tenth"
-    scoring = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
-    for curve in lane.curves:
-        values = scoring if curve.name == "scoring time" else track.work[curve.name]
-        assert curve.one == pytest.approx(values[:736].mean()), "before the first change"
-        assert np.allclose(curve.mean, values.reshape(-1, 4).mean(axis=1), rtol=1e-9)
-    assert lane.place(np.array([lane.bottom, lane.top, 1e12])).tolist() == [0.0, 1.0, 1.0]
-    early = work_model(session, track, 500, (0.0, 5.0), 100).panels[-1]
-    assert all(c.one == pytest.approx(c.average) for c in early.curves)
+    lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
+    assert lanes == [
+        ["search tokens"],
+        ["scoring senones", "search senones"],
+        ["scoring gaussians"],
+        ["scoring bytes"],
+        ["scoring time"],
+    ]
+    gaussians, _, scoring = model.panels[-3:]
+    assert gaussians.scale.log, "selection leaves a tenth"
+    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
+    (curve,) = scoring.curves
+    assert np.allclose(curve.mean, values.reshape(-1, 4).mean(axis=1), rtol=1e-9)
+    assert figure("scoring time", curve.average).endswith(" ms")
+    assert axis_figure("scoring bytes", 4e7) == "40 MB"
+    assert axis_figure("scoring bytes", 0.0) == "0 B"
+    assert axis_figure("search.beam", 13.0) == "13 nat"
+    assert axis_figure("search tokens", 8000.0) == "8k"
 
 
 def test_a_beam_that_moves_is_drawn_from_counts_or_samples(

@@ -11,11 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views.breakdown import ROOM_FOR_ROOFLINE, BreakdownView
+from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import Roofline
+from app.views.roofline import HEIGHT, Roofline
 from app.views.roofline_model import points
-from app.views.work import average
+from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.track import CostTrack
@@ -110,7 +110,7 @@ def test_the_roofline_stands_below_the_stages_where_there_is_room(
     view = BreakdownView(axis)
     qtbot.addWidget(view)
     playhead.changed.connect(view.update_snapshot)
-    view.resize(360, ROOM_FOR_ROOFLINE + 100)
+    view.resize(360, LEAST_STAGES + HEIGHT + HEADER)
     view.show()
     playhead.open(path)
     view.settle()
@@ -121,7 +121,7 @@ def test_the_roofline_stands_below_the_stages_where_there_is_room(
     view.roofline.chosen.emit(last.name)
     assert view.bars.explained().name == last.name
     assert view.roofline.marked is last
-    view.resize(360, ROOM_FOR_ROOFLINE - 100)
+    view.resize(360, (LEAST_STAGES + HEIGHT + HEADER) - 100)
     assert view.roofline.isHidden()
     headers, rows = view.table()
     assert all(len(cells) == len(headers) for cells in rows)

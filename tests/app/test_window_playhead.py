@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from window_recording import UTTERANCE, WALL_PER_FRAME
 
 from app.model import playhead as module
+from app.model.follow import Follow
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 
@@ -26,6 +29,9 @@ def clock(monkeypatch):
         now = 1000.0
 
         def monotonic(self) -> float:
+            return self.now
+
+        def thread_time(self) -> float:
             return self.now
 
     standing = Clock()
@@ -169,11 +175,34 @@ def test_a_file_that_is_no_session_leaves_what_is_shown(playhead, finished, tmp_
     assert playhead.n_frames == 1200
 
 
+def _compute(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_frames_that_come_in_bursts_are_shown_evenly():
+    follow, position, newest = Follow(), 0.0, 0.0
+    steps = []
+    for tick in range(300):
+        if tick % 5 == 0:
+            newest += 16.0
+            follow.arrived(tick * 0.033, newest - position)
+        before = position
+        position = follow.moved(position, newest, 0.033)
+        steps.append(position - before)
+        assert position <= newest
+    settled = steps[100:]
+    assert min(settled) > 2.0
+    assert max(settled) < 4.5
+    assert newest - position < 20.0, "behind by one burst"
+
+
 def test_slow_drawing_slows_the_timer_down(qtbot, playhead, recording):
     run = recording()
     run.write(100)
     playhead.open(run.path)
-    playhead.changed.connect(lambda _: qtbot.wait(40))
+    playhead.changed.connect(lambda _: _compute(0.04))
     run.write(100)
     qtbot.waitUntil(lambda: playhead.interval_ms == module.SLOWEST_MS)
 

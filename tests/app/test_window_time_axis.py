@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.model.time_axis import EMPTY_SPAN_S, MINIMUM_SPAN_S, TAIL_SPAN_S, TimeAxis
+from app.model.time_axis import AHEAD, EMPTY_SPAN_S, MINIMUM_SPAN_S, WINDOW_S, TimeAxis
 
 
 def finished(end: float) -> TimeAxis:
@@ -53,10 +53,10 @@ def test_a_run_grows_from_the_left_and_then_scrolls():
     axis.reset()
     axis.set_data(2.0, 2.0)
     assert axis.visible == (0.0, EMPTY_SPAN_S)
-    axis.set_data(30.0, 30.0)
-    assert axis.visible == (0.0, 30.0)
+    axis.set_data(15.0, 15.0)
+    assert axis.visible == (0.0, 15.0)
     axis.set_data(200.0, 200.0)
-    assert axis.visible == (200.0 - TAIL_SPAN_S, 200.0)
+    assert axis.visible == (200.0 - WINDOW_S, 200.0)
 
 
 def test_a_pan_ends_following_and_fit_begins_it_again():
@@ -80,7 +80,41 @@ def test_zoom_while_following_keeps_the_tail_at_the_new_width():
     axis.set_data(200.0, 200.0)
     axis.zoom(0.5)
     axis.set_data(250.0, 250.0)
-    assert axis.visible == pytest.approx((220.0, 250.0))
+    assert axis.visible == pytest.approx((250.0 - WINDOW_S / 2, 250.0))
+
+
+def test_a_window_follows_a_replay_and_uses_its_width():
+    axis = finished(100.0)
+    axis.set_data(0.0, 100.0)
+    axis.follow_replay()
+    axis.set_data(1.9, 100.0)
+    assert axis.windowed
+    assert axis.visible == pytest.approx((0.0, WINDOW_S)), (
+        "1.9 s are a tenth of the width, not a fiftieth"
+    )
+    axis.set_data(50.0, 100.0)
+    t0, t1 = axis.visible
+    assert t1 - t0 == pytest.approx(WINDOW_S)
+    assert t1 - 50.0 == pytest.approx(AHEAD * WINDOW_S), "what comes is seen too"
+    axis.set_data(100.0, 100.0)
+    assert axis.visible == pytest.approx((100.0 - WINDOW_S, 100.0))
+    axis.set_data(30.0, 100.0)
+    t0, t1 = axis.visible
+    assert t0 <= 30.0 <= t1, "a cursor set back stays in view"
+
+
+def test_a_replay_keeps_the_range_that_the_user_chose():
+    axis = finished(100.0)
+    axis.fit()
+    axis.follow_replay()
+    assert axis.visible == (0.0, 100.0)
+    axis.follow_window()
+    assert axis.windowed
+    axis.pan(-0.1)
+    assert not axis.windowed
+    before = axis.visible
+    axis.follow_replay()
+    assert axis.visible == before
 
 
 def test_selection_is_ordered_and_whole_frames(qtbot):
@@ -124,4 +158,5 @@ def test_whatever_is_done_the_range_is_ascending_and_not_negative(steps):
         t0, t1 = axis.visible
         assert t0 >= 0.0
         assert t1 - t0 >= MINIMUM_SPAN_S * 0.999
-        assert t1 <= max(axis.end, EMPTY_SPAN_S) + 1e-6
+        # The range of a young run has room for what is to come.
+        assert t1 <= max(axis.end, WINDOW_S) + 1e-6

@@ -194,14 +194,19 @@ class Pipeline:
             self._sample_due += SAMPLE_NS
 
 
+def keep_up(pipeline: Pipeline) -> None:
+    """Wait until the writer has nearly taken what was recorded."""
+    while pipeline.lane.waiting > 30_000:
+        time.sleep(0.002)
+
+
 def record(path: Path, blocks: int, block: int = 16, **how: Any) -> Pipeline:
     """Record `blocks` blocks as fast as the writer takes them; the writer is not yet closed."""
     pipeline = Pipeline(SessionWriter, path, block)
     for i in range(blocks):
         pipeline.run_block(**how)
         if i % 256 == 0:
-            while pipeline.lane.waiting > 30_000:
-                time.sleep(0.002)
+            keep_up(pipeline)
     while pipeline.lane.waiting or not pipeline.writer._commands.empty():
         time.sleep(0.005)
     return pipeline

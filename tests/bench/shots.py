@@ -1,8 +1,9 @@
-"""Pictures of the desk and of every view, light and dark: for the README, and for looking at.
+"""Pictures of the desk and of every view, light and dark, at three sizes: for the README, and for looking at.
 
     python -m tests.bench.shots --folder build/shots
 
-Decodes the bundled voices with the tricks switched on and off on the way, so that there is something to see.
+Decodes the bundled voices with the tricks switched on and off on the way, so that there is something to see. Every
+picture is checked for texts that collide or are cut off (`tests.app.text_geometry`); with one, the end is an error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from app.window.main_window import MainWindow
+
+SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
+"""A small laptop, a desktop, a 4K screen without scaling."""
 
 SWITCHES = (  # share of the run after which a setting changes
     (0.30, "gmm.selection.enabled", True),
@@ -50,30 +61,107 @@ def record(session: Path, vocabulary: int) -> None:
     execute(request, Script(), lambda stage, fraction: None)
 
 
+def states(window: MainWindow) -> dict[str, Callable[[], object]]:
+    """What the desk is looked at in: at the end, in the middle of a replay, with a selection, with its roofline."""
+    playhead, axis = window.playhead, window.axis
+    return {
+        "end": playhead.go_live,
+        "replay": lambda: (playhead.seek(playhead.n_frames * 0.6), axis.follow_window()),
+        "selection": lambda: (axis.fit(), axis.select(axis.end * 0.4, axis.end * 0.5)),
+        "roofline": lambda: window.desk.breakdown.show_roofline(True),
+    }
+
+
+def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
+    """Pictures of the window in every state; return the faults of its texts."""
+    from app.model.recent import Memory
+    from app.window.main_window import MainWindow
+
+    window = MainWindow(memory=Memory(folder / "settings.ini"))
+    window.choose_theme(theme)
+    window.playhead.open(session)
+    window.show_desk()
+    window.resize(*size)
+    window.show()
+    told = []
+    for name, enter in states(window).items():
+        enter()
+        told += checked(window, folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png")
+    window.close()
+    window.deleteLater()
+    return told
+
+
+def look_at_view(
+    session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]
+) -> list[str]:
+    """A picture of one view, as a chart and as a table; return the faults of its texts."""
+    from app.model.playhead import Playhead
+    from app.model.time_axis import TimeAxis
+    from app.style.theme import set_theme
+    from app.views import create
+
+    set_theme(theme)
+    playhead = Playhead(TimeAxis())
+    view = create(view_id, playhead.axis)
+    playhead.changed.connect(view.update_snapshot)
+    view.resize(*size)
+    view.show()
+    playhead.open(session)
+    told = []
+    for name in ("chart", "table"):
+        view.show_table(name == "table")
+        told += checked(view, folder / f"{view_id}-{name}-{theme}-{size[0]}x{size[1]}.png")
+    playhead.close()
+    view.close()
+    view.deleteLater()
+    return told
+
+
+def checked(widget: QWidget, path: Path) -> list[str]:
+    """Write a picture of a widget as it is on the screen; return the faults of its texts, with the picture's name."""
+    from app.pictures.layout import settle
+    from app.views.view import View
+    from tests.app.text_geometry import faults
+
+    settle()
+    for view in [widget] if isinstance(widget, View) else widget.findChildren(View):
+        view.settle()
+    settle()
+    widget.grab().save(str(path))
+    return [f"{path.name}: {fault}" for fault in faults(widget)]
+
+
 def main() -> int:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/shots"))
     parser.add_argument("--vocabulary", type=int, default=5000)
+    parser.add_argument("--session", type=Path, help="pictures of this one; none is recorded")
     arguments = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
-    session = folder / "shots.asrs"
-    record(session, arguments.vocabulary)
+    session: Path = arguments.session or folder / "shots.asrs"
+    if arguments.session is None:
+        record(session, arguments.vocabulary)
 
-    from app.desk_picture import desk_picture
+    from app.pictures.studio import desk_picture
+    from app.pictures.wanted import Wanted
     from app.views import VIEWS
 
+    told: list[str] = []
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"desk-{theme}.png", size=(1600, 1000), theme=theme)
-        desk_picture(session, folder / f"desk-small-{theme}.png", size=(1000, 640), theme=theme)
-        for view in VIEWS:
-            desk_picture(
-                session, folder / f"{view}-{theme}.png", view=view, size=(1000, 420), theme=theme
-            )
+        desk_picture(session, folder / f"desk-{theme}.png", Wanted(theme=theme))
+        for size in SIZES:
+            told += look_at_desk(session, folder, theme, size)
+            for view in VIEWS:
+                told += look_at_view(session, folder, view, theme, size)
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
-    return 0
+    for fault in told:
+        print(fault, file=sys.stderr)
+    print(f"{len(told)} texts collide or are cut off", file=sys.stderr)
+    return 1 if told else 0
 
 
 if __name__ == "__main__":

@@ -21,5 +21,7 @@ class ActionButton(Button):
     def _follow(self) -> None:
         action, keys = self.action, self.action.shortcut().toString()
         self.setEnabled(action.isEnabled())
+        if self.isCheckable():
+            self.setChecked(action.isChecked())
         describe(self, action.text() if self._name is None else self._name)
         set_tip(self, f"{action.text()} ({key_text(keys)})" if keys else action.text())

@@ -47,7 +47,9 @@ def register(actions: Registry, window: MainWindow) -> None:
 
 def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
-    for action in (*_exports(window), *_panels(window)):
+    from app.window.actions.charts import chart_actions
+
+    for action in (*_exports(window), *_panels(window), *chart_actions(window)):
         actions.add(action)
 
 
@@ -94,22 +96,16 @@ def _exports(w: MainWindow) -> list[Action]:
     group, has_session = tr("File"), w.when.has_session
     ask = partial(partial, exporting.ask_data, w.files, w.playhead)
 
-    def add(
-        id: str,
-        text: str,
-        handler: Callable[[], object],
-        enabled: Callable[[], bool] = has_session,
-    ) -> Action:
-        return Action(f"export.{id}", text, group, handler, enabled=enabled)
+    def add(id: str, text: str, handler: Callable[[], object]) -> Action:
+        return Action(f"export.{id}", text, group, handler, enabled=has_session)
 
     return [
-        add("desk", tr("Picture of the desk…"), partial(_desk_picture, w)),
+        add("desk", tr("Picture of the desk…"), partial(exporting.open_picture, w)),
         *(
             add(
                 view_id,
                 tr("Picture of {0}…").format(tr(entry.load().title)),
-                partial(_view_picture, w, view_id),
-                partial(_can_export, w, view_id),
+                partial(exporting.open_picture, w, view_id),
             )
             for view_id, entry in VIEWS.items()
         ),
@@ -118,19 +114,6 @@ def _exports(w: MainWindow) -> list[Action]:
             for writer in writers()
         ),
     ]
-
-
-def _desk_picture(w: MainWindow) -> None:
-    exporting.ask_picture(w.files, w.playhead, w.desk, tr("the desk"))
-
-
-def _view_picture(w: MainWindow, view_id: str) -> None:
-    view = w.desk.views[view_id]
-    exporting.ask_picture(w.files, w.playhead, view, tr(view.title))
-
-
-def _can_export(w: MainWindow, view_id: str) -> bool:
-    return w.when.has_session() and w.desk.is_shown(view_id)
 
 
 def _view_shown(w: MainWindow, view_id: str) -> bool:
@@ -238,6 +221,13 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.select", tr("Select this utterance"), playhead.select_utterance, "U"),
         add("view.from", tr("Select from the cursor on"), partial(playhead.select_from, True), "I"),
         add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
+        add(
+            "view.window",
+            tr("Follow the cursor with a window"),
+            partial(_toggle_window, w),
+            "Shift+F",
+            checked=lambda: axis.windowed,
+        ),
         add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
         add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
         add(
@@ -255,6 +245,13 @@ def _view(w: MainWindow) -> list[Action]:
             enabled=always,
         ),
     ]
+
+
+def _toggle_window(w: MainWindow) -> None:
+    if w.axis.windowed:
+        w.axis.fit()
+    else:
+        w.axis.follow_window()
 
 
 def _panels(w: MainWindow) -> list[Action]:

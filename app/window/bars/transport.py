@@ -23,6 +23,7 @@ from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip, show_tip
 from app.style.theme import Tokens, font, theme, theme_changed
 from app.views.events import MAX_MARKS
+from app.views.pace import Pace
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
@@ -39,6 +40,9 @@ NEAR = 6
 """Distance in pixels within which the mouse is on a marker."""
 
 SECOND = round(1 / FRAME_S)
+
+SHOWN_MS = 100
+"""While the cursor moves by itself, knob and clock follow this often."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,8 @@ class Transport(QFrame):
         self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
         self.compare.setCheckable(True)
         actions["run.compare"].changed.connect(self._show_compared)
+        self.follow = ActionButton(actions["view.window"], self.tr("Follow"))
+        self.follow.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
@@ -211,6 +217,7 @@ class Transport(QFrame):
         row.addWidget(self.clock)
         row.addStretch(1)
         row.addWidget(self.compare)
+        row.addWidget(self.follow)
         row.addWidget(self.mark)
         row.addWidget(self.export)
 
@@ -222,8 +229,10 @@ class Transport(QFrame):
         layout.addLayout(row)
 
         playhead.mode_changed.connect(self.refresh)
+        self._snapshot: Snapshot | None = None
+        self._pace = Pace(self, SHOWN_MS, self._show)
         playhead.changed.connect(self.show_snapshot)
-        playhead.closed.connect(self.refresh)
+        playhead.closed.connect(self._closed)
         theme_changed.connect(self._apply_theme)
         self._apply_theme(theme())
         self.refresh()
@@ -263,8 +272,20 @@ class Transport(QFrame):
             self.bar.show_position(0, 0)
             self.bar.show_marks((), ())
 
+    def _closed(self) -> None:
+        self._snapshot = None
+        self._pace.drop()
+        self.refresh()
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Move the knob, update ticks and texts."""
+        """Move the knob, update ticks and texts; while the cursor moves by itself, some times a second."""
+        self._snapshot = snapshot
+        self._pace.ask(snapshot.moving)
+
+    def _show(self) -> None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session

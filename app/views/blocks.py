@@ -1,0 +1,63 @@
+"""Blocks of frames on a fixed grid: a chart of block means does not shimmer while it scrolls. No Qt.
+
+`BlockQuantiles` has, per block, the value that 95 % of its frames do not exceed: what a spike of one frame would
+show as a needle. Quantiles do not add up, so each block size that is asked for is computed from the frames and
+kept; a tail that grows costs only its own blocks.
+"""
+
+import math
+
+import numpy as np
+
+from profiler.arrays import F64, Array
+
+BLOCK_COLUMNS = 4
+"""Pixel columns that a block takes at least: wide enough to be seen as a level, narrow enough to show a step."""
+
+QUANTILE = 0.95
+
+
+def block_frames(frames: float, columns: int) -> int:
+    """Frames of a block if `frames` are shown in `columns` pixel columns: a power of two, so that grids nest."""
+    wanted = frames / max(1, columns) * BLOCK_COLUMNS
+    return 1 << max(0, math.ceil(math.log2(wanted))) if wanted > 1 else 1
+
+
+def _quantiles(values: Array) -> Array:
+    """Nearest-rank quantile of each row [blocks, frames]."""
+    rank = max(0, math.ceil(QUANTILE * values.shape[1]) - 1)
+    return np.partition(values, rank, axis=1)[:, rank]
+
+
+class BlockQuantiles:
+    """The quantile of each block of one series over frames, for any block size."""
+
+    def __init__(self) -> None:
+        self._values: Array = np.empty(0)
+        self._known: dict[int, F64] = {}
+
+    def follow(self, values: Array, same: int | None = None) -> None:
+        """Take one value per frame [frames] in place of what was there.
+
+        Args:
+            values: all frames from the first on, kept by reference.
+            same: frames that are as they were (default: all there were).
+        """
+        kept = len(self._values) if same is None else same
+        self._values = values
+        self._known = {size: found[: kept // size] for size, found in self._known.items()}
+
+    def blocks(self, size: int, first: int, last: int, end: int) -> F64:
+        """Quantile of blocks [first, last) of `size` frames; frames from `end` on are not there (NaN)."""
+        end = min(end, len(self._values))
+        whole = min(last, end // size)
+        known = self._known.get(size, np.empty(0))
+        if len(known) < whole:
+            fresh = self._values[len(known) * size : whole * size].reshape(-1, size)
+            known = self._known[size] = np.concatenate([known, _quantiles(fresh)])
+        found = np.full(max(0, last - first), np.nan)
+        low, high = max(0, first), max(0, first, whole)
+        found[low - first : high - first] = known[low:high]
+        if first <= whole < last and whole * size < end:
+            found[whole - first] = _quantiles(self._values[None, whole * size : end])[0]
+        return found

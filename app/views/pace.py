@@ -1,0 +1,49 @@
+"""How often something is brought up to date while the cursor moves by itself.
+
+Charts move 30 times a second, but nobody reads figures and sentences that fast, and laying out and painting them costs
+more than the charts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+
+
+class Pace(QObject):
+    """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request."""
+
+    def __init__(self, parent: QObject, every_ms: int, update: Callable[[], None]) -> None:
+        super().__init__(parent)
+        self._every_s = every_ms / 1e3
+        self._update = update
+        self._last = 0.0
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self.now)
+
+    def ask(self, moving: bool) -> None:
+        """Update soon; at once unless the cursor is `moving` by itself."""
+        rest = self._last + self._every_s - time.monotonic()
+        if not moving or rest <= 0:
+            self.now()
+        elif not self._timer.isActive():
+            self._timer.start(int(rest * 1e3) + 1)
+
+    def now(self) -> None:
+        """Update at once."""
+        self._timer.stop()
+        self._last = time.monotonic()
+        self._update()
+
+    def flush(self) -> None:
+        """Update at once if an update is due."""
+        if self._timer.isActive():
+            self.now()
+
+    def drop(self) -> None:
+        """Forget what is due: there is nothing to show any more."""
+        self._timer.stop()
+        self._last = 0.0

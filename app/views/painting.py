@@ -1,0 +1,93 @@
+"""How charts put pixels and shapes onto a painter: on screens from arrays of pixels, in SVG and PDF as shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QImage, QPaintEngine, QPainter, QPixmap, QPolygonF
+
+from app.views.strips import Strips
+from profiler.arrays import F64
+
+
+def polyline(x: F64, y: F64) -> QPolygonF:
+    """Points [n] as a polygon for `QPainter.drawPolyline`: for pictures of shapes, not of pixels."""
+    return QPolygonF([QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+
+
+def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
+    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
+    ends = np.stack([top, bottom], axis=1)
+    ends[1::2] = ends[1::2, ::-1]
+    return polyline(np.repeat(x, 2), ends.ravel())
+
+
+def device_scale(painter: QPainter) -> float:
+    """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
+
+    It uses the device transform, not the device: inside `QWidget.render` the device is the widget.
+    """
+    to_device = painter.deviceTransform()
+    return math.hypot(to_device.m11(), to_device.m12())
+
+
+def is_vector(painter: QPainter) -> bool:
+    """True when drawing for SVG or PDF, where shapes beat pixels: `app.pictures.shapes` draws for both."""
+    return painter.paintEngine().type() == QPaintEngine.Type.User
+
+
+MAX_DEVICE_SCALE = 4
+"""Beyond this many device pixels per pixel a chart is stretched instead of drawn finer."""
+
+
+def raster_scale(painter: QPainter) -> int:
+    """Device pixels per column in which a chart is drawn for a painter."""
+    return min(max(1, math.ceil(device_scale(painter) - 0.01)), MAX_DEVICE_SCALE)
+
+
+def blit(painter: QPainter, place: QRectF, strips: Strips) -> None:
+    """Paint the pixels of a chart into `place`."""
+    ring = strips.ring
+    height, width = ring.shape
+    if not ring.size:
+        return
+    image = QImage(ring.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+    across = place.width() / width
+    for at, begin, wide in strips.pieces:
+        target = QRectF(place.left() + at * across, place.top(), wide * across, place.height())
+        painter.drawImage(target, image, QRectF(begin, 0, wide, height))
+
+
+class Still:
+    """A part of a chart that changes less often than the chart is painted: its pixels are kept."""
+
+    def __init__(self) -> None:
+        self._pixels: QPixmap | None = None
+        self._key: object = None
+
+    def drop(self) -> None:
+        """Draw it afresh when it is painted next."""
+        self._pixels = None
+
+    def paint(
+        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
+    ) -> None:
+        """Paint what `draw` draws into `area`; it is drawn again when `key`, size or scale is another."""
+        if is_vector(painter):
+            draw(painter)
+            return
+        scale = device_scale(painter)
+        key = (key, area.width(), area.height(), scale)
+        if self._pixels is None or key != self._key:
+            size = area.size() * scale
+            pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
+            pixels.setDevicePixelRatio(scale)
+            pixels.fill(Qt.GlobalColor.transparent)
+            with QPainter(pixels) as within:
+                within.translate(-area.topLeft())
+                draw(within)
+            self._pixels, self._key = pixels, key
+        painter.drawPixmap(area.topLeft(), self._pixels)

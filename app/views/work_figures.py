@@ -1,0 +1,32 @@
+"""The quantities of the work view as people read them: each with its unit."""
+
+from __future__ import annotations
+
+from app.views.scale import count, milliseconds, percent, short_count
+from app.views.work_model import BEAM, SCORING_TIME, Curve
+from profiler.analysis.track import SCORING_BYTES
+
+
+def figure(name: str, value: float) -> str:
+    """A quantity's value with its unit, as people read it."""
+    if name == SCORING_TIME:
+        return f"{milliseconds(value * 1e-6)} ms"
+    if name == SCORING_BYTES:
+        return axis_figure(name, value)
+    return f"{value:.3g} nat" if name in BEAM else count(value)
+
+
+def axis_figure(name: str, value: float) -> str:
+    """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
+    if name == SCORING_TIME:
+        return f"{value * 1e-6:.3g} ms"
+    text = short_count(value)
+    if name == SCORING_BYTES:
+        return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
+    return f"{text} nat" if name in BEAM else text
+
+
+def average(curve: Curve) -> str:
+    """A curve's mean, and what part it is of the whole where there is one."""
+    value = figure(curve.name, curve.average)
+    return f"{value} ({percent(curve.average / curve.whole)})" if curve.whole else value

@@ -1,0 +1,157 @@
+"""No text collides with another or is cut off, on the desk and in every view, at three sizes, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+from sample_session import write_sample
+from text_geometry import faults, texts
+
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.pictures.layout import settle
+from app.style.theme import set_theme
+from app.views import VIEWS, create
+from app.window.main_window import MainWindow
+
+FRAMES = 2048
+SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
+VIEW_SIZES = ((420, 300), (700, 230), (1600, 900))
+
+
+class Painted(QWidget):
+    """Writes one text by hand into a rectangle."""
+
+    def __init__(self, parent: QWidget, text: str, area: QRectF) -> None:
+        super().__init__(parent)
+        self._text, self._area = text, area
+        self.resize(parent.size())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.drawText(self._area, Qt.AlignmentFlag.AlignLeft, self._text)
+
+
+@pytest.fixture
+def page(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    made.resize(300, 100)
+    return made
+
+
+def test_texts_are_found_where_they_are(page: QWidget) -> None:
+    label = QLabel("by a label", page)
+    label.move(20, 30)
+    Painted(page, "by hand", QRectF(150, 60, 100, 20))
+    page.show()
+    settle()
+    found = {text.text: text for text in texts(page)}
+    assert set(found) == {"by a label", "by hand"}
+    assert QRectF(20, 30, label.width(), label.height()).contains(found["by a label"].ink)
+    assert QRectF(150, 60, 100, 20).contains(found["by hand"].ink)
+    assert faults(page) == []
+
+
+def test_a_collision_and_a_cut_are_told(page: QWidget) -> None:
+    QLabel("beneath all", page).move(20, 30)
+    Painted(page, "across it", QRectF(40, 31, 100, 20))
+    Painted(page, "a sentence that is longer than its place", QRectF(20, 60, 80, 20))
+    QPushButton("a text too long for it", page).setGeometry(150, 60, 50, 24)
+    page.show()
+    settle()
+    told = faults(page)
+    assert len(told) == 3
+    assert sum("collide" in one and "beneath all" in one for one in told) == 1
+    assert sum(one.startswith("cut off: “a sentence") for one in told) == 1
+    assert sum(one.startswith("cut off: “a text too long") for one in told) == 1
+
+
+def test_what_can_be_scrolled_to_is_not_cut(page: QWidget) -> None:
+    area = QScrollArea(page)
+    area.setGeometry(0, 0, 120, 40)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    inside = QLabel("one\ntwo\nthree\nfour\nfive")
+    area.setWidget(inside)
+    page.show()
+    settle()
+    assert faults(page) == []
+    inside.setText("a line that nobody can scroll to, however tall the area")
+    inside.adjustSize()
+    settle()
+    assert len(faults(page)) == 1
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(
+        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
+    )
+
+
+@pytest.fixture(params=["dark", "light"])
+def theme_name(request: pytest.FixtureRequest) -> str:
+    set_theme(request.param)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_nothing_collides_on_the_desk(
+    window: Callable[..., MainWindow], path: Path, theme_name: str, size: tuple[int, int]
+) -> None:
+    made = window()
+    made.choose_theme(theme_name)
+    assert made.open_session(path)
+    made.resize(*size)
+    states: list[Callable[[], object]] = [
+        lambda: None,
+        made.axis.follow_window,
+        lambda: made.playhead.seek(900),
+        lambda: made.axis.select(3.0, 6.0),
+        lambda: made.desk.breakdown.show_roofline(True),
+        lambda: made.desk.breakdown.show_table(True),
+    ]
+    for number, state in enumerate(states):
+        state()
+        settle()
+        for view in made.desk.views.values():
+            view.settle()
+        settle()
+        assert faults(made) == [], f"state {number}"
+
+
+@pytest.fixture
+def playhead() -> Iterator[Playhead]:
+    made = Playhead(TimeAxis())
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("view_id", VIEWS)
+def test_nothing_collides_in_a_view(
+    qtbot: QtBot, playhead: Playhead, path: Path, theme_name: str, view_id: str
+) -> None:
+    view = create(view_id, playhead.axis)
+    qtbot.addWidget(view)
+    playhead.changed.connect(view.update_snapshot)
+    view.show()
+    playhead.open(path)
+    for size in VIEW_SIZES:
+        view.resize(*size)
+        for seconds in ((0.0, FRAMES * 0.01), (6.0, 9.0), (12.0, 12.4)):
+            playhead.axis.set_visible(*seconds)
+            playhead.axis.set_hover(seconds[0] + 0.1)
+            settle()
+            view.settle()
+            settle()
+            assert faults(view) == [], f"{size}, {seconds}"
+        for shown in (True, False):
+            view.show_table(shown)
+            settle()
+            assert faults(view) == [], f"{size}, table {shown}"

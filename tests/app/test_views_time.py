@@ -1,0 +1,192 @@
+"""Charts over time: the trace in a replay, the scale, the crosshair, words at their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+from sample_session import SAID, write_sample
+from text_geometry import texts
+from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
+
+from app.style.theme import THEMES
+from app.views.cost_model import REALTIME_MS, _wanted
+from app.views.overlay import DIMMED
+from app.views.raster import blended
+from app.views.scale import Holding, Scale, held
+from app.views.speech import ASIDE, GAP, covered
+from pipelines.audio.word_errors import SAME
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(
+        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
+    )
+
+
+@pytest.fixture
+def desk(path: Path, qapp: QApplication) -> Iterator[Desk]:
+    made = Desk(path)
+    yield made
+    made.playhead.close()
+    made.window.close()
+
+
+def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
+    whole = desk.cost.model()
+    assert whole is not None
+    desk.playhead.seek(FRAMES // 2)
+    settle()
+    model = desk.cost.model()
+    assert model is not None
+    assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
+    box = desk.cost.plot.box.rect
+    picture = pixels(desk.cost.plot)
+    middle = round(box.left() + box.width() / 2)
+    tokens = THEMES["dark"]
+    shown, dimmed = picture[:, : middle - 2], picture[:, middle + 2 :]
+    for category in ("compute", "memory", "search"):
+        assert amount(shown, tokens.category[category]) > 50
+        assert amount(dimmed, tokens.category[category]) == 0
+        dim = blended(tokens.category[category], tokens.card, DIMMED / 255)
+        assert amount(dimmed, dim) > 50
+    desk.axis.set_visible(0.0, 5.0)
+    desk.playhead.seek(250)
+    settle()
+    assert desk.speech_texts(), "words that come are there"
+
+
+def test_one_crosshair_goes_through_all_charts(desk: Desk) -> None:
+    others = (desk.work, desk.words)
+    before = [pixels(view.plot) for view in others]
+    mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, 3.0))
+    settle()
+    assert desk.axis.hover == pytest.approx(3.0, abs=0.05)
+    for view, was in zip(others, before, strict=True):
+        changed = np.flatnonzero((pixels(view.plot) != was).any(axis=(0, 2)))
+        box = view.plot.box.rect
+        x = box.left() + 3.0 / (FRAMES * 0.01) * box.width()
+        assert len(changed)
+        assert np.abs(changed - x).max() <= 3, "a line at that second, nothing else"
+        assert view.plot.hover_s is None, "the read-out is where the mouse is"
+    QApplication.sendEvent(desk.cost.plot, QEvent(QEvent.Type.Leave))
+    settle()
+    assert desk.axis.hover is None
+    assert (pixels(desk.work.plot) == before[0]).all()
+
+
+def test_the_scale_holds_locks_and_becomes_logarithmic(desk: Desk) -> None:
+    def scale() -> Scale:
+        model = desk.cost.model()
+        assert model is not None
+        return model.scale
+
+    whole = scale()
+    desk.axis.set_visible(15.0, 16.0)
+    settle()
+    narrow = scale()
+    assert narrow.top < whole.top, "skipping leaves less than half of it"
+    desk.cost.set_locked(True)
+    desk.axis.fit()
+    settle()
+    assert scale() == narrow
+    desk.cost.set_locked(False)
+    settle()
+    assert scale() == whole
+    desk.cost.set_logarithmic(True)
+    settle()
+    assert scale().log
+    assert 0 < scale().bottom < scale().top == whole.top
+    assert "logarithmic" in desk.cost.note
+    heights = scale().stacked(np.array([[1.0, 2.0, 0.0]]))
+    assert heights.sum() == pytest.approx(scale().place(np.array([3.0]))[0])
+
+
+@pytest.mark.parametrize("last", [1.6, 5.0, 12.0])
+def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: float) -> None:
+    desk.axis.set_visible(0.0, last)
+    settle()
+    model = desk.words.model()
+    assert model is not None
+    speech = desk.words.speech
+    assert len(speech.placed) >= (6 if last < 10 else 3)
+    for one in speech.placed:
+        assert abs(one.left - speech.x_of(one.token.first_s)) <= ASIDE
+    for one, other in combinations(speech.placed, 2):
+        apart = one.left >= other.left + other.width + GAP or other.left >= one.left + one.width
+        assert one.row != other.row or apart
+    if last < 2:
+        assert "4 errors in 14 words" in desk.words.note
+        wrong = [one for one in speech.placed if one.token.kind != SAME]
+        assert len(wrong) >= 3, "wrong words find their place first"
+
+
+def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
+    desk.playhead.seek(300)
+    settle()
+    model = desk.words.model()
+    assert model is not None
+    assert model.current == 1, "the utterance at the cursor, not the last one"
+    strip = desk.words.sentence
+    below = desk.words.plot.geometry().bottom()
+    assert strip.geometry().top() > below, "below the axis of time, no line runs through it"
+    written = {text.text for text in texts(desk.words) if text.where == "Sentence"}
+    assert {"reference", "hypothesis"} < written
+    assert set(SAID.split()[:3]) <= written
+
+
+def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
+    area = desk.cost.plot.box.rect.toRect()
+
+    def colours() -> int:
+        inside = pixels(desk.cost.plot)[area.top() + 60 : area.bottom() - 2, area.left() : 400]
+        return amount(inside, THEMES["dark"].category["memory"])
+
+    flat = colours()
+    desk.cost.set_picture(True)
+    settle()
+    assert colours() < 0.9 * flat
+    desk.cost.set_picture(False)
+    settle()
+    assert colours() == flat
+
+
+def test_intervals_that_share_pixels_are_drawn_once() -> None:
+    ends = np.array([[-5.0, 3.0], [2.0, 6.0], [8.0, 8.1], [20.0, 99.0], [120.0, 130.0]])
+    assert covered(ends, 30).tolist() == [[0, 5], [8, 9], [20, 30]]
+    apart = np.array([[0.0, 5.0], [5.0, 9.0]])
+    assert covered(apart, 30).tolist() == [[0, 4], [5, 8]]
+    assert covered(np.empty((0, 2)), 30).tolist() == []
+
+
+def test_noise_about_a_round_value_moves_no_scale() -> None:
+    """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
+    scale, tops = None, set()
+    for highest in (3.6, 4.2, 3.7, 4.4, 2.9, 4.3):
+        totals = np.linspace(1.0, highest, 200)
+        scale = held(_wanted(totals, totals * 1.2, False), Holding(before=scale))
+        tops.add(scale.top)
+    assert max(tops) < REALTIME_MS
+    assert len(tops) <= 2, "it opens, and stays open"
+    quiet = np.full(200, 0.4)
+    assert held(_wanted(quiet, quiet, False), Holding(before=scale)).top < 1.0
+    near = held(_wanted(np.full(200, 8.0), np.full(200, 9.0), False), Holding(before=scale))
+    assert near.top >= REALTIME_MS
+
+
+def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
+    before = Scale(0.1, 10.0, log=True)
+    assert held(Scale(0.1, 8.0, log=True), Holding(before, log=True)) == before
+    wider = Scale(0.01, 10.0, log=True)
+    assert held(wider, Holding(before, log=True)) == wider
+    linear = Scale(0.0, 5.0)
+    assert held(linear, Holding(before)) == linear, "another kind of scale is not held back"
+    assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
+    assert before.ticks() == [0.1, 1.0, 10.0]
+    assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]

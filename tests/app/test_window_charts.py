@@ -1,0 +1,97 @@
+"""The charts' actions in the window: scale, follow window, roofline; and the table twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtWidgets import QMenu, QToolButton
+
+from app.model.time_axis import WINDOW_S
+from app.pictures.layout import settle
+from app.views.cost import CostView
+from app.views.roofline import HEIGHT, rate
+from app.window.main_window import MainWindow
+
+
+@pytest.fixture
+def shown(window: Callable[..., MainWindow], recording: Callable[..., object]) -> MainWindow:
+    """A finished session of 60 s in a window of 1280×800."""
+    made = recording("long.asrs")
+    made.write(6000)  # type: ignore[attr-defined]
+    made.close()  # type: ignore[attr-defined]
+    desk = window()
+    desk.resize(1280, 800)
+    assert desk.open_session(made.path)  # type: ignore[attr-defined]
+    settle()
+    return desk
+
+
+def test_the_scale_is_locked_and_made_logarithmic_by_actions(shown: MainWindow) -> None:
+    cost = shown.desk.views["cost"]
+    assert isinstance(cost, CostView)
+    for key in ("scale.lock", "scale.log"):
+        assert shown.actions_.trigger(key)
+        shown.actions_.refresh()
+        assert shown.actions_[key].isChecked()
+    assert cost.holding.locked
+    assert cost.holding.log
+    button = next(b for b in cost.findChildren(QToolButton) if b.text() == "Scale")
+    menu = button.menu()
+    assert isinstance(menu, QMenu)
+    assert menu.actions() == [shown.actions_["scale.lock"], shown.actions_["scale.log"]]
+    assert button in cost.header_controls, "not in a picture"
+
+
+def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(shown: MainWindow) -> None:
+    axis, playhead = shown.axis, shown.playhead
+    assert axis.visible == pytest.approx((0.0, 60.0)), "a finished session is shown whole"
+    playhead.play()
+    playhead.seek(190)
+    first, last = axis.visible
+    assert last - first == pytest.approx(WINDOW_S)
+    assert (playhead.cursor_frame * 0.01 - first) / (last - first) > 0.05
+    assert shown.desk.transport.follow.isChecked()
+    assert shown.actions_.trigger("view.window")
+    assert axis.visible == pytest.approx((0.0, 60.0))
+    assert not shown.desk.transport.follow.isChecked()
+    playhead.pause()
+    playhead.play()
+    assert axis.visible == pytest.approx((0.0, 60.0)), "what the user chose stays"
+    playhead.pause()
+    shown.desk.transport.follow.click()
+    assert axis.windowed
+
+
+def test_the_roofline_takes_the_place_of_the_stages(shown: MainWindow) -> None:
+    view = shown.desk.breakdown
+    view.settle()
+    assert shown.actions_.trigger("view.roofline")
+    settle()
+    assert view.roofline.isVisible()
+    assert not view.bars.isVisible()
+    assert view.roofline.height() > 2 * HEIGHT
+    view.show_table(True)
+    assert shown.actions_.trigger("view.roofline")
+    settle()
+    assert view.bars.isVisible() or view._toggle.isChecked()
+
+
+def test_rates_have_their_unit() -> None:
+    assert rate(1e12) == "1 Top/s"
+    assert rate(1.04e11) == "104 Gop/s"
+    assert rate(850.0) == "850 op/s"
+
+
+def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow) -> None:
+    for view in shown.desk.views.values():
+        view.show_table(True)
+        settle()
+        table = view._table
+        assert table is not None
+        header, model = table.horizontalHeader(), table.model()
+        assert model.columnCount() > 4
+        for column in range(model.columnCount()):
+            widest = max(table.sizeHintForColumn(column), header.sectionSizeHint(column))
+            assert header.sectionSize(column) >= widest
+        assert header.length() >= table.viewport().width() - model.columnCount()

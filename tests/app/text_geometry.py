@@ -1,0 +1,233 @@
+"""Where every text of a widget is drawn, and which texts collide or are cut off. No pixels are looked at.
+
+Each visible widget is rendered by itself onto a paint device that keeps the ink rectangle of every text (labels,
+buttons, axes and what is painted by hand alike), in the coordinates of the outermost widget. What has been
+covered by an opaque rectangle of the same widget is not there. What a scroll area cuts off can be scrolled to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFontMetricsF,
+    QPaintDevice,
+    QPaintEngine,
+    QPaintEngineState,
+    QPainter,
+    QPolygonF,
+    QRegion,
+    QTextItem,
+    QTransform,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
+
+TOUCHING = 1.0
+"""Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""
+
+CUT = 1.5
+"""Pixels of a text that may be missing at an edge."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text as it is drawn.
+
+    Attributes:
+        text: what is written.
+        ink: upright rectangle around the ink, in coordinates of the outermost widget.
+        shape: the same as it lies, where the text is turned.
+        seen: the part of it that nothing cuts off.
+        where: class and object name of the widget.
+        across: what is cut off at a side can be scrolled to.
+        down: what is cut off above or below can be scrolled to.
+    """
+
+    text: str
+    ink: QRectF
+    shape: QPolygonF
+    seen: QRectF
+    where: str
+    across: bool
+    down: bool
+
+    def __str__(self) -> str:
+        x, y, right, bottom = (round(v) for v in self.ink.getCoords())
+        return f"“{self.text}” at ({x}, {y})–({right}, {bottom}) in {self.where}"
+
+
+class _Engine(QPaintEngine):
+    """Keeps texts; draws nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(QPaintEngine.PaintEngineFeature.AllFeatures)
+        self.found: list[tuple[str, QPolygonF, QRectF | None]] = []
+        self._transform = QTransform()
+        self._clip: QRectF | None = None
+        self._brush = QBrush()
+        self._pen = QColor()
+
+    def begin(self, device: QPaintDevice) -> bool:
+        return True
+
+    def end(self) -> bool:
+        return True
+
+    def type(self) -> QPaintEngine.Type:
+        # As into a picture: what is kept as pixels on a screen is written out.
+        return QPaintEngine.Type.Picture
+
+    def updateState(self, state: QPaintEngineState) -> None:
+        changed, flag = state.state(), QPaintEngine.DirtyFlag
+        if changed & flag.DirtyTransform:
+            self._transform = QTransform(state.transform())
+        if changed & flag.DirtyBrush:
+            self._brush = QBrush(state.brush())
+        if changed & flag.DirtyPen:
+            self._pen = state.pen().color()
+        if changed & flag.DirtyClipRegion:
+            self._clipped(state.clipOperation(), QRectF(state.clipRegion().boundingRect()))
+        elif changed & flag.DirtyClipPath:
+            self._clipped(state.clipOperation(), state.clipPath().boundingRect())
+
+    def _clipped(self, how: Qt.ClipOperation, area: QRectF) -> None:
+        area = self._transform.mapRect(area)
+        if how == Qt.ClipOperation.NoClip:
+            self._clip = None
+        elif how == Qt.ClipOperation.ReplaceClip or self._clip is None:
+            self._clip = area
+        else:
+            self._clip = self._clip.intersected(area)
+
+    def drawTextItem(self, at: QPointF, item: QTextItem) -> None:
+        if not item.text().strip() or self._pen.alpha() == 0:
+            return
+        ink = QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
+        self.found.append((item.text(), self._transform.map(QPolygonF(ink)), self._clip))
+
+    def drawRects(self, rects: list[QRect | QRectF]) -> None:  # type: ignore[override]
+        brush = self._brush
+        if brush.style() == Qt.BrushStyle.SolidPattern and brush.color().alpha() == 255:
+            for rect in rects:
+                over = self._transform.mapRect(QRectF(rect))
+                self.found = [
+                    text for text in self.found if not over.contains(text[1].boundingRect())
+                ]
+
+    def drawPath(self, path: object) -> None:
+        pass
+
+    def drawLines(self, *_: object) -> None:
+        pass
+
+    drawPolygon = drawEllipse = drawPoints = drawPixmap = drawLines
+    drawImage = drawTiledPixmap = drawLines
+
+
+class _Paper(QPaintDevice):
+    """A device of the screen's resolution without pixels."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__()
+        self.engine = _Engine()
+        metric = QPaintDevice.PaintDeviceMetric
+        dots = (
+            metric.PdmDpiX,
+            metric.PdmDpiY,
+            metric.PdmPhysicalDpiX,
+            metric.PdmPhysicalDpiY,
+        )
+        self._metrics = {
+            metric.PdmWidth: widget.width(),
+            metric.PdmHeight: widget.height(),
+            metric.PdmWidthMM: widget.widthMM(),
+            metric.PdmHeightMM: widget.heightMM(),
+            metric.PdmNumColors: 1 << 24,
+            metric.PdmDepth: 32,
+            metric.PdmDevicePixelRatio: 1,
+            metric.PdmDevicePixelRatioScaled: 1 << 16,
+            metric.PdmDevicePixelRatioF_EncodedA: 0x3FF00000,  # 1.0, upper half of its bits
+            metric.PdmDevicePixelRatioF_EncodedB: 0,
+            **dict.fromkeys(dots, widget.logicalDpiX()),
+        }
+
+    def paintEngine(self) -> QPaintEngine:
+        return self.engine
+
+    def metric(self, which: QPaintDevice.PaintDeviceMetric) -> int:
+        return self._metrics[which]
+
+
+def _descendants(widget: QWidget) -> Iterator[QWidget]:
+    yield widget
+    for child in widget.children():
+        if isinstance(child, QWidget) and child.isVisibleTo(widget) and not child.isWindow():
+            yield from _descendants(child)
+
+
+def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
+    """The part of a widget that its ancestors leave, in coordinates of `root`; whether it scrolls, across and down."""
+    seen = QRectF(widget.rect()).translated(widget.mapTo(root, QPointF(0, 0)))
+    across = down = False
+    above: QWidget | None = widget
+    while above is not None and above is not root:
+        above = above.parentWidget()
+        if above is not None:
+            seen &= QRectF(above.rect()).translated(above.mapTo(root, QPointF(0, 0)))
+        if isinstance(above, QAbstractScrollArea):
+            across |= _scrolls(above.horizontalScrollBar(), above.horizontalScrollBarPolicy())
+            down |= _scrolls(above.verticalScrollBar(), above.verticalScrollBarPolicy())
+    return seen, across, down
+
+
+def _scrolls(bar: QScrollBar, policy: Qt.ScrollBarPolicy) -> bool:
+    return bar.maximum() > bar.minimum() and policy != Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+
+
+def texts(root: QWidget) -> list[Text]:
+    """Every text of `root` and its visible descendants, from back to front."""
+    found = []
+    for widget in _descendants(root):
+        if widget.width() < 1 or widget.height() < 1:
+            continue
+        paper = _Paper(widget)
+        painter = QPainter(paper)
+        # By name: a graphics view has another `render`, of its scene.
+        QWidget.render(widget, painter, QPoint(), QRegion(), QWidget.RenderFlag(0))
+        painter.end()
+        at = widget.mapTo(root, QPointF(0, 0))
+        area, across, down = _visible(widget, root)
+        where = type(widget).__name__ + (f" {widget.objectName()}" if widget.objectName() else "")
+        for text, shape, clip in paper.engine.found:
+            lies = shape.translated(at)
+            there = lies.boundingRect()
+            seen = there & area
+            if clip is not None:
+                seen &= clip.translated(at)
+            found.append(Text(text, there, lies, seen, where, across, down))
+    return found
+
+
+def faults(root: QWidget) -> list[str]:
+    """Sentences about texts of `root` that overlap or are cut off."""
+    told = []
+    drawn = texts(root)
+    for text in drawn:
+        lost = (text.ink.width() - text.seen.width(), text.ink.height() - text.seen.height())
+        gone = text.seen.isEmpty() and (text.across or text.down)
+        cut = (lost[0] > CUT and not text.across) or (lost[1] > CUT and not text.down)
+        if cut and not gone:
+            told.append(f"cut off: {text}")
+    seen = [text for text in drawn if not text.seen.isEmpty()]
+    for index, text in enumerate(seen):
+        for other in seen[index + 1 :]:
+            both = text.seen & other.seen
+            if min(both.width(), both.height()) > TOUCHING:
+                both = text.shape.intersected(other.shape).boundingRect() & both
+            if min(both.width(), both.height()) > TOUCHING:
+                told.append(f"collide: {text} and {other}")
+    return told

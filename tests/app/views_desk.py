@@ -1,0 +1,137 @@
+"""The four views in a column over one playhead, and the mouse in them: for tests that draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.views.breakdown import BreakdownView
+from app.views.cost import CostView
+from app.views.plot import TimePlot
+from app.views.raster import rgb
+from app.views.words import WordsView
+from app.views.work import WorkView
+
+FRAMES = 2048
+LEFT, MIDDLE, RIGHT = (
+    Qt.MouseButton.LeftButton,
+    Qt.MouseButton.MiddleButton,
+    Qt.MouseButton.RightButton,
+)
+NONE, SHIFT, CTRL = (
+    Qt.KeyboardModifier.NoModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.ControlModifier,
+)
+
+
+class Desk:
+    """The four views in a column over one playhead."""
+
+    def __init__(self, path: Path) -> None:
+        self.axis = TimeAxis()
+        self.playhead = Playhead(self.axis)
+        self.cost = CostView(self.axis)
+        self.work = WorkView(self.axis)
+        self.words = WordsView(self.axis)
+        self.breakdown = BreakdownView(self.axis)
+        self.views = (self.cost, self.work, self.words, self.breakdown)
+        self.window = QWidget()
+        column = QVBoxLayout(self.window)
+        for view in self.views:
+            column.addWidget(view)
+            self.playhead.changed.connect(view.update_snapshot)
+            self.playhead.closed.connect(view.clear)
+        self.window.resize(900, 1300)
+        self.window.show()
+        self.playhead.open(path)
+        settle()
+
+    def speech_texts(self) -> list[str]:
+        return [placed.text for placed in self.words.speech.placed]
+
+
+def settle() -> None:
+    for _ in range(3):
+        QApplication.processEvents()
+
+
+def place(plot: TimePlot, second: float) -> QPoint:
+    """Position in the viewport of a second of audio, half-way up the plot."""
+    box = plot.box
+    first, last = plot.axis.visible
+    rect = box.boundingRect()
+    inside = QPointF((second - first) / (last - first) * rect.width(), rect.height() * 0.6)
+    return plot.in_widget(inside)
+
+
+def mouse(
+    plot: TimePlot,
+    kind: QEvent.Type,
+    at: QPoint,
+    button: Qt.MouseButton = Qt.MouseButton.NoButton,
+    held: Qt.MouseButton = Qt.MouseButton.NoButton,
+    keys: Qt.KeyboardModifier = NONE,
+) -> None:
+    viewport = plot.viewport()
+    spot = QPointF(at)
+    event = QMouseEvent(kind, spot, QPointF(viewport.mapToGlobal(at)), button, held, keys)
+    QApplication.sendEvent(viewport, event)
+
+
+def drag(
+    plot: TimePlot,
+    start: float,
+    end: float,
+    button: Qt.MouseButton = LEFT,
+    keys: Qt.KeyboardModifier = NONE,
+) -> None:
+    points = [place(plot, start + (end - start) * share) for share in (0, 0.2, 0.6, 1)]
+    mouse(plot, QEvent.Type.MouseButtonPress, points[0], button, button, keys)
+    for point in points[1:]:
+        mouse(plot, QEvent.Type.MouseMove, point, held=button, keys=keys)
+    mouse(plot, QEvent.Type.MouseButtonRelease, points[-1], button, keys=keys)
+    settle()
+
+
+def click(plot: TimePlot, second: float, button: Qt.MouseButton = LEFT) -> None:
+    at = place(plot, second)
+    mouse(plot, QEvent.Type.MouseButtonPress, at, button, button)
+    mouse(plot, QEvent.Type.MouseButtonRelease, at, button)
+    settle()
+
+
+def wheel(plot: TimePlot, second: float, notches: float, keys: Qt.KeyboardModifier = NONE) -> None:
+    at = place(plot, second)
+    viewport = plot.viewport()
+    event = QWheelEvent(
+        QPointF(at),
+        QPointF(viewport.mapToGlobal(at)),
+        QPoint(),
+        QPoint(0, round(120 * notches)),
+        Qt.MouseButton.NoButton,
+        keys,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(viewport, event)
+    settle()
+
+
+def pixels(widget: QWidget) -> np.ndarray:
+    """Red, green, blue of a widget, uint8 [height, width, 3]."""
+    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    raw = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
+    return raw[..., 2::-1].copy()
+
+
+def amount(picture: np.ndarray, color: str, slack: int = 2) -> int:
+    """Pixels of a colour."""
+    near = np.abs(picture.astype(int) - np.array(rgb(color))).max(axis=2) <= slack
+    return int(np.count_nonzero(near))

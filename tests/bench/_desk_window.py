@@ -1,0 +1,398 @@
+"""The parts of `bench desk` that run in a process of their own: `python -m tests.bench._desk_window PART …`.
+
+Each prints one JSON object. Times are of the monotonic clock, which all processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import time
+
+BEGUN = time.monotonic()
+
+import gc  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+import threading  # noqa: E402
+from itertools import pairwise  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any, Final  # noqa: E402
+
+import psutil  # noqa: E402
+from PySide6.QtCore import QEvent, QObject, QSettings, Qt, QTimer  # noqa: E402
+from PySide6.QtWidgets import QApplication, QMainWindow, QWidget  # noqa: E402
+
+GAP_S: Final = 0.05
+"""A longer stretch in which the event loop does not come round is felt."""
+
+LOOK_MS: Final = 10
+SETTLE_S: Final = 5.0
+READY_S: Final = 120.0
+CYCLES: Final = 50
+SIZE: Final = (1600, 1000)
+STEPS: Final = 300
+MB: Final = 1e6
+
+
+def quantiles(values: list[float], name: str) -> dict[str, float]:
+    """Median and p99 of `values`, under `name`."""
+    ordered = sorted(values)
+    if not ordered:
+        return {}
+    at = {"p50": len(ordered) // 2, "p99": min(len(ordered) - 1, int(0.99 * len(ordered)))}
+    found = {f"{name}_{key}": round(ordered[i], 2) for key, i in at.items()}
+    return {**found, f"{name}_most": round(ordered[-1], 2)}
+
+
+# -- what is looked at -------------------------------------------------------------------------------
+
+
+class Paintings(QObject):
+    """Counts the paintings of some widgets."""
+
+    def __init__(self, widgets: list[QWidget]) -> None:
+        super().__init__()
+        self.painted: set[int] = set()
+        self.at: list[float] = []
+        for number, widget in enumerate(widgets):
+            widget.setProperty("bench", number)
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Note a painting."""
+        if event.type() == QEvent.Type.Paint:
+            self.painted.add(int(watched.property("bench")))
+            self.at.append(time.monotonic())
+        return False
+
+
+class Loop(QObject):
+    """Looks every 10 ms whether the event loop comes round; a gap with the processor time of this thread in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gaps: list[tuple[float, float]] = []
+        self._last = (time.monotonic(), time.thread_time())
+        self._timer = QTimer(self)
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._look)
+        self._timer.start(LOOK_MS)
+
+    def _look(self) -> None:
+        now = (time.monotonic(), time.thread_time())
+        if now[0] - self._last[0] > GAP_S:
+            self.gaps.append((now[0] - self._last[0], now[1] - self._last[1]))
+        self._last = now
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.stop()
+
+
+def until(ready: Any, seconds: float) -> None:
+    """Serve events until `ready()`."""
+    app = QApplication.instance()
+    assert app is not None
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"not ready after {seconds:g} s")
+        app.processEvents()
+        time.sleep(0.001)
+
+
+def serve(seconds: float) -> None:
+    """Run the event loop for a while, as the application does."""
+    app = QApplication.instance()
+    assert app is not None
+    # Not `quit`, which closes the windows first.
+    QTimer.singleShot(round(1000 * seconds), lambda: app.exit(0))
+    app.exec()
+
+
+def window_shown() -> Any:
+    """The window at its first size."""
+    from app.application import application
+    from app.style.theme import set_theme
+    from app.window.main_window import MainWindow
+
+    application()
+    set_theme("dark")
+    window = MainWindow()
+    window.show()
+    window.resize(*SIZE)  # the screen of the platform `offscreen` is smaller
+    return window
+
+
+def charts(window: Any) -> list[QWidget]:
+    """What the charts over time are painted on."""
+    plots = [view.plot for view in window.desk.views.values() if hasattr(view, "plot")]
+    return [plot.viewport() if hasattr(plot, "viewport") else plot for plot in plots]
+
+
+# -- the parts ---------------------------------------------------------------------------------------
+
+
+def live(seconds: str) -> dict[str, Any]:
+    """The demo in the default layout."""
+    from pipelines.config import presets
+
+    window = window_shown()
+    window.show_desk()
+    window.runs.demo("demo" if "demo" in presets.names() else None)
+    until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
+    serve(SETTLE_S)
+    playhead = window.playhead
+    cursors: list[tuple[float, int]] = []
+
+    class Updates(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Paint and (
+                not cursors or cursors[-1][1] != playhead.cursor_frame
+            ):
+                cursors.append((time.monotonic(), playhead.cursor_frame))
+            return False
+
+    updates = Updates()
+    charts(window)[0].installEventFilter(updates)
+    loop = Loop()
+    frames = playhead.n_frames
+    start, process, thread = time.monotonic(), time.process_time(), time.thread_time()
+    serve(float(seconds))
+    took = time.monotonic() - start
+    process, thread = time.process_time() - process, time.thread_time() - thread
+    loop.stop()
+    still_live = playhead.live
+    size = window.size()
+    steps = [1e3 * (b[0] - a[0]) for a, b in pairwise(cursors)]
+    own = [gap for gap in loop.gaps if gap[1] > gap[0] / 2]
+    found = {
+        "seconds": round(took, 1),
+        "size": f"{size.width()}x{size.height()}",
+        "preset": window.pipeline.preset.name,
+        "frames_per_s": round((playhead.n_frames - frames) / took, 1),
+        "still_live": still_live,
+        "updates_per_s": round(len(cursors) / took, 1),
+        **quantiles(steps, "update_ms"),
+        "gui_core_share": round(process / took, 3),
+        "gui_thread_share": round(thread / took, 3),
+        "cpu_ms_per_update": round(1e3 * process / max(1, len(cursors)), 2),
+        "gaps_over_50ms": round(60 / took * len(loop.gaps), 1),
+        "own_gaps_over_50ms": round(60 / took * len(own), 1),
+        "longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
+        "longest_own_ms": round(1e3 * max((cpu for _, cpu in loop.gaps), default=0.0), 1),
+        "live_memory_mb": round(psutil.Process().memory_info().rss / MB, 1),
+    }
+    window.close()
+    return found
+
+
+def start() -> dict[str, Any]:
+    """From the start of the process to the first painting, and to the charts; as `asrscope` opens it."""
+    begun = time.time() - psutil.Process().create_time() - (time.monotonic() - BEGUN)
+    from app import gui
+    from app.application import application
+
+    seen: dict[str, float] = {}
+    app = application()
+
+    class First(QObject):
+        """The painting is over when the event loop takes the next thing that is no painting."""
+
+        painting = False
+
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            kind = event.type()
+            if kind == QEvent.Type.Paint:
+                if isinstance(watched, QMainWindow):
+                    self.painting = True
+            elif self.painting and kind in (QEvent.Type.MetaCall, QEvent.Type.Timer):
+                self.painting = False
+                seen.setdefault("first_paint_s", time.monotonic() - BEGUN + begun)
+                seen["last_paint_s"] = time.monotonic() - BEGUN + begun
+            return False
+
+    first = First()
+    app.installEventFilter(first)
+    QTimer.singleShot(3000, app.closeAllWindows)
+    gui.open_window(None, demo=False)
+    return {key: round(value, 3) for key, value in seen.items()}
+
+
+def million(path: str) -> dict[str, Any]:
+    """Open a million spans in a running window; pan and zoom."""
+    window = window_shown()
+    window.show_desk()
+    app = QApplication.instance()
+    assert app is not None
+    serve(0.5)
+    seen = Paintings(charts(window))
+    loop = Loop()
+    seen.painted.clear()
+    begin, cpu = time.monotonic(), time.process_time()
+    window.open_session(Path(path))
+
+    def drawn() -> bool:
+        models = [view.model() for view in window.desk.views.values() if hasattr(view, "plot")]
+        return all(model is not None for model in models) and len(seen.painted) == len(models)
+
+    while not drawn() and time.monotonic() < begin + READY_S:
+        app.processEvents()
+    opened, opened_cpu = time.monotonic() - begin, time.process_time() - cpu
+    while not window.playhead.track.stages.update(window.playhead.session, 0):
+        app.processEvents()
+        if time.monotonic() - begin > 30:
+            break
+    everything = time.monotonic() - begin
+    serve(0.5)
+    loop.stop()
+    wall, thread = _steps(window, seen)
+    spans = len(window.playhead.session.spans)
+    window.close()
+    return {
+        "spans": spans,
+        "open_1e6_s": round(opened, 3),
+        "open_1e6_cpu_s": round(opened_cpu, 3),
+        "open_stages_s": round(everything, 3),
+        "open_longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
+        **quantiles(wall, "pan_zoom_ms"),
+        **quantiles(thread, "pan_zoom_cpu_ms"),
+    }
+
+
+def _steps(window: Any, seen: Paintings) -> tuple[list[float], list[float]]:
+    """Wall and processor ms of each gesture, until every chart is painted again."""
+    app = QApplication.instance()
+    assert app is not None
+    axis, count = window.axis, len(charts(window))
+    wall, cpu = [], []
+    axis.fit()
+    until(lambda: True, 1)
+    for step in range(STEPS):
+        app.processEvents()
+        seen.painted.clear()
+        before = axis.visible
+        begin, used = time.perf_counter(), time.process_time()
+        first, last = axis.visible
+        if step % 3 == 2:
+            axis.pan(0.08 if step % 2 else -0.08)
+        else:
+            # In to a millionth of the session and out again, about a point that is nowhere special.
+            inwards = (step // 90) % 2 == 0
+            axis.zoom(0.8 if inwards else 1.25, first + 0.37 * (last - first))
+        if axis.visible == before:
+            continue
+        while len(seen.painted) < count and time.perf_counter() < begin + 1:
+            app.processEvents()
+        wall.append(1e3 * (time.perf_counter() - begin))
+        cpu.append(1e3 * (time.process_time() - used))
+    return wall, cpu
+
+
+def hour(path: str) -> dict[str, Any]:
+    """Resident memory of the window with an hour open, drawn and counted."""
+    process = psutil.Process()
+    window = window_shown()
+    window.show_desk()
+    serve(0.5)
+    empty = process.memory_info().rss / MB
+    begin = time.monotonic()
+    window.open_session(Path(path))
+    opened = time.monotonic() - begin
+    serve(8.0)
+    window.axis.zoom(0.1, 100.0)
+    serve(0.5)
+    window.axis.fit()
+    serve(0.5)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / MB
+    found = {
+        "spans": len(window.playhead.session.spans),
+        "empty_memory_mb": round(empty, 1),
+        "memory_mb": round(process.memory_info().rss / MB, 1),
+        "peak_memory_mb": round(peak, 1),
+        "hour_open_s": round(opened, 3),
+    }
+    window.close()
+    return found
+
+
+def cycles(path: str) -> dict[str, Any]:
+    """Objects that sessions opened and closed, and windows made and closed, leave behind."""
+    app_window = window_shown()
+    app_window.show_desk()
+    serve(0.2)
+
+    def session() -> None:
+        app_window.open_session(Path(path))
+        serve(0.01)
+        app_window.playhead.close()
+        serve(0.01)
+
+    def whole_window() -> None:
+        window = window_shown()
+        window.open_session(Path(path))
+        serve(0.01)
+        window.close()
+        window.deleteLater()
+        serve(0.01)
+
+    of_sessions = _left(session)
+    app_window.close()
+    app_window.deleteLater()
+    serve(0.01)
+    of_windows = _left(whole_window)
+    return {
+        "cycles": CYCLES,
+        "leaked": max(0, of_sessions["objects"]) + max(0, of_windows["objects"]),
+        "sessions": of_sessions,
+        "windows": of_windows,
+    }
+
+
+def _left(cycle: Any) -> dict[str, Any]:
+    for _ in range(3):  # caches fill
+        cycle()
+    before, process = _counts(), psutil.Process()
+    memory, files = process.memory_info().rss, process.num_fds()
+    for _ in range(CYCLES):
+        cycle()
+    after = _counts()
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    # What grows by less than one in two cycles is a cache, or a thing that is replaced.
+    kept = {name: more for name, more in grown.items() if more >= CYCLES // 2}
+    more_files = max(0, process.num_fds() - files)
+    return {
+        "objects": sum(kept.values()) + more_files,
+        "kinds": dict(sorted(kept.items(), key=lambda item: -item[1])[:12]),
+        "files": more_files,
+        "memory_mb": round((process.memory_info().rss - memory) / MB, 1),
+    }
+
+
+def _counts() -> dict[str, int]:
+    """Objects of every kind that the collector knows, and threads."""
+    from PySide6.QtCore import QCoreApplication
+
+    for _ in range(3):
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        QCoreApplication.processEvents()
+        gc.collect()
+    found: dict[str, int] = {"threads": threading.active_count()}
+    found["widgets"] = len(QApplication.allWidgets())
+    for one in gc.get_objects():
+        name = f"{type(one).__module__}.{type(one).__qualname__}"
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def main() -> int:
+    """Run one part and print what it found."""
+    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
+    part, *arguments = sys.argv[1:]
+    found = {"live": live, "start": start, "million": million, "hour": hour, "cycles": cycles}
+    print(json.dumps(found[part](*arguments)))  # type: ignore[operator]
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

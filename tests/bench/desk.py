@@ -1,0 +1,177 @@
+"""The window's own figures: the real window with a real run, in processes of its own, offscreen and on an X server.
+
+    asrscope bench desk --json
+
+There is no peer, so there is no ratio. `figures` holds the worse of both platforms; `rows` has each, with p50 and p99:
+
+- live: the demo runs for a minute in a window of the default size and layout. An update is a painting of the cost
+  chart at another cursor; a gap is a stretch of more than 50 ms in which the event loop did not come round, and it is
+  the window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
+  of the window, all threads, per second.
+- start: from the start of the process to the first painting of the window, and to the charts.
+- million: a session of a million spans is opened in a running window (until the charts are painted), then panned
+  and zoomed; a step lasts from the gesture until every chart is painted.
+- hour: an hour at block 1, opened: resident memory.
+- cycles: sessions opened and closed, windows made and closed; objects, threads and files that each leaves behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from profiler.process import children
+from profiler.session.writer import SessionWriter
+from tests.bench import _sessions
+
+SPANS: Final = 1_000_000
+HOUR_BLOCKS: Final = 360_000
+LIVE_S: Final = 60
+STARTS: Final = 7
+LIMIT_S: Final = 200
+SCREEN: Final = "1920x1200x24"
+
+LARGER_IS_BETTER: Final = {"updates_per_s"}
+
+
+def run(
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
+) -> dict[str, Any]:
+    """Measure on every platform there is; the arguments of other benches have no meaning here."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
+        folder = Path(name)
+        for platform, extra in _platforms():
+            with extra as environment:
+                progress(f"{platform}: a minute of a live run", None)
+                rows.append(_part("live", platform, environment, str(LIVE_S)))
+                progress(f"{platform}: starts", None)
+                starts = [_part("start", platform, environment) for _ in range(STARTS)]
+                rows.append(_starts(starts[1:]))  # the first one warms the cache of files
+                million = _recorded(folder / "million.asrs", progress)
+                progress(f"{platform}: a million spans", None)
+                rows.append(_part("million", platform, environment, str(million)))
+        progress("an hour", None)
+        rows.append(_part("hour", "offscreen", {}, str(_hour(folder / "hour.asrs"))))
+        progress("cycles", None)
+        small = folder / "small.asrs"
+        _sessions.record(small, 200, pace=False).writer.close()
+        rows.append(_part("cycles", "offscreen", {}, str(small)))
+    return {
+        "peer": "none",
+        "ratio": None,
+        "ratio_meaning": "no peer: the window's own figures",
+        "ratio_min": None,
+        "ratio_max": None,
+        "figures": _figures(rows),
+        "agreement": {
+            "live": "an update is a painted cost chart at another cursor, each counted once",
+            "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
+        },
+        "rows": rows,
+    }
+
+
+def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The worse of every key over the platforms."""
+    wanted = (
+        "updates_per_s",
+        "gui_core_share",
+        "gaps_over_50ms",
+        "own_gaps_over_50ms",
+        "first_paint_s",
+        "open_1e6_s",
+        "pan_zoom_ms_p50",
+        "pan_zoom_ms_p99",
+        "memory_mb",
+        "leaked",
+    )
+    figures = {}
+    for key in wanted:
+        found = [row[key] for row in rows if key in row]
+        figures[key] = (min if key in LARGER_IS_BETTER else max)(found) if found else None
+    return figures
+
+
+def _starts(starts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, value in starts[0].items() if isinstance(value, float)]
+    found = {key: round(median(start[key] for start in starts), 3) for key in keys}
+    worst = {f"{key}_most": max(start[key] for start in starts) for key in keys}
+    return {"part": "start", "platform": starts[0]["platform"], **found, **worst}
+
+
+def _recorded(path: Path, progress: Callable[..., None]) -> Path:
+    if not path.exists():
+        progress("recording a million spans", None)
+        blocks = SPANS // (len(_sessions.LEAVES) + 1)
+        _sessions.record(path, blocks, pace=False).writer.close()
+    return path
+
+
+def _hour(path: Path) -> Path:
+    """An hour at block 1: the spans of every frame."""
+    pipeline = _sessions.Pipeline(SessionWriter, path, 1)
+    for i in range(HOUR_BLOCKS):
+        pipeline.run_block(pace=False)
+        if i % 4096 == 0:
+            _sessions.keep_up(pipeline)
+    pipeline.writer.close()
+    return path
+
+
+def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> dict[str, Any]:
+    """Run a part in a process of its own: its memory and its event loop are nobody else's."""
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as home:
+        settings = {"ASRSCOPE_SESSIONS": f"{home}/sessions", "XDG_CONFIG_HOME": f"{home}/config"}
+        done = subprocess.run(
+            children.python("-m", "tests.bench._desk_window", part, *arguments),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env=children.environment({"QT_QPA_PLATFORM": platform, **settings, **extra}),
+        )
+    if done.returncode:
+        raise RuntimeError(
+            f"the part {part} of the bench ended with {done.returncode}: {done.stderr}"
+        )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"part": part, "platform": platform, **found}
+
+
+def _platforms() -> Iterator[tuple[str, Any]]:
+    yield "offscreen", _no_server()
+    if shutil.which("Xvfb"):
+        yield "xcb", _x_server()
+
+
+@contextmanager
+def _no_server() -> Iterator[dict[str, str]]:
+    yield {}
+
+
+@contextmanager
+def _x_server() -> Iterator[dict[str, str]]:
+    """An X server of our own without a screen, on a display number of its choice."""
+    reading, writing = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", SCREEN, "-nolisten", "tcp"],
+        pass_fds=[writing],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as answer:
+            number = answer.readline().strip()
+        yield {"DISPLAY": f":{number}"}
+    finally:
+        server.terminate()
+        server.wait()
