@@ -181,7 +181,7 @@ def words_model(
     spoken = tuple(
         _remembered(known, utterance, number, cursor_frame)
         for number, utterance in in_view
-        if complete or utterance.id in known or number == len(begun)
+        if complete or utterance.id in known or _runs(utterance, at_frame) or number == len(begun)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
@@ -214,6 +214,10 @@ def _current(
         if at < utterance.last_s:
             return index
     return len(spoken) - 1
+
+
+def _runs(utterance: Utterance, frame: int) -> bool:
+    return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
 
 
 def _align_some(
