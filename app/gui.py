@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -187,3 +188,6 @@ def _first_page(
         last = window.memory.sessions()[:1]
         if not (last and window.open_session(last[0])):
             _ = window.desk  # made while the person reads the welcome page
+    # What is there now stays: looking through it for garbage again and again would hold up the window for 50 ms a time.
+    gc.collect()
+    gc.freeze()

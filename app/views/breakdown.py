@@ -58,7 +58,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
-    drawn_every_ms = 200
+    drawn_every_ms = 250
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 

@@ -85,7 +85,7 @@ class ChartView(View, Generic[Model]):
         self.show_model(self._model)
         self._texts.ask(snapshot.moving)
         self._hovered(self.plot.hover_s)
-        self.plot.box.update()
+        self.plot.show_drawing()
 
     def axis_changed(self) -> None:
         """Redraw once for all pending changes."""
@@ -127,6 +127,8 @@ class ChartView(View, Generic[Model]):
         self._soon.stop()
         if self.snapshot is not None:
             self.draw(self.snapshot)
+        else:
+            self.plot.show_drawing()
 
     def _resized(self, *_: object) -> None:
         if self.snapshot is not None:

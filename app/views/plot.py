@@ -184,6 +184,7 @@ class TimePlot(QWidget):
         self._below = TIME_LABELS if time_labels else 0
         self._ticks: list[tuple[float, str]] = []
         self._heights = (0.0, 1.0)
+        self._visible = self.box.visible
         self._pressed: QPointF | None = None
         self._dragged: QPointF | None = None
         self._tokens = theme()
@@ -195,7 +196,6 @@ class TimePlot(QWidget):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
-        axis.visible_changed.connect(self._repaint)
         axis.selection_changed.connect(self._repaint_area)
         axis.cursor_changed.connect(self._repaint_area)
         axis.hover_changed.connect(self._repaint_area)
@@ -222,6 +222,18 @@ class TimePlot(QWidget):
         """Take over colours and font."""
         self._tokens = tokens
         self.update()
+
+    def show_drawing(self) -> None:
+        """Paint what the items show now, and the times where the range moved.
+
+        The range alone paints nothing: the items follow it a little later, all changes at once.
+        """
+        visible = self.box.visible
+        if visible == self._visible:
+            self.box.update()
+            return
+        self._visible = visible
+        self.update(QRect(GUTTER // 2, 0, self.width() - GUTTER // 2, self.height()))
 
     def plot_size(self) -> tuple[int, int]:
         """Width and height of the plotting area in pixels, at least 1 × 1."""
@@ -276,10 +288,6 @@ class TimePlot(QWidget):
                 continue
             place = QRectF(x - half, area.bottom() + 4, 2 * half, self._below - 5)
             write(painter, place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, text)
-
-    def _repaint(self, *_: object) -> None:
-        """Paint area and times again; the gutter has not changed."""
-        self.update(QRect(GUTTER // 2, 0, self.width() - GUTTER // 2, self.height()))
 
     def _repaint_area(self, *_: object) -> None:
         self.box.update()

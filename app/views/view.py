@@ -208,7 +208,7 @@ class View(QFrame):
     def _axis_moved(self, *_: object) -> None:
         self.axis_changed()
         if self.snapshot is not None and not self._late.isActive():
-            self._late.start(int(TABLE_REFRESH_S * 200))
+            self._late.start(int(TABLE_REFRESH_S * 1000))
 
     def _theme_moved(self, tokens: Tokens) -> None:
         self.apply_theme(tokens)

@@ -17,6 +17,9 @@ from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME
 from profiler.session.model import FRAME_S
 
+AT_ONCE = 64
+"""Utterances that are aligned before the window is served again: some 20 ms. An hour has hundreds in view."""
+
 
 class WordsView(ChartView[WordsModel]):
     """What was said, what was recognised, and when."""
@@ -39,7 +42,20 @@ class WordsView(ChartView[WordsModel]):
             self.axis.visible,
             columns,
             snapshot.cursor_frame,
+            AT_ONCE,
         )
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Draw; where many utterances are still to be aligned, go on with them when the window has been served."""
+        super().draw(snapshot)
+        if self._model is not None and not self._model.complete:
+            self.axis_changed()
+
+    def settle(self) -> None:
+        """Align what is still to be aligned."""
+        super().settle()
+        while self._model is not None and not self._model.complete:
+            self._redraw()
 
     def show_model(self, model: WordsModel | None) -> None:
         """Pass the model to the item and the sentence at the playhead to its strip."""

@@ -100,6 +100,7 @@ class WordsModel:
         utterances: number of utterances begun in the whole run.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
+        complete: whether `spoken` has all utterances in view; the others have not been aligned yet.
     """
 
     first_s: float
@@ -115,6 +116,7 @@ class WordsModel:
     utterances: int
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
+    complete: bool = True
 
 
 class Envelope:
@@ -170,10 +172,18 @@ def words_model(
     visible: tuple[float, float],
     columns: int,
     at_frame: int | None = None,
+    at_once: int | None = None,
 ) -> WordsModel:
     """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
 
-    `at_frame`: where the playhead stands, at the end if it is not said; its utterance is the current one.
+    Args:
+        session: where the utterances are.
+        track: cost per frame, for what is in the session.
+        cursor_frame: frames from here on are left out.
+        visible: first and last second.
+        columns: pixel columns.
+        at_frame: where the playhead stands, at the end if it is not said; its utterance is the current one.
+        at_once: most utterances that are aligned (None: all); where some are left, the model is not `complete`.
     """
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
@@ -184,11 +194,17 @@ def words_model(
     end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
     known = _aligned_before.setdefault(session, {})
-    spoken = tuple(
-        _remembered(known, utterance, number, cursor_frame)
+    in_view = [
+        (number, utterance)
         for number, utterance in enumerate(begun, start=1)
         if utterance.first_frame < edges[-1]
         and utterance.first_frame + utterance.n_frames > edges[0]
+    ]
+    complete = _align_some(known, in_view, cursor_frame, at_once)
+    spoken = tuple(
+        _remembered(known, utterance, number, cursor_frame)
+        for number, utterance in in_view
+        if complete or utterance.id in known or number == len(begun)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
@@ -204,6 +220,7 @@ def words_model(
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
+        complete=complete,
     )
 
 
@@ -220,6 +237,21 @@ def _current(
         if at < utterance.last_s:
             return index
     return len(spoken) - 1
+
+
+def _align_some(
+    known: dict[int, tuple[Utterance, Spoken]],
+    in_view: list[tuple[int, Utterance]],
+    cursor_frame: int,
+    at_once: int | None,
+) -> bool:
+    """Align up to `at_once` utterances that are not yet known, the latest first; whether that is all."""
+    left = [(number, one) for number, one in in_view if one.id not in known]
+    if at_once is None or len(left) <= at_once:
+        return True
+    for number, utterance in left[-at_once:]:
+        _remembered(known, utterance, number, cursor_frame)
+    return False
 
 
 def _remembered(

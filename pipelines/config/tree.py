@@ -113,8 +113,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Hot replay",
-            "Share of the time that goes into scoring a block once more with its data hot, which measures how long "
-            "scoring waits for caches and memory. It lies outside the real-time factor. 0 is off.",
+            "Share of the time that goes into doing a block once more with its data hot, which measures how long "
+            "it waits for caches and memory; timing kernels again for the machine's roofs takes as much. Both lie "
+            "outside the real-time factor. 0 is off.",
             layer="Instrument",
             ge=0.0,
             le=0.1,

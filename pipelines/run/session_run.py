@@ -126,15 +126,15 @@ def execute(
             state = "stopped"
             return outcome
         outcome.setup_ns = recorder.clock() - start
-        if isinstance(lane, Lane):
-            beside = Beside(recorder, lane, request.config.replay)
+        if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
+            beside = Beside(recorder, lane, request.config.replay, journal)
         decoder = Decoder(
             recogniser,
             recorder,
             lane,
             journal,
             control,
-            _roofs_needed(journal, recorder, lane, progress, control),
+            _roofs_needed(journal, recorder, lane, progress, control, beside),
             beside,
         )
         progress("decoding", None)
@@ -233,10 +233,12 @@ def _roofs_needed(
     lane: Lane | NullLane,
     progress: Progress,
     control: Control,
+    beside: Beside | None,
 ) -> NeededRoofs | None:
     if not isinstance(journal, SessionWriter):
         return None
-    return NeededRoofs(journal, recorder, lane, progress, lambda: control.stopping)
+    again = beside.roofs if beside is not None else None
+    return NeededRoofs(journal, recorder, lane, progress, lambda: control.stopping, again)
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:

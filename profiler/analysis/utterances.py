@@ -16,7 +16,10 @@ def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> flo
     seconds, named = 0.0, 0
     for utterance in utterances:
         begin, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
-        inside = min(end, last) - max(begin, first)
+        if first <= begin and end <= last:
+            inside = end - begin
+        else:
+            inside = min(end, last) - max(begin, first)
         if inside > 0:
             seconds += utterance.audio_s * (inside / utterance.n_frames)
             named += inside

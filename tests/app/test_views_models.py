@@ -423,6 +423,7 @@ def test_frames_that_still_grow_are_taken_again() -> None:
 
     class Quiet:
         generation = 0
+        spans: tuple[int, ...] = ()
 
     track = Growing()
     costs = np.random.default_rng(0).random((400, len(CATEGORIES)))
