@@ -83,8 +83,9 @@ class Term:
     kernel: units of the kernel's own work with its data in the first cache (`RoofTable.kernel`); with `bytes`,
     the same loop was also timed over a working set of that size, and what that adds is memory traffic.
     stream: bytes in order of memory; `roof` is read, write or triad; `bytes` the working set that they come from.
-    access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before)
-    or gather (they overlap). call: calls of that kind, see `RoofTable.overhead`.
+    access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
+    gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, see
+    `RoofTable.overhead`.
     `most`: the largest the count may be, where it is known only as an interval; empty when it is exact.
     """
 

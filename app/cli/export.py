@@ -1,7 +1,8 @@
 """Export pictures and data of a session, without a display.
 
 asrscope export run.asrs --png desk.png --size 1600x1000 --theme light
-asrscope export run.asrs --png cost.png --view cost
+asrscope export run.asrs --svg cost.svg --view cost --view words --range 10..20
+asrscope export run.asrs --pdf then.pdf --at 1:02.5 --select score.gaussians
 asrscope export run.asrs --csv stages.csv --chrome-trace trace.json --speedscope run.speedscope.json
 """
 
@@ -9,18 +10,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profiler.errors import BadInput
 from profiler.export import writers
 from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
 
+if TYPE_CHECKING:
+    from app.pictures.wanted import Wanted
+
 PICTURES = ("png", "svg", "pdf")
-DEFAULT_SIZE = "1600x1000"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +33,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")
     for writer in writers():
         parser.add_argument(f"--{writer.FORMAT.option}", metavar="F", help=writer.FORMAT.help)
-    parser.add_argument("--view", metavar="NAME", help="one view instead of the whole desk")
-    parser.add_argument("--size", metavar="WxH", default=DEFAULT_SIZE, help="points, not pixels")
+    parser.add_argument(
+        "--view", metavar="NAME", action="append", help="only this view; may be given several times"
+    )
+    parser.add_argument("--size", metavar="WxH", help="of the picture, in points (1600x1000)")
+    parser.add_argument("--scale", metavar="N", help="pixels per point of a PNG (2)")
+    parser.add_argument(
+        "--range", metavar="FROM..TO", help="show and count this stretch, in seconds or m:ss"
+    )
+    parser.add_argument(
+        "--at", metavar="T", help="the cursor: nothing after it is shown or counted"
+    )
+    parser.add_argument(
+        "--select",
+        metavar="WHAT",
+        action="append",
+        help="a stretch FROM..TO, the name of an utterance, or a stage to explain",
+    )
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 
 
@@ -52,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"export needs at least one of {', '.join(f'--{option}' for option in known)}."
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
-    size = parse_size(arguments.size)
+    wanted = _wanted(arguments) if pictures else None
     # The list of written files goes to the stream without data.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
@@ -60,14 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
             writer.write(session, path)
             if not _streamed(path):
                 print(path, file=news)
-    if pictures:
-        from app.desk_picture import desk_picture
+    if wanted is not None:
+        from app.pictures.studio import Studio
 
-        for path in pictures:
-            desk_picture(
-                arguments.session, path, view=arguments.view, size=size, theme=arguments.theme
-            )
-            print(path, file=news)
+        with closing(Studio(arguments.session)) as studio:
+            for path in pictures:
+                studio.write(wanted, path)
+                print(path, file=news)
     return 0
 
 
@@ -84,11 +101,16 @@ def _check_names(names: list[str]) -> None:
         )
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """Read ``1600x1000``; BadInput otherwise."""
-    sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
-    if sides is None:
-        raise BadInput(
-            f"--size must be WIDTHxHEIGHT, for example {DEFAULT_SIZE}, not {one_line(text)!r}."
-        )
-    return int(sides[1]), int(sides[2])
+def _wanted(given: argparse.Namespace) -> Wanted:
+    """The picture that the options ask for; BadInput for what none can be."""
+    from app.pictures import wanted
+
+    return wanted.Wanted(
+        views=tuple(given.view or ()),
+        size=wanted.SIZE if given.size is None else wanted.read_size(given.size),
+        scale=wanted.SCALE if given.scale is None else wanted.read_scale(given.scale),
+        theme=given.theme,
+        range_s=None if given.range is None else wanted.read_range(given.range),
+        at_s=None if given.at is None else wanted.read_seconds(given.at, "--at"),
+        select=tuple(given.select or ()),
+    ).checked()

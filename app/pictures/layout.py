@@ -1,6 +1,7 @@
 """A widget laid out and painted for a picture, with the caption line under it.
 
-Everything goes through `QWidget.render`, so a picture shows what the window shows.
+Everything goes through `QWidget.render`, so a picture shows what the window shows. A sheet (`app.pictures.sheet`)
+has a caption of its own; any other widget gets one line below it.
 """
 
 from __future__ import annotations
@@ -13,17 +14,13 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.pictures.provenance import caption
+from app.pictures.wanted import PictureError
 from app.style.plain_text import write
 from app.style.theme import font, set_theme, theme
 from app.views.view import View
-from profiler.errors import BadInput
 
 CAPTION = 26
 """Height of the caption line in points."""
-
-
-class PictureError(BadInput):
-    """A picture that cannot be made, in one sentence."""
 
 
 @contextmanager

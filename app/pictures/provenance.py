@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from profiler.plain import one_line
 
@@ -19,15 +18,27 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 2000
 """Maximum characters of each part: a command line has a few hundred."""
 
+INNER: Final = frozenset(
+    {
+        *("versions", "command", "range", "cursor", "selection", "settings", "changes", "drift"),
+        *("drawn with", "drawn by"),
+    }
+)
+"""Parts of the provenance that are in the file alone, or in a caption of their own."""
 
-def provenance_of(session: Session) -> dict[str, str]:
-    """Return where the numbers of a session come from, most important first."""
+
+def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return where the numbers of a session come from, most important first.
+
+    `tree`: the configuration that is meant; the last one if None.
+    """
     meta: dict[str, Any] = session.meta
     machine = meta.get("machine")
     machine = machine if isinstance(machine, dict) else {}
     versions = meta.get("versions")
     versions = versions if isinstance(versions, dict) else {}
-    tree = session.configs[-1].tree if session.configs else {}
+    if tree is None:
+        tree = session.configs[-1].tree if session.configs else {}
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:12]
     found = {
         "session": str(meta.get("session_id") or ""),
@@ -39,7 +50,6 @@ def provenance_of(session: Session) -> dict[str, str]:
         "asrscope": str(meta.get("asrscope_version") or ""),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "command": _command_text(meta.get("argv")),
-        "drawn by": " ".join(Path(a).name if i == 0 else a for i, a in enumerate(sys.argv)),
     }
     return {key: one_line(value, MAX_CHARACTERS) for key, value in found.items() if value}
 
@@ -58,10 +68,9 @@ def measured_on(machine: Mapping[str, Any], measured_at: float | None) -> dict[s
 
 def caption(provenance: Mapping[str, str]) -> str:
     """Return the caption of a picture: the provenance in the given order, without long internal parts."""
-    inner = ("versions", "command", "drawn by")
     parts = []
     for key, value in provenance.items():
-        if key in inner:
+        if key in INNER:
             continue
         short = value[:8] if key == "session" else value
         parts.append(short if key in ("file", "machine", "cpu") else f"{key} {short}")

@@ -1,7 +1,7 @@
 """Pictures of a widget: PNG, SVG or PDF, with their provenance.
 
-The provenance (session, configuration, machine, versions, command) is printed in a caption below the picture
-and embedded in the file: PNG text chunks, SVG title and description, a JSON file inside the PDF.
+The provenance (session, configuration, machine, versions, command) is printed in a caption and embedded in the file:
+PNG text chunks, SVG title and description, a JSON file inside the PDF. The same widget gives the same bytes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QPoint, QRect, QSize, QSizeF
-from PySide6.QtGui import QImage, QImageWriter, QPageLayout, QPageSize, QPainter, QPdfWriter
-from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize
+from PySide6.QtGui import QImage, QImageWriter, QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
-from app.pictures.layout import CAPTION, PictureError, laid_out, paint, themed, whole_size
+from app.pictures.layout import CAPTION, laid_out, paint, themed, whole_size
+from app.pictures.pdf import pdf
 from app.pictures.provenance import caption
+from app.pictures.shapes import DOTS_PER_INCH, Item, recorded
+from app.pictures.svg import svg
+from app.pictures.wanted import PictureError
 from app.style.theme import THEMES
 from profiler.files.outputs import writing
 
@@ -31,9 +34,6 @@ MIN_SIDE, MAX_SIDE = 120, 16_384
 MAX_PIXELS = 120_000_000
 """Pixels of a PNG: 480 MB while it is drawn."""
 
-DOTS_PER_INCH = 96
-"""Points of a widget per inch."""
-
 
 def export(
     widget: QWidget,
@@ -43,6 +43,8 @@ def export(
     provenance: Mapping[str, str] | None = None,
     theme: str | None = None,
     sources: Iterable[str | os.PathLike[str]] = (),
+    *,
+    captioned: bool = True,
 ) -> None:
     """Write a picture of `widget`; the suffix of `path` decides the kind.
 
@@ -51,36 +53,53 @@ def export(
         path: .png, .svg or .pdf.
         size: width and height in points without the caption line; the widget's own if None.
         scale: pixels per point of a PNG.
-        provenance: of the picture, in order of importance; empty for no caption.
+        provenance: of the picture, in order of importance; empty for none.
         theme: "dark" or "light"; the one in use if None.
         sources: files that the picture is made from, which it must not overwrite.
+        captioned: whether the provenance is printed below the widget.
 
     Raises:
         PictureError: unknown suffix, impossible size.
         OutputError: the file cannot be written.
     """
     target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise PictureError(
-            f"{target}: the name of a picture ends in {known}, not in {target.suffix!r}."
-        )
+    kind = kind_of(target)
     if theme is not None and theme not in THEMES:
         raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
     width, height = size if size is not None else (widget.width(), widget.height())
-    _check_size(target, width, height, scale)
-    origin = dict(provenance or {})
-    draw = {".png": _draw_png, ".svg": _draw_svg, ".pdf": _draw_pdf}[target.suffix.lower()]
+    check_size(target.name, kind, width, height, scale)
     with (
         writing(target, "the picture", sources) as draft,
         themed(theme),
         laid_out(widget, QSize(width, height)),
     ):
         # In memory: Qt cannot open a file whose name is not UTF-8.
-        drawn = QBuffer()
-        drawn.open(QIODevice.OpenModeFlag.WriteOnly)
-        draw(widget, drawn, scale, origin)
-        draft.write_bytes(drawn.data().data())
+        draft.write_bytes(drawn(widget, kind, scale, provenance or {}, captioned=captioned))
+
+
+def kind_of(target: Path) -> str:
+    """Which kind of file a name asks for: png, svg or pdf; PictureError otherwise."""
+    if target.suffix.lower() not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise PictureError(
+            f"{target}: the name of a picture ends in {known}, not in {target.suffix!r}."
+        )
+    return target.suffix.lower().removeprefix(".")
+
+
+def drawn(
+    widget: QWidget, kind: str, scale: float, origin: Mapping[str, str], *, captioned: bool = True
+) -> bytes:
+    """Return the file of a widget that is laid out, as png, svg or pdf."""
+    below = origin if captioned else {}
+    if kind == "png":
+        return _png(widget, scale, origin, below)
+    size = whole_size(widget, below)
+    items: list[Item] = recorded(size, lambda painter: paint(painter, widget, below))
+    title, about = caption(origin) or "asrscope", json.dumps(dict(origin))
+    if kind == "svg":
+        return svg(size, items, title, about)
+    return pdf(size, items, title, about, origin.get("recorded", ""))
 
 
 def drawing(
@@ -103,74 +122,42 @@ def drawing(
         qt.processEvents()
 
 
-def _check_size(target: Path, width: int, height: int, scale: float) -> None:
+def check_size(name: str, kind: str, width: int, height: int, scale: float) -> None:
+    """PictureError for a size that no picture has; `name` begins the sentence."""
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
         raise PictureError(
-            f"{target}: a picture is {MIN_SIDE} to {MAX_SIDE} points wide and high, "
+            f"{name}: a picture is {MIN_SIDE} to {MAX_SIDE} points wide and high, "
             f"not {width}×{height}."
         )
     if not (math.isfinite(scale) and 0.25 <= scale <= 8):
-        raise PictureError(f"{target}: a picture's scale is 0.25 to 8, not {scale:g}.")
+        raise PictureError(f"{name}: a picture's scale is 0.25 to 8, not {scale:g}.")
     pixels = width * scale * (height + CAPTION) * scale
-    if target.suffix.lower() == ".png" and (
-        pixels > MAX_PIXELS or max(width, height + CAPTION) * scale > MAX_SIDE
-    ):
+    if kind == "png" and (pixels > MAX_PIXELS or max(width, height + CAPTION) * scale > MAX_SIDE):
         raise PictureError(
-            f"{target}: {width}×{height} points at scale {scale:g} is more than a PNG of "
+            f"{name}: {width}×{height} points at scale {scale:g} is more than a PNG of "
             f"{MAX_PIXELS // 10**6} million pixels, {MAX_SIDE} a side; choose a smaller size."
         )
 
 
-def _draw_png(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
-    size = whole_size(widget, origin)
+def _png(
+    widget: QWidget, scale: float, origin: Mapping[str, str], below: Mapping[str, str]
+) -> bytes:
+    size = whole_size(widget, below)
     pixels = QSize(round(size.width() * scale), round(size.height() * scale))
     image = QImage(pixels, QImage.Format.Format_RGB32)
     if image.isNull():
         raise PictureError(f"There is no memory for {pixels.width()}×{pixels.height()} pixels.")
     image.setDevicePixelRatio(scale)
     with QPainter(image) as painter:
-        paint(painter, widget, origin)
+        paint(painter, widget, below)
     per_metre = round(DOTS_PER_INCH * scale / 0.0254)
     image.setDotsPerMeterX(per_metre)
     image.setDotsPerMeterY(per_metre)
     image.setText("Software", "asrscope")
     image.setText("asrscope", json.dumps(dict(origin)))
-    writer = QImageWriter(out, QByteArray(b"png"))
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QImageWriter(buffer, QByteArray(b"png"))
     if not writer.write(image):
         raise PictureError(f"The picture cannot be written: {writer.errorString()}.")
-
-
-def _draw_svg(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
-    size = whole_size(widget, origin)
-    generator = QSvgGenerator()
-    generator.setOutputDevice(out)
-    generator.setSize(size)
-    generator.setViewBox(QRect(QPoint(0, 0), size))
-    generator.setResolution(DOTS_PER_INCH)
-    generator.setTitle("asrscope")
-    generator.setDescription(json.dumps(dict(origin)))
-    painter = QPainter()
-    if not painter.begin(generator):
-        raise PictureError("The SVG could not be begun.")
-    paint(painter, widget, origin)
-    painter.end()
-
-
-def _draw_pdf(widget: QWidget, out: QBuffer, scale: float, origin: Mapping[str, str]) -> None:
-    size = whole_size(widget, origin)
-    writer = QPdfWriter(out)
-    writer.setCreator("asrscope")
-    writer.setTitle(caption(origin) or "asrscope")
-    writer.setResolution(DOTS_PER_INCH)
-    inches = QSizeF(size.width() / DOTS_PER_INCH, size.height() / DOTS_PER_INCH)
-    page = QPageSize(inches, QPageSize.Unit.Inch, "", QPageSize.SizeMatchPolicy.ExactMatch)
-    layout = QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF())
-    writer.setPageLayout(layout)
-    writer.addFileAttachment(
-        "provenance.json", QByteArray(json.dumps(dict(origin)).encode()), "application/json"
-    )
-    painter = QPainter()
-    if not painter.begin(writer):
-        raise PictureError("The PDF could not be begun.")
-    paint(painter, widget, origin)
-    painter.end()
+    return bytes(buffer.data().data())

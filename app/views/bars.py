@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.style.plain_text import show_tip, write
 from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views import breakdown_model as bm
+from app.views.bar_texts import before_text, sum_text
 from app.views.breakdown_model import BreakdownModel, StageLine
 from app.views.frames import CATEGORIES
 from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_of, told
@@ -43,6 +44,9 @@ FIGURES = 104
 SENTENCES = 150
 """Height reserved below the stages for the text about one: about eight lines."""
 
+ENOUGH = 8
+"""Rows that a picture has before it has a text about one of them."""
+
 NARROW = 300
 """Below this width the rows of stages have milliseconds only, with the unit in their heading."""
 
@@ -65,7 +69,7 @@ class Bars(QWidget):
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
-        self._hatched = False
+        self._room: int | None = None
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
@@ -87,11 +91,6 @@ class Bars(QWidget):
         self._tokens = tokens
         self.update()
 
-    def set_hatched(self, on: bool) -> None:
-        """Hatch the bars, for a picture; on the screen the swatches have the hatches."""
-        self._hatched = on
-        self.update()
-
     @property
     def stages(self) -> tuple[StageLine, ...]:
         """Stage lines shown."""
@@ -110,6 +109,25 @@ class Bars(QWidget):
             self.update()
             self.chosen.emit(name)
 
+    def set_picture(self, height: int | None) -> None:
+        """Hatch the bars and draw only what fits whole into a height; None: everything, to be scrolled."""
+        self._room = height
+        self.update()
+
+    @property
+    def choice(self) -> str | None:
+        """The stage that somebody chose."""
+        return self._chosen
+
+    def _drawn(self) -> tuple[StageLine, ...]:
+        """The rows that are drawn: in a picture the dearest that leave room for the text below, if those are many."""
+        if self._room is None:
+            return self.rows
+        room = self._room - self._stage_top()
+        beside = (room - self._told_height()) // STAGE_ROW
+        enough = self._chosen is not None or beside >= min(ENOUGH, len(self.rows))
+        return self.rows[: max(0, beside if enough else room // STAGE_ROW)]
+
     def explained(self) -> StageLine | None:
         """Return the stage explained at the bottom."""
         for line in self.rows:
@@ -119,8 +137,7 @@ class Bars(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the size of all rows and the sentences below them."""
-        line = self.explained()
-        parts = 0 if line is None else len(rows_of(line.parts)) * PART_ROW
+        parts = 0 if (line := self.explained()) is None else len(rows_of(line.parts)) * PART_ROW
         return QSize(330, self._stage_top() + len(self.rows) * STAGE_ROW + parts + SENTENCES)
 
     def minimumSizeHint(self) -> QSize:
@@ -215,7 +232,7 @@ class Bars(QWidget):
         color = tokens.category[name]
         painter.setBrush(QColor(blended(color, tokens.card, 0.62 if pale else 0.0)))
         painter.drawRoundedRect(bar, 2, 2)
-        if self._hatched and not pale:
+        if self._room is not None and not pale:
             painter.setBrush(tokens.hatch_brush(name))
             painter.drawRoundedRect(bar, 2, 2)
         painter.restore()
@@ -258,20 +275,20 @@ class Bars(QWidget):
         top = self._stage_top()
         tokens = self._tokens
         middle = Qt.AlignmentFlag.AlignVCenter
+        left, verdict_left = middle | Qt.AlignmentFlag.AlignLeft, self.width() * 0.40
         painter.setFont(font(0.88, strong=True))
         painter.setPen(tokens.color("muted"))
         heading = QRectF(0, top - 24, self.width(), 22)
-        write(painter, heading, middle | Qt.AlignmentFlag.AlignLeft, self.tr("STAGES"))
+        write(painter, heading, left, self.tr("STAGES"))
+        place = heading.adjusted(verdict_left, 0, 0, 0)
         narrow = self.width() < NARROW
         verdict = self.tr("VERDICT") if narrow else self.tr("VERDICT · EVIDENCE")
-        verdict_left = self.width() * 0.40
-        place = heading.adjusted(verdict_left, 0, 0, 0)
-        write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, verdict)
+        write(painter, place, left, verdict)
         if narrow:
             write(painter, heading, middle | Qt.AlignmentFlag.AlignRight, self.tr("ms"))
         metrics = QFontMetricsF(font(1.0))
         explained = self.explained()
-        for index, line in enumerate(self.rows):
+        for index, line in enumerate(self._drawn()):
             row = QRectF(0, top + index * STAGE_ROW, self.width(), STAGE_ROW)
             whole = index < len(self._groups)
             if self._chosen is not None and line is explained:
@@ -295,19 +312,21 @@ class Bars(QWidget):
                 name = name.partition(".")[2] or name
             name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, fits)
             inset = row.adjusted(7, 0, 0, 0)
-            write(painter, inset, middle | Qt.AlignmentFlag.AlignLeft, name)
+            write(painter, inset, left, name)
             painter.setPen(tokens.color("muted"))
             room = self.width() - verdict_left - self._figures() - 4
             text = metrics.elidedText(self.verdict(line), Qt.TextElideMode.ElideRight, room)
             place = row.adjusted(verdict_left, 0, 0, 0)
-            write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, text)
+            write(painter, place, left, text)
             self._paint_figures(painter, row, line.ms, line.share)
 
     def _paint_sentence(self, painter: QPainter) -> None:
         line = self.explained()
         if line is None or not self.explanation(line):
             return
-        top = self._stage_top() + len(self.rows) * STAGE_ROW + 10
+        top = self._stage_top() + len(self._drawn()) * STAGE_ROW + 10
+        if self._room is not None and top - 10 + self._told_height() > self._room:
+            return
         painter.setPen(QPen(self._tokens.color("border"), 1))
         painter.drawLine(0, top, self.width(), top)
         if rows := rows_of(line.parts):
@@ -319,25 +338,29 @@ class Bars(QWidget):
         wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
         write(painter, place, wrap, self.explanation(line))
 
+    def _told_height(self) -> int:
+        """Height of what is told of the stage explained."""
+        if (line := self.explained()) is None:
+            return 0
+        area, wrap = QRectF(0, 0, self.width(), 1e4), Qt.TextFlag.TextWordWrap.value
+        lines = QFontMetricsF(font()).boundingRect(area, wrap, self.explanation(line))
+        return 26 + len(rows_of(line.parts)) * PART_ROW + round(lines.height())
+
+    def fits(self, height: int) -> bool:
+        """Whether all that is drawn fits into a height."""
+        return self._stage_top() + len(self.rows) * STAGE_ROW + self._told_height() <= height
+
     def explanation(self, line: StageLine) -> str:
         """The share of a stage in its group, and where its time went; of a group, its largest part and stage."""
         if line in self._groups:
             return self._of_group(line)
-        texts = (
-            self.tr("{0} of the time"),
-            self.tr("{0} of the operations"),
-            self.tr("{0} of the bytes"),
-        )
-        parts = [
-            text.format(percent(part))
-            for part, text in zip(line.of_group, texts, strict=True)
-            if part is not None
-        ]
+        texts = ("{0} of the time", "{0} of the operations", "{0} of the bytes")
+        shares = zip(line.of_group, texts, strict=True)
+        parts = [self.tr(text).format(percent(part)) for part, text in shares if part is not None]
         said = []
         if parts:
-            group = line.name.partition(".")[0]
             text = self.tr("{0} is {1} of all {2} stages")
-            said.append(text.format(line.name, ", ".join(parts), group))
+            said.append(text.format(line.name, ", ".join(parts), line.name.partition(".")[0]))
         if line.intensity is not None:
             roof = {
                 None: "",
@@ -345,8 +368,7 @@ class Bars(QWidget):
                 False: self.tr(", below the roof of arithmetic"),
             }[line.memory_roof]
             said.append(self.tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
-        first = "; ".join(said)
-        return " ".join(filter(None, [f"{first}." if first else "", line.sentence]))
+        return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence]))
 
     def _of_group(self, line: StageLine) -> str:
         largest = max(line.parts, key=lambda part: part.share)
@@ -369,32 +391,7 @@ class Bars(QWidget):
 
     def reason(self, key: str) -> str:
         """Why a category is zero, in words."""
-        return {
-            bm.NO_DEVICE: self.tr("none: everything runs on the CPU"),
-            bm.NO_ROOFS: self.tr("not separated: machine not calibrated"),
-            bm.NO_SCORING: self.tr("none: nothing was scored here"),
-            bm.NOT_TOLD: self.tr("not recorded in this session"),
-            bm.NOTHING: self.tr("none in this range"),
-        }[key]
+        return self.tr(bm.REASONS[key])
 
-    def sum_text(self, model: BreakdownModel) -> str:
-        """Say what the categories add up to, and whether that equals the wall time."""
-        same = abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms
-        return self.tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(
-            milliseconds(model.sum_ms),
-            "=" if same else "≠",
-            milliseconds(model.wall_ms),
-            f"{model.rtf:.3f}",
-        )
-
-    def before_text(self, model: BreakdownModel) -> str:
-        """Show the value before the last change, and the difference."""
-        if model.before_wall_ms is None:
-            return ""
-        if not (model.wall_ms > 0 and model.before_wall_ms > 0):
-            return self.tr("pale: before, {0} ms").format(milliseconds(model.before_wall_ms))
-        ratio = model.before_wall_ms / model.wall_ms
-        text = self.tr("pale: before, {0} ms · now {1}× faster")
-        if ratio < 1:
-            ratio, text = 1 / ratio, self.tr("pale: before, {0} ms · now {1}× slower")
-        return text.format(milliseconds(model.before_wall_ms), f"{ratio:.2f}")
+    sum_text = staticmethod(sum_text)
+    before_text = staticmethod(before_text)

@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
@@ -73,7 +74,7 @@ class BreakdownView(View):
         self._scroll.setWidget(self.bars)
         self._scroll.viewport().setAutoFillBackground(False)
         self.bars.setAutoFillBackground(False)
-        body = QWidget()
+        self._body = body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -87,7 +88,7 @@ class BreakdownView(View):
         column.addWidget(self.roofline)
         self.set_body(body)
         self.set_note_below()
-        self._alone = QToolButton()
+        self._alone = ToolButton()
         self._alone.setObjectName("table-toggle")
         self._alone.setText(self.tr("Roofline"))
         self._alone.setCheckable(True)
@@ -173,10 +174,6 @@ class BreakdownView(View):
         super().resizeEvent(event)
         self._show_roofline()
 
-    def set_picture(self, on: bool) -> None:
-        """Hatch the bars in a picture."""
-        self.bars.set_hatched(on)
-
     def axis_changed(self) -> None:
         """Only the selection matters here."""
         if self.axis.selected != self._selected:
@@ -205,6 +202,20 @@ class BreakdownView(View):
         if self._soon.isActive():
             self._redraw()
         return self._model
+
+    def set_picture(self, on: bool) -> None:
+        """In a picture nothing scrolls: rows are whole, and the roofline is there if it takes none of their room."""
+        bar = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        self._scroll.setVerticalScrollBarPolicy(bar)
+        self._show_roofline()
+        column = self._body.layout()
+        assert column is not None
+        room = self._body.height()
+        beside = room - HEIGHT - column.spacing()
+        if on and not (self.roofline_alone or self.bars.fits(beside)):
+            self.roofline.hide()
+        column.activate()
+        self.bars.set_picture((room if self.roofline.isHidden() else beside) if on else None)
 
     def settle(self) -> None:
         """Complete the stages at once."""
@@ -319,9 +330,7 @@ class BreakdownView(View):
         elif model.scope == bm.SINCE_CHANGE and model.change:
             text = self.tr("since “{0}”").format(model.change)
         else:
-            text = self.tr("everything shown so far")
-        if model.scope == bm.SELECTION and model.before_ms is not None:
-            text += self.tr("; pale: before the last change")
+            text = self.tr("start to cursor")
         return text
 
 

@@ -26,6 +26,9 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
+TOUCHED = 1e-6
+"""Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
+
 STEP_DIGITS = 11
 """Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
 
@@ -101,19 +104,32 @@ class _Kept:
 
     def _known(self, edges: F64, sure: float) -> tuple[int, int, int]:
         """Columns begin … end − 1 that are known from column `at` of the kept ones on."""
-        old = self._edges
-        if len(old) != len(edges) or len(edges) < 2 or old[-1] <= old[0]:
-            return 0, 0, 0
-        moved = round((edges[0] - old[0]) / (old[-1] - old[0]) * (len(old) - 1))
-        begin, end = max(0, -moved), min(len(edges) - 1, len(edges) - 1 - moved)
-        if begin >= end or not np.array_equal(
-            edges[begin : end + 1], old[begin + moved : end + moved + 1]
-        ):
-            return 0, 0, 0
+        begin, end, at = _same_columns(self._edges, edges)
         # The playhead may also have gone back.
         unchanged = min(self._sure, sure)
         end = min(end, int(np.searchsorted(edges[1:], unchanged, side="right")))
-        return begin, end, begin + moved
+        return begin, end, at
+
+
+_compared: tuple[F64, F64, tuple[int, int, int]] | None = None
+"""The last two arrays of edges compared, and what they have in common: every series of a chart asks the same."""
+
+
+def _same_columns(old: F64, edges: F64) -> tuple[int, int, int]:
+    """Columns begin … end − 1 of `edges` that are those of `old` from number `at` on; 0, 0, 0 where there are none."""
+    global _compared
+    if _compared is not None and _compared[0] is old and _compared[1] is edges:
+        return _compared[2]
+    found = (0, 0, 0)
+    if len(old) == len(edges) and len(edges) > 1 and old[-1] > old[0]:
+        moved = round((edges[0] - old[0]) / (old[-1] - old[0]) * (len(old) - 1))
+        begin, end = max(0, -moved), min(len(edges) - 1, len(edges) - 1 - moved)
+        if begin < end and np.array_equal(
+            edges[begin : end + 1], old[begin + moved : end + moved + 1]
+        ):
+            found = (begin, end, begin + moved)
+    _compared = (old, edges, found)
+    return found
 
 
 class RunningSums:
@@ -192,7 +208,7 @@ class RunningSums:
         with np.errstate(invalid="ignore", divide="ignore"):
             # The difference of two large sums may fall a rounding error below zero.
             area = np.maximum(np.diff(self._area(at), axis=1), 0.0)
-            return np.where(width > 0, area.T / width, np.nan)
+            return np.where(width > TOUCHED, area.T / width, np.nan)
 
 
 class Extremes:

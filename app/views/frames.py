@@ -26,6 +26,8 @@ class FrameSeries:
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
+        self.seen = (0, 0)
+        """Spans and frames that were there when it was updated last."""
         self.costs = RunningSums(len(CATEGORIES))
         self.wall = RunningSums(1)
         self.walls = Extremes()
@@ -84,7 +86,11 @@ def series_of(session: Session, track: CostTrack) -> FrameSeries:
     series = _known.get(track)
     if series is None or series.generation != session.generation:
         series = _known[track] = FrameSeries(session.generation)
-    series.update(track)
+    # Four views ask for every update, and the file is read less often than they do.
+    seen = (len(session.spans), int(track.n_frames))
+    if seen != series.seen:
+        series.update(track)
+        series.seen = seen
     return series
 
 

@@ -35,9 +35,8 @@ def device_scale(painter: QPainter) -> float:
 
 
 def is_vector(painter: QPainter) -> bool:
-    """True when drawing into SVG or PDF, where shapes beat pixels."""
-    kinds = (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf, QPaintEngine.Type.Picture)
-    return painter.paintEngine().type() in kinds
+    """True when drawing for SVG or PDF, where shapes beat pixels: `app.pictures.shapes` draws for both."""
+    return painter.paintEngine().type() == QPaintEngine.Type.User
 
 
 MAX_DEVICE_SCALE = 4

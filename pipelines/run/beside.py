@@ -1,4 +1,4 @@
-"""What a recorded run measures beside its stages: other programs, the machine's speed, and hot replays.
+"""What a recorded run measures beside its stages: other programs, the machine's speed, its roofs, and hot replays.
 
 All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor (1 µs a
 block).
@@ -8,28 +8,40 @@ from __future__ import annotations
 
 from pipelines.run.hot_replay import DISTURBED, LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.scorer import Scores
 from profiler.lanes import Lane
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue
+from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 
 
 class Beside:
     """Made and used on the thread that decodes; how fast the machine is, is known before the first block."""
 
-    def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
-        """`replay`: share of the time that hot replays may take, 0…1."""
+    def __init__(
+        self, recorder: Recorder, lane: Lane, replay: float, journal: SessionWriter | None = None
+    ) -> None:
+        """`replay`: share of the time that hot replays, and roofs timed again, may take each, 0…1.
+
+        `journal`: where roofs timed again are told; without one none are.
+        """
         self._lane = lane
         self._queue = RunQueue()
         self._probe = Probe(recorder, lane)
         self._replay = HotReplay(recorder, lane, self._queue, replay)
+        self.roofs: RoofsAgain | None = None
+        if journal is not None:
+            self.roofs = RoofsAgain(recorder, lane, journal, self._probe, replay)
         self._recorded = self._other_ns = 0
         self._probe.take(recorder.clock(), 0)
 
     def close(self) -> None:
-        """Give the file of the run queue back."""
+        """Give the file of the run queue back, and tell what is known of the roofs by now."""
         self._queue.close()
+        if self.roofs is not None:
+            self.roofs.tell()
 
     def begin(self) -> None:
         """What is counted begins anew: a block follows."""
@@ -59,6 +71,8 @@ class Beside:
         after = self._probe.take(after, frame)
         # A beam that follows the time is another one when the block is done again.
         fixed = not recogniser.config.search.adaptive_beam
+        if self.roofs is not None:
+            after = self.roofs.take(after, frame)
         after = replay.plan(recogniser.search if fixed else None, took_ns) or after
         if after != now:
             self._queue.waited_ns()

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from pipelines.kernel_roofs import work_of
+from pipelines.run.roofs_again import RoofsAgain
 from profiler.analysis.law import needed
-from profiler.costs import ACCESS, CALL, KERNEL, Cost
+from profiler.costs import ACCESS, CALL, KERNEL, Cost, Term
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
@@ -73,7 +74,11 @@ class NeededRoofs:
         lane: Lane | NullLane,
         progress: Callable[[str, float | None], None],
         cancelled: Callable[[], bool],
+        again: RoofsAgain | None = None,
     ) -> None:
+        """`again`: what times them on while the run goes on."""
+        self._again = again
+        self._roof_table = RoofTable()
         self._journal, self._recorder, self._lane = journal, recorder, lane
         self._progress, self._cancelled = progress, cancelled
         self._stage = recorder.stage(STAGE, "setup")
@@ -84,14 +89,24 @@ class NeededRoofs:
 
         Returns when that was, 0 where nothing lacked.
         """
+        start = self._recorder.clock()
+        every = needed(costs)
         terms = [
             (term, threads)
-            for term, threads in needed(costs)
+            for term, threads in every
             if (term.kind, term.roof, term.bytes, threads) not in self._known
         ]
+        if terms:
+            self._measure(terms)
+        if self._again is not None:
+            self._again.need(every, self._roof_table)
         if not terms:
             return 0
-        start = self._recorder.clock()
+        end = self._recorder.clock()
+        self._lane.put(self._stage, start, end, frame, 0)
+        return end
+
+    def _measure(self, terms: Sequence[tuple[Term, int]]) -> None:
         with suppress(Cancelled):
             table = calibration.measure_terms(
                 terms,
@@ -102,6 +117,4 @@ class NeededRoofs:
             self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
             names = {term.roof for term, _ in terms}
             self._journal.calibration(_named(table, names).rows())
-        end = self._recorder.clock()
-        self._lane.put(self._stage, start, end, frame, 0)
-        return end
+            self._roof_table = table

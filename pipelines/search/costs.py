@@ -21,6 +21,10 @@ CONTENDER_BYTES = 12.0
 """Of a way into a token, while the lattice is recorded: cost, entry, next."""
 LINE_BYTES = 64.0
 """A cache line: what an access to a scattered record moves."""
+RANKING_OPERATIONS = 5.0
+"""Per token ranked: its bin (subtraction, product, comparison), a count, and whether it is in the bin chosen."""
+RANKING_BYTES = 20.0
+"""Per token ranked: its cost twice, its bin written and read twice."""
 BACKTRACE_OPERATIONS = 6.0
 """Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
 BACKTRACE_CALLS = 22.0
@@ -36,7 +40,8 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     label, weight and total 16); most are all fields read and written, with a cache line for the slot
     of an arc's target and one for the token there. epsilon: an addition and a comparison per arc, a
     line for its slot. prune: 4 comparisons and a subtraction per token; most bytes with the lists
-    closed up, and a token's state and arcs fetched. active: a store for an arc, a list entry for a
+    closed up, and a token's state and arcs fetched. rank: a histogram over the costs, and a selection in one of
+    its bins. active: a store for an arc, a list entry for a
     senone. lattice: an addition and 2 comparisons for each way into a token. backtrace: the entries of
     the path that were followed; making words of them is Python and in no count but that of its array operations.
 
@@ -57,8 +62,6 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     # States with epsilon arcs come first, and with them their arcs.
     first = float(graph.states["first"][graph.n_epsilon_states])
     silent = 1.0 * STATE.itemsize * graph.n_epsilon_states + ARC.itemsize * first
-    # What a state's arcs lie in: one line, and a border between lines now and then.
-    lines = 1.0 + degree * ARC.itemsize / LINE_BYTES
     return {
         "search.emit": Cost(
             {
@@ -137,12 +140,20 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
                 ),
                 Term(
                     ACCESS,
-                    "gather",
+                    roofs.ENTERED,
                     _NONE,
-                    1.0 * graph.arcs.nbytes,
-                    Linear(per_work=(0.0, lines, 0.0)),
+                    1.0 * graph.states.nbytes + graph.arcs.nbytes,
+                    Linear(per_work=(0.0, roofs.APART, 0.0)),
                 ),
             ),
+        ),
+        "search.rank": Cost(
+            {"scalar": Linear(per_work=(RANKING_OPERATIONS, 0.0, 0.0))},
+            Linear(per_work=(4.0, 0.0, 0.0)),
+            Linear(per_work=(RANKING_BYTES, 0.0, 0.0)),
+            2 * 4.0 * states,
+            scattered=True,
+            terms=(Term(KERNEL, roofs.RANKED, Linear(per_work=(1.0, 0.0, 0.0))),),
         ),
         "search.active": Cost(
             {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},

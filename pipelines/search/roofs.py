@@ -17,7 +17,7 @@ from pipelines.search.graph.wfst import ARC, STATE, Graph
 from pipelines.search.kernels import layout
 from pipelines.search.kernels import repeats as repeats_of
 from pipelines.search.workspace import Workspace
-from profiler.arrays import F32, U32
+from profiler.arrays import F32, I32, U32
 from profiler.clock import now_ns
 from profiler.lanes import Lane
 from profiler.machine.roofs.timing import Work
@@ -26,6 +26,7 @@ ARCS, PASSED, LABELS = "search arcs", "search passed arcs", "search labels"
 LISTED, FOLLOWED = "search listed epsilons", "search followed epsilons"
 EXAMINED, ENTERED, CLOSED_UP = "search examined", "search entered", "search closed up"
 ACTIVE, FOUND, WAYS = "search active arcs", "search found", "search ways"
+RANKED: Final = "search ranked"
 ADVANCE: Final = "search call"
 ACTIVE_CALL: Final = "search active call"
 
@@ -33,12 +34,13 @@ Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]
 """Bytes of data and the numbers of a name, neither of which these families need → the work."""
 
-PLACES = 1024
-"""Tokens: with their arcs some 110 KB, in the second cache as those of a search are."""
+PLACES = 4096
+"""Tokens: with their arcs some 440 KB, in the second cache as those of a search are; met: 3 926."""
 ARCS_EACH = 5
 """Listed emitting arcs of two tokens; met: 9 067 of 3 667."""
-SENONES = 255
-ARCS_PER_PASSED = 3.82
+SENONES = 5126
+"""Labels that are looked up: 20 KB, which share the first cache with the lists."""
+ARCS_PER_PASSED = 4.08
 """Tokens and listed arcs for each that passes in the work of PASSED; met: 12 719 of 3 139."""
 PASSING = 1 / 3
 """Of the listed arcs, how many lead to a token; met: 3 139 of 9 067."""
@@ -48,26 +50,42 @@ LISTED_PASSING = 0.43
 """Of listed epsilon arcs, how many are within the limit; met: 283 of 660."""
 FRESH_BY_EPSILON = 1 / 9
 """Of the epsilon arcs within the limit, how many lead where no token was; met: 55 of 490."""
+APART = 1 / 2
+"""Of new tokens, how many at most stand in lines of the graph that nothing has used lately."""
+DEAD = 0.27
+"""Of the tokens, when the lists are closed up."""
 NEW_TOKENS = 0.8
 """New tokens that are looked at, per listed epsilon arc; met: 541 of 660."""
 LATTICE_BEAM = 0.5
 """Ways within half of what costs range over are recorded."""
+KEPT_BY_RANK = 0.8
+"""Of the tokens within the beam, where they are too many; met: 7 000 of 8 700."""
 SPANS = 256
 """Room in the ring that a call is lent, emptied when half full."""
-BY_ARC = 1 / 2
-"""Of the tokens after a frame, how many came over an arc; met: 2 053 of 4 124."""
+BY_ARC = 0.52
+"""Of the tokens after a frame, how many came over a listed arc; met: 2 029 of 3 926."""
+BY_ENTRY = 0.14
+"""Of the tokens after a frame, how many came over an epsilon arc; met: 541 of 3 926."""
+RECORDED = 0.39
+"""Of the arcs that tokens came over, how many the history wants; met: 785 of 2 029."""
 
 
-def _graph(emitting: int, epsilons: int = 0, fresh: int = 0, senones: int = SENONES) -> Graph:
-    """PLACES states with as many arcs of each kind per two states and per state, and `fresh` states without.
+def _graph(
+    emitting: int,
+    epsilons: int = 0,
+    fresh: int = 0,
+    senones: int = SENONES,
+    with_arcs: int = PLACES,
+) -> Graph:
+    """States with as many arcs of each kind per two states and per state, and `fresh` states without.
 
     Arcs lead to any state; how many a state has is drawn (at least one is, of those that are emitting).
     """
     rng = np.random.default_rng(0)
-    n = PLACES + fresh
+    n = with_arcs + fresh
     has = np.zeros((n, 2), np.int64)
     if emitting:
-        has[:PLACES, 0] = rng.geometric(2 / emitting, PLACES)
+        has[:with_arcs, 0] = rng.geometric(2 / emitting, with_arcs)
     # States with epsilon arcs come first, and theirs lead to others here: no way has two of them.
     has[: PLACES // 2, 1] = epsilons
     first = np.concatenate([[0], np.cumsum(has.sum(1))])
@@ -101,14 +119,14 @@ def _graph(emitting: int, epsilons: int = 0, fresh: int = 0, senones: int = SENO
 
 def _goals(count: int, n_states: int, rng: np.random.Generator, least: int = 0) -> U32:
     """States from `least` that arcs lead to: those beyond PLACES once each, between the others, u32 [count]."""
-    fresh = min(n_states - PLACES, count)
+    fresh = min(n_states - PLACES, count, PLACES)
     goals = rng.integers(least, PLACES, count)
     goals[rng.permutation(count)[:fresh]] = PLACES + rng.permutation(fresh)
     return goals.astype(np.uint32)
 
 
 def _living(graph: Graph, n: int) -> Workspace:
-    """A token in each of the first `n` states, at costs of 0 … 1, half of them come over an arc, the others by loop."""
+    """A token in each of the first `n` states, at costs of 0 … 1, come by its loop."""
     rng = np.random.default_rng(1)
     space = Workspace(graph)
     space.prune_by(8.0, 0.5, 1 << 20, 0)
@@ -118,28 +136,38 @@ def _living(graph: Graph, n: int) -> Workspace:
     space.arrays.places.slot[:n] = np.arange(n)
     tokens.cost[:n] = tokens.new_cost[:n] = rng.random(n)
     tokens.hist[:n] = tokens.new_hist[:n] = -1
-    tokens.come[:n] = np.where(rng.random(n) < BY_ARC, 0, layout.BY_LOOP)
+    tokens.come[:n] = layout.BY_LOOP
     tokens.loop_label[:n] = graph.states["loop_label"][:n]
     tokens.loop_weight[:n] = 0.0
-    emitting = space.arrays.emitting
-    emitting.source[0], emitting.record[0] = 0, 0
     books.floats[:] = 0.0
     books.decoder_state[:] = 0
     books.decoder_state[[layout.N, layout.M]] = n
     return space
 
 
-def _list_arcs(space: Workspace, fresh: int) -> int:
-    """List as many emitting arcs of the living tokens as the graph has; how many."""
-    n, rng = len(space.graph.arcs), np.random.default_rng(2)
+def _list_arcs(space: Workspace, fresh: int = 0) -> int:
+    """List as many emitting arcs of the living tokens as they have in the graph; how many."""
+    n = min(len(space.graph.arcs), PLACES * ARCS_EACH // 2)
+    rng = np.random.default_rng(2)
     listed = space.arrays.emitting
     listed.source[:n] = np.sort(rng.integers(0, PLACES, n))
     listed.label[:n] = rng.integers(1, SENONES + 1, n)
     listed.weight[:n] = 0.0
     listed.target[:n] = _goals(n, PLACES + fresh, rng)
-    listed.record[:n] = np.where(rng.random(n) < 0.5, 0, -1)
+    listed.record[:n] = np.where(rng.random(n) < RECORDED, 0, -1)
     space.books.decoder_state[layout.EMITTING] = n
     return n
+
+
+def _come(space: Workspace, count: int, by_loop: float, by_entry: float = 0.0) -> I32:
+    """How `count` tokens came about: by their loops, over epsilon arcs, the others over any of the listed arcs."""
+    rng = np.random.default_rng(4)
+    drawn = rng.random(count)
+    listed = int(space.books.decoder_state[layout.EMITTING])
+    come = rng.integers(0, listed, count).astype(np.int32)
+    come[drawn < by_loop + by_entry] = layout.BY_ENTRY
+    come[drawn < by_loop] = layout.BY_LOOP
+    return come
 
 
 def _emitting(passing: float, lattice_beam: float = -1.0) -> tuple[Workspace, Callable[[int], int]]:
@@ -183,9 +211,8 @@ def labels(size: int, numbers: Numbers) -> Work:
 def _closing(space: Workspace, m: int, limit: float) -> Work:
     """The closure of `m` tokens, [0, N) of them listed: units are epsilon arcs gone over."""
     space.books.decoder_state[layout.M] = m
-    tokens = space.arrays.tokens
     bank = np.random.default_rng(3).random(2 * m, np.float32)
-    come = tokens.come[:m].copy()
+    come = _come(space, m, 1.0 - BY_ARC)
 
     def task(repeats: int) -> int:
         return int(repeats_of.close(space._plain, space.numbers[:], bank, come, limit, repeats))
@@ -198,6 +225,7 @@ def listed_epsilons(size: int, numbers: Numbers) -> Work:
     n = PLACES // 2
     fresh = int(n * FRESH_BY_EPSILON)
     space = _living(_graph(ARCS_EACH, fresh=fresh), PLACES)
+    _list_arcs(space, fresh)
     space.books.decoder_state[layout.N] = PLACES - int(n * NEW_TOKENS)
     rng = np.random.default_rng(2)
     listed = space.arrays.epsilons
@@ -212,48 +240,59 @@ def listed_epsilons(size: int, numbers: Numbers) -> Work:
 def followed_epsilons(size: int, numbers: Numbers) -> Work:
     """Epsilon arcs of tokens that the frame has made or bettered, from their states in the graph."""
     fresh = int(PLACES / 2 * FRESH_BY_EPSILON)
-    space = _living(_graph(0, epsilons=1, fresh=fresh), PLACES)
+    space = _living(_graph(ARCS_EACH, epsilons=1, fresh=fresh), PLACES)
+    _list_arcs(space)
     space.books.decoder_state[layout.N] = 0
     return _closing(space, PLACES, 2.0)
 
 
-def _pruning(space: Workspace, m: int, limit: float, units: float) -> Work:
-    """Pruning of `m` tokens, [0, N) of them listed, to those cheaper than `limit`."""
-    space.prune_by(limit, 0.5, 1 << 20, 0)
+def _pruning(new_tokens: bool, size: int = 0) -> tuple[Workspace, Work]:
+    """Pruning of PLACES tokens, all of them new or none, of which none dies: units are tokens.
+
+    `size`: bytes of the graph over which the states of new ones are scattered; 0: they lie side by side.
+    """
+    each = STATE.itemsize + ARCS_EACH / 2 * ARC.itemsize
+    graph = _graph(ARCS_EACH, with_arcs=max(PLACES, int(size / each)))
+    space = _living(graph, PLACES)
+    space.prune_by(8.0, 0.5, 1 << 20, 0)
+    _list_arcs(space)
+    come = _come(space, 2 * PLACES, 0.0 if new_tokens else 1.0 - BY_ARC - BY_ENTRY, BY_ENTRY)
+    if new_tokens:
+        # Over arcs that were listed before: those of the new tokens take their places.
+        space.books.decoder_state[[layout.N, layout.EMITTING]] = 0
     state = space.books.decoder_state
-    state[layout.M] = m
-    new = space.arrays.tokens.state[state[layout.N] : m].copy()
-    return Work(
-        units,
-        lambda: lambda repeats: repeats_of.prune(space._plain, space.numbers[:], new, repeats),
-    )
+    new = space.arrays.tokens.state[state[layout.N] : PLACES].copy()
+    if size:
+        new = np.random.default_rng(5).permutation(graph.n_states).astype(np.uint32)
+    at = np.zeros(2, np.int64)
+    prune = partial(repeats_of.prune, space._plain, space.numbers[:], new, come, at)
+    return space, Work(float(PLACES), lambda: prune)
 
 
 def examined(size: int, numbers: Numbers) -> Work:
     """Tokens of which none is new and none dies: units are tokens."""
-    return _pruning(_living(_graph(0), PLACES), PLACES, 8.0, float(PLACES))
+    return _pruning(new_tokens=False)[1]
 
 
 def entered(size: int, numbers: Numbers) -> Work:
-    """New tokens that live on, whose arcs are listed: units are tokens."""
-    space = _living(_graph(ARCS_EACH), PLACES)
-    space.books.decoder_state[layout.N] = 0
-    return _pruning(space, PLACES, 8.0, float(PLACES))
+    """New tokens that live on, whose arcs are listed: units are tokens. With a size, their states lie all over it."""
+    return _pruning(new_tokens=True, size=size)[1]
 
 
 def closed_up(size: int, numbers: Numbers) -> Work:
     """Lists closed up: units are tokens and listed arcs."""
     space = _living(_graph(ARCS_EACH), PLACES)
-    n = _list_arcs(space, 0)
-    return Work(
-        float(PLACES + n), lambda: lambda repeats: repeats_of.close_up(space._plain, repeats)
-    )
+    n = _list_arcs(space)
+    cost, source = space.arrays.tokens.cost[:PLACES].copy(), space.arrays.emitting.source[:n].copy()
+    cost[np.random.default_rng(5).random(PLACES) < DEAD] = np.inf
+    close_up = partial(repeats_of.close_up, space._plain, cost, source)
+    return Work(float(PLACES + n), lambda: close_up)
 
 
 def active_arcs(size: int, numbers: Numbers) -> Work:
     """Tokens and listed arcs whose senones are marked: units are both."""
     space = _living(_graph(ARCS_EACH), PLACES)
-    n = _list_arcs(space, 0)
+    n = _list_arcs(space)
     return Work(float(PLACES + n), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
 
 
@@ -262,6 +301,15 @@ def found(size: int, numbers: Numbers) -> Work:
     (senones,) = numbers
     space = _living(_graph(0, senones=senones), 0)
     return Work(float(senones), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
+
+
+def ranked(size: int, numbers: Numbers) -> Work:
+    """The cost found that the most tokens allowed keep to: units are tokens."""
+    space = _living(_graph(0), PLACES)
+    space.prune_by(1.0, 0.5, int(PLACES * KEPT_BY_RANK), 0)
+    bank = np.random.default_rng(3).random(2 * PLACES, np.float32)
+    rank = partial(repeats_of.rank, space._plain, space.numbers[:], bank)
+    return Work(float(PLACES), lambda: rank)
 
 
 def ways(size: int, numbers: Numbers) -> Work:
@@ -283,7 +331,7 @@ def _advance(space: Workspace, scores: F32, lane: Lane) -> None:
         scale=0.1,
         patience_ns=0,
         spans=lent,
-        stages=(0, 0, 0, 0),
+        stages=(0, 0, 0, 0, 0),
         called_ns=called_ns,
         first_frame=0,
     )
@@ -328,6 +376,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         CLOSED_UP: closed_up,
         ACTIVE: active_arcs,
         FOUND: found,
+        RANKED: ranked,
         WAYS: ways,
         ADVANCE: advance,
         ACTIVE_CALL: active_call,

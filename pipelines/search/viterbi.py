@@ -14,7 +14,7 @@ from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
 from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.kernels import layout
+from pipelines.search.kernels import calls, layout
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, I64
@@ -33,6 +33,7 @@ _STAGES = {
     "search.emit": ("tokens", "arcs", "passed"),
     "search.epsilon": ("arcs", "followed", "senones"),
     "search.prune": ("examined", "entered", "closed up"),
+    "search.rank": ("ranked",),
     "search.active": ("looked at", "active"),
     "search.lattice": ("ways",),
     "search.backtrace": ("backpointers",),
@@ -54,7 +55,7 @@ class Viterbi:
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
-        self._steps = 0, 0, 0, 0
+        self._steps: calls.Steps = 0, 0, 0, 0, 0
         self._first_frame = 0
         self._lost = False
         self._collected = 0
@@ -85,10 +86,11 @@ class Viterbi:
         """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
-        emit, epsilon, prune, lattice = (
-            self._stage[f"search.{step}"] for step in ("emit", "epsilon", "prune", "lattice")
+        emit, epsilon, prune, lattice, rank = (
+            self._stage[f"search.{step}"]
+            for step in ("emit", "epsilon", "prune", "lattice", "rank")
         )
-        self._steps = emit, epsilon, prune, lattice
+        self._steps = emit, epsilon, prune, lattice, rank
 
     def configure(self, config: Search) -> None:
         """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
@@ -139,7 +141,9 @@ class Viterbi:
         `arcs` those whose cost was computed (self-loops, and arcs of tokens that died lately, included),
         `passed` those that led to a token, `senones` the different ones that living tokens looked up per
         frame; `followed` are epsilon arcs of tokens that this frame made or bettered, `entered` the new tokens
-        that lived on, `closed up` the entries of lists rid of dead ones. ValueError when the shape is wrong.
+        that lived on, `closed up` the entries of lists rid of dead ones. Where
+        max_active or min_active decides which tokens are dropped, a span of search.rank follows that of
+        search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
@@ -182,15 +186,19 @@ class Viterbi:
             stuck = status == layout.NEED_HISTORY and done == begin
 
     def active_senones(self, lane: Lane | NullLane = _NO_LANE) -> I64:
-        """Senones that the next frame will look up, ascending; stages search.prune and search.active."""
+        """Senones that the next frame will look up, ascending; stages search.prune, search.rank and search.active."""
         begin = now_ns()
         frame = self._latest[0] + self._latest[1]
         if self._space.books.decoder_state[layout.PENDING] and not self._lost:
             work = self._space.books.work
-            work[_PRUNED] = 0
+            work[:] = 0
             self._lost = not self._space.prune()
-            pruned, begin, start = work[_PRUNED].tolist(), now_ns(), begin
-            lane.put(self._stage["search.prune"], start, begin, frame, 1, *pruned)
+            begin, start = now_ns(), begin
+            ranking = begin - int(work[layout.RANKING_NS])
+            lane.put(self._stage["search.prune"], start, ranking, frame, 1, *work[_PRUNED].tolist())
+            if work[layout.RANKED]:
+                ranked = int(work[layout.RANKED])
+                lane.put(self._stage["search.rank"], ranking, begin, frame, 1, ranked)
         result, arcs = self._space.active_senones()
         lane.put(self._stage["search.active"], begin, now_ns(), frame, 1, arcs, len(result))
         return result
@@ -221,7 +229,7 @@ class Viterbi:
 
     def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
         """Where kernels have no clock: all time to the largest step, to each its counts."""
-        emit, epsilon, prune, lattice = self._steps
+        emit, epsilon, prune, lattice, rank = self._steps
         counts = self._space.books.work.tolist()
         at = now_ns()
         emitted = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.PASSED]
@@ -230,6 +238,8 @@ class Viterbi:
         lane.put(emit, begin, at, first, frames, *emitted)
         lane.put(epsilon, at, at, first, frames, *closed)
         lane.put(prune, at, at, first, frames, *pruned)
+        if counts[layout.RANKED]:
+            lane.put(rank, at, at, first, frames, counts[layout.RANKED])
         if self._config.lattice:
             lane.put(lattice, at, at, first, frames, counts[layout.CONTENDERS])
 

@@ -12,7 +12,12 @@ import numpy as np
 
 from profiler.analysis.nesting import pick
 from profiler.arrays import Array
-from profiler.machine.roofs.table import PROBES
+from profiler.machine.roofs.table import (
+    LEAST_SLOWNESS,
+    MOST_SLOWNESS,
+    PROBES,
+    PROBES_TOGETHER,
+)
 from profiler.session.reader import Session
 from profiler.spans import Stage
 
@@ -23,13 +28,6 @@ REPLAYED: Final = "replay."
 
 LATEST: Final = 8
 """So many replays of a stage are taken together: one alone is too uncertain."""
-
-SEVERAL: Final = 3
-"""So many probes are looked at together."""
-
-LEAST: Final = 0.8
-MOST: Final = 8.0
-"""Bounds of a believable slowness: a probe beyond them was disturbed itself."""
 
 
 def other_of(tiles: Array, stages: Mapping[int, Stage]) -> Array:
@@ -81,7 +79,7 @@ class Speed:
                 continue
             spans = pick(fresh, at)
             slowness = spans["duration_ns"] * roof.median / (1e9 * np.maximum(spans["work0"], 1))
-            sound = (slowness >= LEAST) & (slowness <= MOST)
+            sound = (slowness >= LEAST_SLOWNESS) & (slowness <= MOST_SLOWNESS)
             ends = spans["start_ns"] + spans["duration_ns"]
             times[probe] = np.concatenate([times[probe], ends[sound]])
             values[probe] = np.concatenate([values[probe], slowness[sound]])
@@ -90,8 +88,8 @@ class Speed:
     def at(self, start_ns: Array) -> Array | None:
         """Return the slowness of arithmetic and memory at those times, float64 [2, n]; None without any probe.
 
-        The last SEVERAL probes that had ended count. Before the first one the machine is taken to be as fast as its
-        roofs, so that what is read in pieces gives the same.
+        The last PROBES_TOGETHER probes that had ended count. Before the first one the machine is taken to be as fast as
+        its roofs, so that what is read in pieces gives the same.
         """
         if not any(len(times) for times in self._times):
             return None
@@ -101,7 +99,8 @@ class Speed:
                 before = np.searchsorted(times, start_ns, side="right") - 1
                 # The least of the last few: a probe may itself have been disturbed, it is never too fast.
                 steady = np.min(
-                    [values[np.maximum(before - back, 0)] for back in range(SEVERAL)], axis=0
+                    [values[np.maximum(before - back, 0)] for back in range(PROBES_TOGETHER)],
+                    axis=0,
                 )
                 row[:] = np.where(before >= 0, steady, 1.0)
         return found

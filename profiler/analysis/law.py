@@ -16,7 +16,7 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, WORK_COUNTS, Cost, Linear, Term
-from profiler.machine.roofs.table import Roof, RoofTable
+from profiler.machine.roofs.table import LADDERS, Roof, RoofTable
 
 NS: Final = 1e9
 
@@ -130,13 +130,11 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
             each = _per_unit(far) if cost.device else _between(_per_unit(near), _per_unit(far))
             streamed.add(term.count, each, term.most)
         elif term.kind == ACCESS:
-            sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
-            rungs = [roof_table.latency(size, term.roof) for size in sizes]
-            near, far = rungs
-            if near is None or far is None:
+            scattered = _scattered(term, cost.threads, roof_table)
+            if scattered is None:
                 missing.append(term.roof)
                 continue
-            latency.add(term.count, _between(_each(near), _each(far)), term.most)
+            latency.add(term.count, scattered, term.most)
         elif term.kind == CALL:
             roof = roof_table.call(term.roof)
             if roof is None:
@@ -156,13 +154,26 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     )
 
 
+def _scattered(
+    term: Term, threads: int, roof_table: RoofTable
+) -> tuple[float, float, float] | None:
+    """ns that an access, or a unit of a kernel, takes longer over the term's bytes than in the first cache."""
+    if term.roof in LADDERS:
+        sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
+        near, far = (roof_table.latency(size, term.roof) for size in sizes)
+        return _between(_each(near), _each(far)) if near and far else None
+    near = roof_table.kernel(term.roof, threads)
+    far = roof_table.kernel(term.roof, threads, term.bytes)
+    return _between(_per_unit(near), _per_unit(far)) if near and far else None
+
+
 def needed(costs: Iterable[Cost]) -> list[tuple[Term, int]]:
-    """Return the terms of `costs` that name a roof of their own (kernel, call), each with the number of threads."""
+    """Return the terms of `costs` that name a roof of their own, a kernel's or a call's, each with its threads."""
     found: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
     for cost in costs:
         for term in cost.terms or ():
-            if term.kind in (KERNEL, CALL):
-                threads = cost.threads if term.kind == KERNEL else 1
+            if term.kind in (KERNEL, CALL, ACCESS) and term.roof not in LADDERS:
+                threads = 1 if term.kind == CALL else cost.threads
                 found[term.kind, term.roof, term.bytes, threads] = term, threads
     return list(found.values())
 

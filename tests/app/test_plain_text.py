@@ -36,8 +36,8 @@ CALLS = {
     "setAccessibleName", "setAccessibleDescription", "setWindowTitle", "drawText", "drawStaticText",
     "setLabel", "setLabels", "setTitle", "QAction", "QMenu", "addLegend", "mightBeRichText",
 }  # fmt: skip
-OF_FILES = {("setTitle", "writers.py")}
-"""Titles inside of SVG and PDF files, which their writers escape (see test_pictures)."""
+OF_FILES = {("setTitle", "pdf.py"), ("drawText", "pdf.py")}
+"""The title of a PDF, which Qt escapes (see test_pictures), and letters that have been drawn once already."""
 
 HOSTILE = (
     "<table><tr><td><img src='{0}'><img src='file://{0}'><a href='file://{0}'>a</a>"

@@ -5,17 +5,25 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QSlider
+from PySide6.QtGui import QGuiApplication, QImage, QImageReader
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
+from app.cli import main
+from app.pictures.wanted import Wanted
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
+from app.window.pictures.dialog import PictureDialog
+from app.window.pictures.drawing import Drawing
 from profiler.export import writers
+
+DRAWN_MS = 60_000
+"""A picture's process imports Qt and pyqtgraph first."""
 
 
 @pytest.fixture
@@ -30,35 +38,212 @@ def window(qtbot, finished):
 
 @pytest.fixture
 def answer(monkeypatch, tmp_path):
-    """Answer the next file dialog with a name in the test's folder."""
+    """Answer the next file dialog with a name in the test's folder; what it was asked is in `asked`."""
 
-    def give(name: str) -> Path:
+    def give(name: str, kind: str = "") -> Path:
         target = tmp_path / name
-        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+
+        def dialog(*words: object) -> tuple[str, str]:
+            give.asked = [str(word) for word in words[1:]]
+            return str(target), kind
+
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", dialog)
         return target
 
+    give.asked = []
     return give
 
 
-def test_a_picture_of_the_desk_is_written(window, answer):
-    target = answer("desk.png")
-    window.actions_.trigger("export.desk")
-    image = QImage(str(target))
-    assert image.width() >= window.desk.width() * exporting.PICTURE_SCALE
-    assert "Written" in window.notices.banners[-1].text
+@pytest.fixture
+def picture(qtbot, window) -> Callable[..., PictureDialog]:
+    """Open the dialog of a picture and wait for its preview."""
+
+    def opened(*view: str, drawn: bool = True) -> PictureDialog:
+        window.actions_.trigger(f"export.{view[0] if view else 'desk'}")
+        (dialog,) = _dialogs()
+        if drawn:
+            qtbot.waitUntil(lambda: dialog.preview.image is not None, timeout=DRAWN_MS)
+        return dialog
+
+    return opened
+
+
+def _dialogs() -> list[PictureDialog]:
+    shown = [w for w in QApplication.topLevelWidgets() if w.isVisible()]
+    return [w for w in shown if isinstance(w, PictureDialog)]
+
+
+def saved(qtbot, dialog: PictureDialog) -> None:
+    with qtbot.waitSignal(dialog.written, timeout=DRAWN_MS):
+        dialog.save.click()
+
+
+# -- pictures ----------------------------------------------------------------------------------
+
+
+def test_a_picture_of_the_window_is_that_of_the_command_line(
+    qtbot, window, picture, answer, tmp_path, finished, monkeypatch
+):
+    """Range in view, cursor, selection, stage and theme; and the command in the file makes the same bytes."""
+    window.axis.set_visible(2.0, 10.0)
+    window.axis.select(3.0, 4.5)
+    window.playhead.seek(900)
+    window.desk.breakdown.bars.choose("search.emit")
+    dialog = picture()
+    assert dialog.wanted() == Wanted(
+        views=tuple(VIEWS), theme="dark", range_s=(2.0, 10.0), at_s=9.0,
+        select=("3..4.5", "search.emit"),
+    )  # fmt: skip
+    dialog.size_box.setCurrentIndex(1)
+    dialog.theme_box.setCurrentIndex(dialog.theme_box.findData("light"))
+    first = answer("desk.png")
+    saved(qtbot, dialog)
+    command = json.loads(QImageReader(str(first)).text("asrscope"))["drawn by"].split()
+    assert command[:5] == ["asrscope", "export", "finished.asrs", "--png", "OUT"]
+    monkeypatch.chdir(finished.parent)
+    again = tmp_path / "again.png"
+    assert main.main([str(again) if w == "OUT" else w for w in command[1:]]) == 0
+    assert again.read_bytes() == first.read_bytes()
+
+
+def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer):
+    """Nor on notices, on hidden panels, or on what the form says about the next run."""
+    files = []
+    for size in ((1000, 640), (1500, 900)):
+        window.resize(*size)
+        dialog = picture()
+        target = answer(f"{size[0]}.png")
+        saved(qtbot, dialog)
+        qtbot.waitUntil(lambda: not _dialogs())
+        files.append(target.read_bytes())
+        window.notices.info("Something to know.")
+        window.desk.form.hide()
+        window.pipeline.set("search.beam", 9.0)
+    assert files[0] == files[1]
+    image, told = QImage(str(target)), json.loads(QImageReader(str(target)).text("asrscope"))
+    assert (image.width(), image.height()) == (3200, 2000)
+    assert "search.beam=9 " not in told["settings"]
 
 
 @pytest.mark.parametrize("view_id", list(VIEWS))
-def test_a_picture_of_every_view_is_written(window, answer, view_id):
-    target = answer(f"{view_id}.png")
-    window.actions_.trigger(f"export.{view_id}")
-    assert not QImage(str(target)).isNull()
+def test_every_view_offers_a_name_of_its_own(window, picture, answer, view_id):
+    dialog = picture(view_id, drawn=False)
+    answer("x.png")
+    assert exporting.ask_picture(window.files, dialog.wanted()) is not None
+    assert Path(answer.asked[1]).name == f"finished-{view_id}.png"
+    assert dialog.wanted().views == (view_id,)
+    assert dialog.wanted().size == exporting.VIEW_SIZE
 
 
-def test_a_missing_suffix_is_added(window, answer, tmp_path):
-    answer("picture")
-    window.actions_.trigger("export.cost")
-    assert (tmp_path / "picture.png").exists()
+def test_names_say_what_stretch_it_is() -> None:
+    session = Path("a.asrs")
+    assert exporting.file_name(session, Wanted()) == "a-desk"
+    assert exporting.file_name(session, Wanted(range_s=(2.0, 10.5))) == "a-desk-2-10.5s"
+    assert exporting.file_name(session, Wanted(("cost", "words"), at_s=3.0)) == "a-cost-words-at-3s"
+
+
+def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):
+    answer("pictures")
+    exporting.ask_picture(window.files, Wanted())
+    folder = Path(answer.asked[1]).parent
+    assert folder.is_dir()
+    assert not any(part.startswith(".") for part in folder.relative_to(Path.home()).parts)
+    (tmp_path / "mine").mkdir()
+    answer("mine/a.png")
+    exporting.ask_picture(window.files, Wanted())
+    for trigger in ("export.csv", "file.copy"):
+        answer("mine/b.csv")
+        window.actions_.trigger(trigger)
+        assert Path(answer.asked[1]).parent == tmp_path / "mine"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("", "a.png"), ("SVG (*.svg)", "a.svg")])
+def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path, kind, name):
+    answer("a", kind)
+    assert exporting.ask_picture(window.files, Wanted()) == tmp_path / name
+
+
+def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
+    dialog = picture("cost")
+    before = dialog.preview.image
+    dialog.views["words"].setChecked(True)
+    dialog.width_box.setValue(900)
+    dialog.height_box.setValue(700)
+    dialog.scale_box.setCurrentIndex(0)
+    dialog.range_box.setText("1..5")
+    assert dialog.command.full == (
+        "asrscope export finished.asrs --png OUT --view cost --view words --size 900x700 --scale 1 "
+        "--theme dark --range 1..5"
+    )
+    assert dialog.size_box.currentText() == "other"
+    qtbot.waitUntil(lambda: dialog.preview.image is not before, timeout=DRAWN_MS)
+    image = dialog.preview.image
+    assert image.width() / image.height() == pytest.approx(900 / 700, abs=0.01)
+    dialog.copy_command.click()
+    assert QGuiApplication.clipboard().text() == dialog.command.full
+    dialog.copy.click()
+    qtbot.waitUntil(lambda: QGuiApplication.clipboard().image().width() == 900, timeout=DRAWN_MS)
+    dialog.close()
+
+
+def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
+    dialog = picture("cost")
+    dialog.range_box.setText("5..1")
+    assert "must end after it begins" in dialog.preview.text
+    assert not dialog.save.isEnabled()
+    dialog.range_box.setText("5..99")
+    qtbot.waitUntil(lambda: "not within the session" in dialog.preview.text, timeout=DRAWN_MS)
+    assert not dialog.save.isEnabled()
+    dialog.range_box.clear()
+    qtbot.waitUntil(lambda: not dialog.preview.text, timeout=DRAWN_MS)
+    assert dialog.save.isEnabled()
+    dialog.views["cost"].setChecked(False)
+    assert dialog.preview.text == "Choose at least one view."
+    dialog.close()
+
+
+def test_where_nothing_can_be_written_the_dialog_says_so(qtbot, picture, answer):
+    dialog = picture("cost")
+    answer("no/such/folder/desk.png")
+    dialog.save.click()
+    qtbot.waitUntil(lambda: "cannot be written there" in dialog.preview.text, timeout=DRAWN_MS)
+    dialog.close()
+
+
+def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window, picture):
+    made = recording("live.asrs")
+    made.write(600)
+    assert window.open_session(made.path)
+    qtbot.waitUntil(lambda: window.playhead.n_frames == 600)
+    dialog = picture("cost", drawn=False)
+    at_s = dialog.wanted().at_s
+    assert at_s is not None
+    assert 0 < at_s <= 6.0
+    dialog.close()
+
+
+def test_a_process_that_fails_is_said(qtbot, finished):
+    for command in (("/no/such/program",), (sys.executable, "-c", "pass")):
+        drawing = Drawing(finished, command=command)
+        said: list[str] = []
+        drawing.failed.connect(said.append)
+        drawing.preview(Wanted(), 1.0)
+        qtbot.waitUntil(lambda said=said: bool(said), timeout=DRAWN_MS)
+        assert not drawing.busy
+        drawing.stop()
+
+
+def test_a_session_that_cannot_be_read_is_said(qtbot, tmp_path):
+    drawing = Drawing(tmp_path / "none.asrs")
+    said: list[str] = []
+    drawing.failed.connect(said.append)
+    drawing.preview(Wanted(), 1.0)
+    qtbot.waitUntil(lambda: bool(said), timeout=DRAWN_MS)
+    assert "none.asrs" in said[0]
+    drawing.stop()
+
+
+# -- data ----------------------------------------------------------------------------------------
 
 
 def test_the_stages_are_written_as_a_table(window, answer):
@@ -81,28 +266,30 @@ def test_the_menu_offers_every_format_there_is(window):
     assert [a.text for a in data] == ["Stages as a table (CSV)…", "Chrome trace…", "Speedscope…"]
 
 
-def test_where_nothing_can_be_written_the_banner_says_so(window, answer, tmp_path):
-    answer("no/such/folder/desk.png")
-    window.actions_.trigger("export.desk")
+def test_data_that_cannot_be_written_are_an_error(window, answer):
+    answer("no/such/folder/stages.csv")
+    window.actions_.trigger("export.csv")
     assert window.notices.banners[-1].kind == "error"
 
 
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
-    for action_id in ("export.desk", "export.csv", "file.copy"):
+    for action_id in ("export.csv", "file.copy"):
         window.actions_.trigger(action_id)
+    assert exporting.ask_picture(window.files, Wanted()) is None
     assert window.notices.banners == []
 
 
-def test_every_control_has_a_name_for_screen_readers(window):
+def test_every_control_has_a_name_for_screen_readers(window, picture):
     kinds = (QAbstractButton, QComboBox, QAbstractSpinBox, QSlider)
-    for control in window.findChildren(kinds[0]) + [
-        w for kind in kinds[1:] for w in window.findChildren(kind)
-    ]:
-        if control.isVisibleTo(window) and control.parentWidget() is not None:
-            text = control.text() if isinstance(control, QAbstractButton) else ""
-            inner = control.objectName().startswith("qt_")
-            assert inner or text or control.accessibleName(), control
+    dialog = picture(drawn=False)
+    for place in (window, dialog):
+        for control in [w for kind in kinds for w in place.findChildren(kind)]:
+            if control.isVisibleTo(place) and control.parentWidget() is not None:
+                text = control.text() if isinstance(control, QAbstractButton) else ""
+                inner = control.objectName().startswith("qt_")
+                assert inner or text or control.accessibleName(), control
+    dialog.close()
 
 
 def test_every_view_tells_in_a_sentence_what_it_shows(window):

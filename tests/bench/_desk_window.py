@@ -243,7 +243,7 @@ def million(path: str) -> dict[str, Any]:
         if time.monotonic() - begin > 30:
             break
     everything = time.monotonic() - begin
-    serve(0.5)
+    serve(SETTLE_S)  # words and stages of a long session come little by little
     loop.stop()
     wall, thread = _steps(window, seen)
     spans = len(window.playhead.session.spans)

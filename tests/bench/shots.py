@@ -146,12 +146,13 @@ def main() -> int:
     if arguments.session is None:
         record(session, arguments.vocabulary)
 
-    from app.desk_picture import desk_picture
+    from app.pictures.studio import desk_picture
+    from app.pictures.wanted import Wanted
     from app.views import VIEWS
 
     told: list[str] = []
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"desk-{theme}.png", size=(1600, 1000), theme=theme)
+        desk_picture(session, folder / f"desk-{theme}.png", Wanted(theme=theme))
         for size in SIZES:
             told += look_at_desk(session, folder, theme, size)
             for view in VIEWS:

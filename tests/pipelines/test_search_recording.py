@@ -10,6 +10,7 @@ from profiler.clock import now_ns
 from profiler.spans import SPAN, Recorder
 
 STEPS = ("search.emit", "search.epsilon", "search.prune")
+RANK = "search.rank"
 FRAMES = 60
 FIRST = 4000
 
@@ -19,9 +20,9 @@ def scores():
     return smooth_scores(5, FRAMES, thousand_words().n_senones)
 
 
-def record(scores, block=16):
+def record(scores, block=16, **changes):
     """Spans by name of step, and the times just before and after each call of `advance`."""
-    decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0)), Recorder()
+    decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
     decoder.warm_up()
     decoder.stages(recorder)
     lane = recorder.lane("decode", decode=True)
@@ -33,16 +34,18 @@ def record(scores, block=16):
         around.append((before, now_ns()))
     spans = np.frombuffer(lane.take(), SPAN)
     assert lane.dropped == 0
-    return {name: spans[spans["stage"] == recorder.stage_id(name)] for name in STEPS}, around
+    steps = {name: spans[spans["stage"] == recorder.stage_id(name)] for name in (*STEPS, RANK)}
+    return steps, around
 
 
 def work(steps):
-    return [int(steps[name][f"work{i}"].sum()) for name in STEPS for i in range(3)]
+    return [int(steps[name][f"work{i}"].sum()) for name in (*STEPS, RANK) for i in range(3)]
 
 
 def test_spans_of_a_block_follow_each_other_within_the_call(scores):
-    steps, around = record(scores)
+    steps, around = record(scores, min_active=0)
     emit, epsilon, prune = (steps[name] for name in STEPS)
+    assert not len(steps[RANK])
     assert emit["first_frame"].tolist() == [FIRST + at for at in range(0, FRAMES, 16)]
     assert emit["frames"].tolist() == [16, 16, 16, FRAMES % 16]
     for earlier, later in ((epsilon, prune), (prune, emit)):
@@ -52,6 +55,34 @@ def test_spans_of_a_block_follow_each_other_within_the_call(scores):
         assert last["start_ns"] + last["duration_ns"] <= after
     assert (epsilon["duration_ns"] > 0).all()
     assert (prune["duration_ns"][1:] > 0).all()
+
+
+def test_a_cutoff_by_rank_has_a_span_of_its_own_after_pruning(scores):
+    steps, _ = record(scores, max_active=50, min_active=0)
+    prune, rank, emit = (steps[name] for name in ("search.prune", RANK, "search.emit"))
+    assert len(rank) == 4
+    for earlier, later in ((prune, rank), (rank, emit)):
+        assert (earlier["start_ns"] + earlier["duration_ns"] == later["start_ns"]).all()
+    # Whole frames are ranked: more tokens than may live on, no more than were examined.
+    assert (rank["work0"] > 50).all()
+    assert (rank["work0"] <= prune["work0"]).all()
+    assert (rank["duration_ns"] > 0).all()
+
+
+def test_pruning_asked_for_by_whoever_scores_on_demand_says_what_it_ranked(scores):
+    decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, max_active=50)), Recorder()
+    decoder.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    decoder.start(0)
+    decoder.advance(scores[:12], 0)
+    lane.take()
+    decoder.active_senones(lane)
+    prune, rank, active = np.frombuffer(lane.take(), SPAN)
+    names = [recorder.stages[span["stage"]].name for span in (prune, rank, active)]
+    assert names == ["search.prune", RANK, "search.active"]
+    assert prune["start_ns"] + prune["duration_ns"] == rank["start_ns"]
+    assert rank["start_ns"] + rank["duration_ns"] == active["start_ns"]
+    assert 50 < rank["work0"] == prune["work0"]
 
 
 def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monkeypatch):
@@ -85,4 +116,5 @@ def test_without_a_clock_in_kernels_the_same_work_is_recorded(scores, monkeypatc
     plain, _ = record(scores)
     assert work(plain) == work(whole)
     assert [len(plain[name]) for name in STEPS] == [4, 4, 4]
+    assert len(plain[RANK]) == len(whole[RANK]) > 0
     assert (plain["search.emit"]["duration_ns"] > 0).all()

@@ -280,6 +280,7 @@ def test_settings_change_between_blocks(real_scores):
         "search.emit",
         "search.epsilon",
         "search.prune",
+        "search.rank",
         "search.active",
         "search.lattice",
         "search.backtrace",

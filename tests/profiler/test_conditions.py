@@ -13,11 +13,8 @@ from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.conditions import (
     LATEST,
-    LEAST,
-    MOST,
     OTHER_COUNT,
     REPLAYED,
-    SEVERAL,
     Speed,
     Waiting,
     shared_out,
@@ -27,7 +24,14 @@ from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.track import CostTrack
 from profiler.costs import CALL, KERNEL, Cost, Linear, Term
 from profiler.machine.roofs import table
-from profiler.machine.roofs.table import OVERHEAD, PROBES, RoofTable
+from profiler.machine.roofs.table import (
+    LEAST_SLOWNESS,
+    MOST_SLOWNESS,
+    OVERHEAD,
+    PROBES,
+    PROBES_TOGETHER,
+    RoofTable,
+)
 from profiler.spans import Stage
 
 BLOCK, SCORE, EMIT, ARITHMETIC, MEMORY, REPLAY = range(6)
@@ -131,7 +135,7 @@ def test_a_machine_that_stays_slow_is_slow() -> None:
     found = speed_of(spans).at(at(10**6, 10**8))
     assert found is not None
     assert found[0].tolist() == pytest.approx([2, 2], rel=1e-3)
-    # The last SEVERAL alone: one that was fast long ago does not count.
+    # The last PROBES_TOGETHER alone: one that was fast long ago does not count.
     fast = spans_of(
         [
             row
@@ -141,7 +145,7 @@ def test_a_machine_that_stays_slow_is_slow() -> None:
     )
     later = speed_of(fast).at(at(10**8))
     assert later is not None
-    assert SEVERAL == 3
+    assert PROBES_TOGETHER == 3
     assert later[0].tolist() == pytest.approx([2])
 
 
@@ -151,7 +155,7 @@ def test_repeats_of_a_probe_count() -> None:
     assert found[:, 0].tolist() == pytest.approx([1.5, 1.0])
 
 
-@pytest.mark.parametrize("factor", [LEAST * 0.99, MOST * 1.01])
+@pytest.mark.parametrize("factor", [LEAST_SLOWNESS * 0.99, MOST_SLOWNESS * 1.01])
 def test_a_probe_beyond_belief_is_left_out(factor: float) -> None:
     lost = probe(0, round(30_000 * factor), round(200_000 * factor))
     assert speed_of(spans_of(lost)).at(at(10**6)) is None
@@ -253,7 +257,7 @@ def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
         if got is not None and wanted is not None:
             assert got.tobytes() == wanted.tobytes()
     found = speed.at(times)
-    assert found is None or ((found >= LEAST) & (found <= MOST)).all()
+    assert found is None or ((found >= LEAST_SLOWNESS) & (found <= MOST_SLOWNESS)).all()
     share = waiting.share("score.some", times)
     assert share is None or ((share >= 0) & (share <= 1)).all()
     # At time 0 nothing had been probed or replayed.

@@ -124,6 +124,15 @@ def test_scattered_accesses_count_what_they_take_beyond_a_hit() -> None:
     assert middle == parts(latency=50 * 49.0)
 
 
+def test_units_that_each_meet_scattered_lines_wait_for_what_their_kernel_takes_longer() -> None:
+    _, likely, most = times(of(Term(ACCESS, TILE, fixed(0), 8 << 20, most=fixed(1e4))))
+    assert likely == parts(latency=5_000)
+    assert most["latency"] == pytest.approx(1e4 * (2 / 0.9 - 1))
+    unknown = of(Term(ACCESS, "another", fixed(1e4), 8 << 20))
+    assert times(unknown)[1] == parts()
+    assert law_of(unknown, ROOFS).missing == ("another",)
+
+
 def test_calls_have_their_own_part() -> None:
     calls = Term(CALL, "kernel call", fixed(2)), Term(CALL, "numpy", fixed(3))
     least, likely, most = times(of(*calls))

@@ -1,24 +1,28 @@
-"""Export of pictures and data from the window: asks for a file and passes the work on."""
+"""Export of pictures and data from the window: begins with what is shown, asks for a file, passes the work on."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtWidgets import QWidget
 
+from app.pictures.wanted import SIZE, Wanted, range_text, seconds_text
 from app.style.theme import theme
-from profiler.session.files import own_files
+from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from app.model.playhead import Playhead
+    from app.views.breakdown import BreakdownView
     from app.window.actions.files import Files
+    from app.window.main_window import MainWindow
+    from app.window.pictures.dialog import PictureDialog, Start
     from profiler.export import Writer
 
-PICTURE_SCALE = 2.0
-"""Pixels per point of a picture: sharp on paper and on dense screens."""
+VIEW_SIZE = (1000, 560)
+"""Points of a picture of one view, unless somebody chooses otherwise."""
 
 PICTURE_KINDS = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
 
@@ -28,31 +32,73 @@ def tr(text: str) -> str:
     return QCoreApplication.translate("exporting", text)
 
 
-def ask_picture(files: Files, playhead: Playhead, widget: QWidget, name: str) -> None:
-    """Ask for a file, then write a picture of ``widget`` as PNG, SVG or PDF."""
-    title = tr("Picture of {0}").format(name)
-    target = files.ask_target(title, ".png", PICTURE_KINDS)
-    if target is not None:
-        files.write(target, partial(write_picture, playhead, widget))
+def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:
+    """Open the dialog of a picture of the desk, or of one view."""
+    from app.window.pictures.dialog import PictureDialog
+
+    session = window.playhead.session
+    if session is None:
+        return None
+    desk = window.desk
+    views = (view_id,) if view_id else tuple(name for name in desk.views if desk.is_shown(name))
+    begin = start(window.playhead, desk.breakdown, views)
+    ask = partial(ask_picture, window.files)
+    dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
+    dialog.written.connect(window.files.say_written)
+    dialog.open()
+    return dialog
 
 
-def write_picture(playhead: Playhead, widget: QWidget, target: Path) -> None:
-    """Write a picture of ``widget`` as it is on the screen."""
-    from app.pictures.provenance import provenance_of
-    from app.pictures.writers import export
+def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Start:
+    """What the window shows, as the picture of it."""
+    from app.window.pictures.dialog import Start
 
-    session = playhead.session
-    if session is not None:
-        size = (widget.width(), widget.height())
-        own = own_files(session.path)
-        export(widget, target, size, PICTURE_SCALE, provenance_of(session), theme().name, own)
+    axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
+    first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
+    in_view = (
+        (first, last) if 0 <= first < last and (first, last) != (0.0, round(end_s, 2)) else None
+    )
+    cursor_s = round(playhead.cursor_frame * FRAME_S, 2)
+    whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
+    if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:
+        in_view = None  # nothing of it is counted before the cursor
+    chosen = breakdown.bars.choice
+    select = [] if axis.selected is None else [range_text(axis.selected)]
+    size = SIZE if len(views) != 1 else VIEW_SIZE
+    wanted = Wanted(
+        views=views,
+        size=size,
+        theme=theme().name,
+        range_s=in_view,
+        at_s=None if whole else cursor_s,
+        select=(*select, *([] if chosen is None else [chosen])),
+    )
+    return Start(wanted, in_view)
+
+
+def file_name(session: Path, wanted: Wanted) -> str:
+    """A name for the picture without suffix: session, views and what stretch of it."""
+    parts = [session.stem, wanted.name]
+    if wanted.range_s is not None:
+        parts.append("-".join(seconds_text(end) for end in wanted.range_s if end is not None) + "s")
+    elif wanted.at_s is not None:
+        parts.append(f"at-{seconds_text(wanted.at_s)}s")
+    return "-".join(parts)
+
+
+def ask_picture(files: Files, wanted: Wanted) -> Path | None:
+    """Ask for the file of a picture."""
+    session = files.session_path
+    name = "picture" if session is None else file_name(session, wanted)
+    return files.ask_target(tr("Save the picture"), f"{name}.png", PICTURE_KINDS)
 
 
 def ask_data(files: Files, playhead: Playhead, writer: Writer) -> None:
     """Ask for a file, then write the data of the session."""
     form = writer.FORMAT
     kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
-    target = files.ask_target(tr("Export"), form.suffix, kinds)
+    stem = "session" if playhead.path is None else playhead.path.stem
+    target = files.ask_target(tr("Export"), f"{stem}{form.suffix}", kinds)
     if target is not None:
         files.write(target, partial(write_data, playhead, writer))
 

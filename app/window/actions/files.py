@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
 from app.model.playhead import Playhead
-from app.model.recent import AUDIO_SUFFIXES, SESSION_SUFFIX, Memory
+from app.model.recent import AUDIO_SUFFIXES, EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.window.notices import Notices
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
@@ -106,17 +106,13 @@ class Files(QObject):
 
     # -- out -------------------------------------------------------------------------------
 
-    def _name(self, suffix: str) -> str:
-        path = self._playhead.path
-        return str(path.with_suffix(suffix)) if path is not None else ""
-
     def save_copy(self) -> None:
         """Ask for a file and copy the session there."""
         source = self._playhead.path
         if source is None or self._playhead.live:
             return
         kinds = self.tr("Sessions (*{0})").format(SESSION_SUFFIX)
-        start = str(source.with_name(f"{source.stem}-copy{SESSION_SUFFIX}"))
+        start = str(self._memory.export_folder() / f"{source.stem}-copy{SESSION_SUFFIX}")
         title = self.tr("Save a copy of the session")
         target, _ = QFileDialog.getSaveFileName(self._window, title, start, kinds)
         if target:
@@ -133,13 +129,27 @@ class Files(QObject):
             return
         self._notices.written(target)
 
-    def ask_target(self, title: str, suffix: str, kinds: str) -> Path | None:
-        """Ask for a file to write; the suffix is added if none was given."""
-        path, _ = QFileDialog.getSaveFileName(self._window, title, self._name(suffix), kinds)
+    @property
+    def session_path(self) -> Path | None:
+        """File of the session shown."""
+        return self._playhead.path
+
+    def ask_target(self, title: str, name: str, kinds: str) -> Path | None:
+        """Ask for a file to write, called `name` in the folder used last; a suffix is added if none was given."""
+        start = str(self._memory.export_folder() / name)
+        path, kind = QFileDialog.getSaveFileName(self._window, title, start, kinds)
         if not path:
             return None
         target = Path(path)
-        return target if target.suffix else target.with_suffix(suffix)
+        self._memory.remember(EXPORT_FOLDER, str(target.absolute().parent))
+        if target.suffix:
+            return target
+        pattern = kind.rpartition("*")[2].rstrip(") ")
+        return target.with_name(target.name + (pattern or Path(name).suffix))
+
+    def say_written(self, target: Path) -> None:
+        """Say where a file is that was written."""
+        self._notices.written(target)
 
     def write(self, target: Path, job: Callable[[Path], object]) -> bool:
         """Run an export; say where the file is, or why there is none."""

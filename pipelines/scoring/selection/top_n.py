@@ -30,7 +30,7 @@ from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from profiler.arrays import Array, check
-from profiler.costs import STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -183,14 +183,14 @@ class Tied:
             bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
             terms=(
-                units(tied_roofs.MIX_KEPT, frames, self._keep, p.padded_densities, each=padding),
-                # At most each frame's rows from as far away as all of them reach.
-                Term(
-                    STREAM,
-                    "read",
-                    Linear(fixed=rows),
-                    float(p.rows.nbytes),
-                    Linear(per_work=(FLOAT * padding, 0.0, 0.0)),
+                # Each frame's rows, scattered over all of them.
+                units(
+                    tied_roofs.MIX_KEPT,
+                    frames,
+                    self._keep,
+                    p.padded_densities,
+                    each=padding,
+                    size=float(p.rows.nbytes),
                 ),
                 calls(1),
             ),

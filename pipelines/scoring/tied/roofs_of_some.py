@@ -6,6 +6,7 @@ Data are at random where the way of a kernel depends on them, and always the sam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from types import MappingProxyType
 
 import numpy as np
@@ -35,6 +36,8 @@ SENONES = 16
 """Chosen senones within the first cache."""
 WORDS, CLUSTERS = 64, 512
 HUNDRED = 100
+OTHERS = 8
+"""Choices of densities that take turns: no two frames in a row want the same, and no choice stays in the cache."""
 
 
 @njit(nogil=True, cache=True)
@@ -148,7 +151,7 @@ def exp_kept(size: int, numbers: Numbers) -> Work:
 
 
 def mix_kept(size: int, numbers: Numbers) -> Work:
-    """Mixtures of the densities kept: units are components, padding among them."""
+    """Mixtures of the densities kept: units are components, padding among them. Others are kept in each repeat."""
     rows, keep, densities = numbers
     if not size:
         densities = keep = min(keep, LANES // 2)
@@ -156,7 +159,8 @@ def mix_kept(size: int, numbers: Numbers) -> Work:
 
     def make() -> Task:
         rng = np.random.default_rng(0)
-        index = rng.integers(0, densities, (rows, books, STREAMS, keep)).astype(np.int32)
+        shape = OTHERS, rows, books, STREAMS, keep
+        indices = cycle(rng.integers(0, densities, shape).astype(np.int32))
         kept = filled((rows, books, _padded(STREAMS * keep)))
         weights, products = (
             filled((books * WIDTH * STREAMS * densities,)),
@@ -165,7 +169,7 @@ def mix_kept(size: int, numbers: Numbers) -> Work:
         start = np.arange(books + 1) * WIDTH
         return repeated(
             lambda: top_n_kernels.mix_kept(
-                index, kept, weights, densities, start, products, 0, books
+                next(indices), kept, weights, densities, start, products, 0, books
             )
         )
 

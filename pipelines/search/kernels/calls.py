@@ -26,6 +26,8 @@ from pipelines.search.kernels.layout import (
     N_WORK,
     PASSED,
     PENDING,
+    RANKED,
+    RANKING_NS,
     SENONES,
     TOKENS,
     Arrays,
@@ -47,8 +49,10 @@ from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 from profiler.span_layout import Lent
 
 PlainNumbers = tuple[int, int, float, float, float, float, int, int]
-Recording = tuple[Lent, tuple[int, int, int, int], int]
-"""Where spans go: a lent ring, the stages of emit, epsilon, prune and lattice, and when the call was made (ns)."""
+Steps = tuple[int, int, int, int, int]
+"""The stages of emit, epsilon, prune, lattice and rank."""
+Recording = tuple[Lent, Steps, int]
+"""Where spans go: a lent ring, the stages, and when the call was made (ns)."""
 Advanced = tuple[int, int, int, int, int, int]
 """Frames done so far, why it stopped, when the spans recorded end (ns), and emit's counts: tokens, arcs, passed."""
 
@@ -94,7 +98,7 @@ def advance(
 
     Comes back early to keep within `patience_ns`, when the history is full (the frame is then
     taken up again from where it can be) and when no token survives. Records a span each of epsilon,
-    prune and, where alternatives are kept, lattice for the frames done, one after another from when the
+    prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
     call was made; that of emit, with the call itself, follows when it has returned. `frames`: begin, end, and the
     run-global number of frame 0 of `scores`.
     """
@@ -147,8 +151,13 @@ def advance(
         put(spans, stages[1], at, at + epsilon_ns, begun, done, arcs, followed, active)
         at += epsilon_ns
         examined, entered, closed = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
+        ranking_ns = work[RANKING_NS]
+        prune_ns -= ranking_ns
         put(spans, stages[2], at, at + prune_ns, begun, done, examined, entered, closed)
         at += prune_ns
+        if work[RANKED] > 0:
+            put(spans, stages[4], at, at + ranking_ns, begun, done, work[RANKED], 0, 0)
+            at += ranking_ns
         if numbers.n_ranks > 0:
             put(spans, stages[3], at, at + lattice_ns, begun, done, work[CONTENDERS], 0, 0)
             at += lattice_ns

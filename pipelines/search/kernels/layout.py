@@ -19,9 +19,9 @@ N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_DECOD
 # Decoder state, floats: what was taken off all costs, the beam that the last cutoff allows, the cost over
 # which a token of the last frame does not count, the least cost in it, the last cutoff less the best.
 OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
-# Work counts of a call.
+# Work of a call: counts, and how long ranking took (ns).
 TOKENS, EMIT_ARCS, PASSED, SENONES, EPSILON_ARCS, FOLLOWED = range(6)
-EXAMINED, ENTERED, CLOSED_UP, CONTENDERS, N_WORK = range(6, 11)
+EXAMINED, ENTERED, CLOSED_UP, CONTENDERS, RANKED, RANKING_NS, N_WORK = range(6, 13)
 # Why a kernel came back; ENDLESS: epsilon arcs make paths cheaper for ever.
 DONE, NEED_HISTORY, NO_TOKENS, ENDLESS = range(4)
 

@@ -30,7 +30,10 @@ from pipelines.search.kernels.layout import (
     NO_TOKENS,
     OFFSET,
     PENDING,
+    RANKED,
+    RANKING_NS,
     Arrays,
+    Index,
     M,
     N,
     Numbers,
@@ -38,7 +41,8 @@ from pipelines.search.kernels.layout import (
 )
 from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from pipelines.search.kernels.prefetch import prefetch
-from profiler.arrays import F32
+from profiler.arrays import F32, I64
+from profiler.kernel_spans import now_ns
 
 DEAD_SHARE = 4
 """One in so many places may be dead before the lists are closed up."""
@@ -79,14 +83,16 @@ def below(values: F32, n: int, limit: np.float32) -> np.int32:  # pragma: no cov
 
 
 @njit_inner
-def cutoff(
-    costs: F32, m: int, best: np.float32, numbers: Numbers, scratch: Scratch
+def ranked(
+    costs: F32, m: int, inside: Index, best: np.float32, numbers: Numbers, scratch: Scratch
 ) -> np.float32:  # pragma: no cover - compiled
-    """Cost from which tokens are dropped, as Kaldi's GetCutoff; +inf drops none."""
+    """Cost from which tokens are dropped where more than max_active or at most min_active of them are in the beam.
+
+    That of the token with that rank: +inf where there are not so many.
+    """
     values, bins, counts = scratch.values, scratch.backpointers, scratch.bins
     beam, max_active, min_active = numbers.beam, numbers.max_active, numbers.min_active
     limit = np.float32(best + beam)
-    inside = below(costs, m, limit)
     if inside > max_active:
         # Bins over the beam (the last: all beyond), then a selection within the one with the rank.
         scale, last = np.float32(BINS / beam), np.float32(BINS)
@@ -107,17 +113,29 @@ def cutoff(
             values[n] = costs[i]
             n += bins[i] == chosen
         return select(values, n, rank)
-    if inside <= min_active:
-        n = 0
-        for i in range(m):
-            values[n] = costs[i]
-            n += costs[i] < INFINITY
-        if n <= min_active:
-            return INFINITY
-        kth = select(values, n, min_active)
-        if kth > limit:
-            return kth
-    return limit
+    n = 0
+    for i in range(m):
+        values[n] = costs[i]
+        n += costs[i] < INFINITY
+    if n <= min_active:
+        return INFINITY
+    return max(limit, select(values, n, min_active))
+
+
+@njit_inner
+def cutoff(
+    costs: F32, m: int, best: np.float32, numbers: Numbers, scratch: Scratch, work: I64
+) -> np.float32:  # pragma: no cover - compiled
+    """Cost from which tokens are dropped, as Kaldi's GetCutoff; +inf drops none. Ranking is counted in `work`."""
+    limit = np.float32(best + numbers.beam)
+    inside = below(costs, m, limit)
+    if numbers.min_active < inside <= numbers.max_active:
+        return limit
+    began = now_ns()
+    found = np.float32(ranked(costs, m, inside, best, numbers, scratch))
+    work[RANKED] += m
+    work[RANKING_NS] += now_ns() - began
+    return found
 
 
 @njit_reducing
@@ -227,7 +245,7 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
         decoder_state[FRAME] -= 1
         decoder_state[PENDING] = 0
         return NO_TOKENS
-    cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch))
+    cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch, arrays.books.work))
     floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + numbers.beam_delta
     floats[CUTOFF] = cut - best
     _write_history(arrays, cut)

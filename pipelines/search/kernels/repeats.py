@@ -11,7 +11,8 @@ import numpy as np
 from pipelines.search.kernels import calls, epsilon, lattice, layout, pruning, token_passing
 from pipelines.search.kernels.layout import Plain
 from pipelines.search.kernels.numba_flags import njit_called
-from profiler.arrays import F32, I32, U32
+from pipelines.search.kernels.prefetch import prefetch
+from profiler.arrays import F32, I32, I64, U32
 
 
 @njit_called
@@ -64,32 +65,73 @@ def close(
 
 @njit_called
 def prune(
-    plain: Plain, numbers: calls.PlainNumbers, new: U32, repeats: int
+    plain: Plain, numbers: calls.PlainNumbers, new: U32, come: I32, at: I64, repeats: int
 ) -> None:  # pragma: no cover - compiled
-    """Prune the same tokens again and again; `new`: the states of the new ones, in another order each time."""
+    """Prune again and again; `new` [at least as many as there are]: the states of the new tokens, others each time.
+
+    `come` [twice as many as there are tokens]: how they came about, from another place on each time. `at` [2]: where
+    in them the next call goes on. States are fetched ahead, as the step that makes tokens does.
+    """
     arrays = calls._named(plain)
     named = layout.Numbers(*numbers)
     state, floats = arrays.books.decoder_state, arrays.books.floats
     n, m, used = state[layout.N], state[layout.M], state[layout.HISTORY]
     emitting, epsilons = state[layout.EMITTING], state[layout.EPSILONS]
-    first = 0
+    first, begin = at[0], at[1]
+    # As many states as there are new tokens come in another order, more of them in turns.
+    step = m - n if len(new) > m - n else 1
     for _ in range(repeats):
+        for i in range(m):
+            arrays.tokens.come[i] = come[begin + i]
+        begin = begin + 1 if begin + 1 < m else 0
         for i in range(n, m):
-            at = i - n + first
-            arrays.tokens.state[i] = new[at if at < m - n else at - m + n]
-        first = first + 1 if first + 1 < m - n else 0
+            place = i - n + first
+            goal = new[place if place < len(new) else place - len(new)]
+            prefetch(arrays.graph.states, goal)  # type: ignore[call-arg]
+            arrays.tokens.state[i] = goal
+        first += step
+        if first >= len(new):
+            first -= len(new)
         pruning.prune(arrays, named)
         state[layout.N], state[layout.M], state[layout.HISTORY] = n, m, used
         state[layout.EMITTING], state[layout.EPSILONS] = emitting, epsilons
         floats[layout.OFFSET] = 0.0
+    at[0], at[1] = first, begin
 
 
 @njit_called
-def close_up(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
-    """Close up lists in which all are alive."""
+def close_up(
+    plain: Plain, cost: F32, source: U32, repeats: int
+) -> None:  # pragma: no cover - compiled
+    """Close up lists of tokens with `cost` [tokens], +inf the dead ones, and arcs with `source` [arcs]."""
     arrays = calls._named(plain)
+    state, tokens = arrays.books.decoder_state, arrays.tokens
+    n, emitting = state[layout.N], state[layout.EMITTING]
     for _ in range(repeats):
+        for i in range(n):
+            tokens.cost[i] = cost[i]
+        for e in range(emitting):
+            arrays.emitting.source[e] = source[e]
         pruning.close_up(arrays)
+        state[layout.EMITTING] = emitting
+
+
+@njit_called
+def rank(
+    plain: Plain, numbers: calls.PlainNumbers, bank: F32, repeats: int
+) -> np.float32:  # pragma: no cover - compiled
+    """Find the cost with the rank max_active among as many others each time; their sum."""
+    arrays = calls._named(plain)
+    named = layout.Numbers(*numbers)
+    m, costs = arrays.books.decoder_state[layout.M], arrays.tokens.new_cost
+    first = 0
+    total = np.float32(0.0)
+    for _ in range(repeats):
+        for i in range(m):
+            costs[i] = bank[first + i]
+        first = first + 1 if first + 1 < m else 0
+        total += pruning.ranked(costs, m, m, np.float32(0.0), named, arrays.scratch)
+    return total
 
 
 @njit_called

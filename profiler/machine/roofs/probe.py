@@ -6,12 +6,19 @@ processors keep in the cache that cores share. Each is timed six times and the b
 program in between does not; together they take some 0.5 ms.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from profiler.machine.roofs import table
 from profiler.machine.roofs.cpu import Step, aligned
-from profiler.machine.roofs.table import PROBES, Roof
+from profiler.machine.roofs.table import (
+    LEAST_SLOWNESS,
+    MOST_SLOWNESS,
+    PROBES,
+    PROBES_TOGETHER,
+    Roof,
+)
 from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
 from profiler.spans import Lane, Recorder
 
@@ -62,6 +69,14 @@ class Probe:
         self._stages = [recorder.stage(name, "setup", ("repeats",)) for name in PROBES]
         self._tasks = [make() for make in TASKS]
         self._next = 0
+        self._latest: deque[int] = deque(maxlen=PROBES_TOGETHER)
+
+    def slowness(self, roof: Roof | None) -> float:
+        """How much slower than its `roof` the probe of arithmetic was, as readers take it (`conditions`); else 1."""
+        if roof is None or not self._latest:
+            return 1.0
+        found = min(self._latest) * roof.median / 1e9
+        return found if LEAST_SLOWNESS <= found <= MOST_SLOWNESS else 1.0
 
     def take(self, now: int, frame: int) -> int:
         """Time them if the last time is long ago; returns the time after it, or `now`."""
@@ -77,6 +92,8 @@ class Probe:
                 if best is None or taken < best:
                     best, at = taken, start
             self._lane.put(stage, at, at + (best or 0), frame, 0, 1)
+            if stage == self._stages[0]:
+                self._latest.append(best or 0)
         after = self._clock()
         self._next = after + EVERY_NS
         return after

@@ -22,9 +22,17 @@ OVERHEAD: Final = "overhead"
 KERNEL: Final = "kernel"
 LATENCY: Final = "latency"
 
+LADDERS: Final = ("chase", "gather")
+"""Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
+
 PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
 """Kernels that a run times again and again (`roofs.probe`), and the stages whose spans are these timings: the first
 count of a span is its repeats."""
+PROBES_TOGETHER: Final = 3
+"""So many probes are looked at together; the best of them counts."""
+LEAST_SLOWNESS: Final = 0.8
+MOST_SLOWNESS: Final = 8.0
+"""Bounds of a believable slowness: a probe beyond them was disturbed itself."""
 
 NOMINAL_DTYPE: Final = "float32"
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.costs import CALL, KERNEL, Term
+from profiler.costs import ACCESS, CALL, KERNEL, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.cpu import Step, aligned, together
 from profiler.machine.roofs.table import Roof
@@ -24,27 +24,29 @@ ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26)
 
 LINE_BYTES: Final = 64
 
+GENERAL_CALLS: Final = ("numpy", "numba", "python")
+"""Calls that are no kernel's of the workload; every calibration has them."""
+
 
 def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
     """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
     found: dict[Key, Step] = {}
     for term, threads in terms:
-        if term.kind == KERNEL:
+        if term.kind in (KERNEL, ACCESS) and term.roof not in table.LADDERS:
             for size in {0, int(term.bytes)}:
                 key = Key(table.KERNEL, term.roof, threads=threads, bytes=size)
                 found[key] = Step(key, _kernel(key, work_of))
-        elif term.kind == CALL and term.roof not in ("numpy", "numba", "python"):
+        elif term.kind == CALL and term.roof not in GENERAL_CALLS:
             key = Key(table.OVERHEAD, term.roof, "")
             found[key] = Step(key, _call(key, work_of))
-    return list(found.values())
+    # A cache that others share may be theirs for a moment: over much data each is taken twice, at two moments.
+    return [*found.values(), *(step for step in found.values() if step.key.bytes)]
 
 
 def access_steps() -> list[Step]:
     """Return the steps that measure what a scattered access takes."""
     keys = [
-        Key(table.LATENCY, name, "", 1, size)
-        for name in ("chase", "gather")
-        for size in ACCESS_BYTES
+        Key(table.LATENCY, name, "", 1, size) for name in table.LADDERS for size in ACCESS_BYTES
     ]
     return [Step(key, _access(key)) for key in keys]
 

@@ -26,8 +26,9 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from app.application import application
 from app.model.recent import Memory
-from app.pictures.provenance import provenance_of
-from app.pictures.writers import SUFFIXES, export
+from app.pictures.studio import Studio
+from app.pictures.wanted import Wanted
+from app.pictures.writers import SUFFIXES
 from app.style.theme import set_theme
 from app.views import VIEWS
 from app.views.chart import ChartView
@@ -82,7 +83,7 @@ def use(window: MainWindow, path: Path) -> str | None:
         _views(qt, window)
         _transport(qt, window)
         _mouse(qt, window)
-        _pictures(window, Path(name))
+        _pictures(path, Path(name))
         window.refresh()
         window.open_palette()
         _settle(qt)
@@ -236,12 +237,13 @@ def _wheel(widget: QWidget, at: QPoint, angle: int) -> None:
     QApplication.sendEvent(widget, turned)
 
 
-def _pictures(window: MainWindow, folder: Path) -> None:
-    """One picture of the whole desk, one of each view, in every kind of file."""
-    session = window.playhead.session
-    assert session is not None
-    widgets: list[QWidget] = [window.desk, *window.desk.views.values()]
-    for number, widget in enumerate(widgets):
-        target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"
-        export(widget, target, None, 1.0, provenance_of(session))
-        assert target.stat().st_size > 0
+def _pictures(path: Path, folder: Path) -> None:
+    """One picture of all views, one of each view, in every kind of file."""
+    studio = Studio(path)
+    try:
+        for number, views in enumerate([(), *((name,) for name in VIEWS)]):
+            target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"
+            studio.write(Wanted(views, scale=1.0), target)
+            assert target.stat().st_size > 0
+    finally:
+        studio.close()

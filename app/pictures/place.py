@@ -1,0 +1,142 @@
+"""Where in a session a picture is: the stretch shown, the cursor, the selection. Frames instead of the wanted texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.pictures.wanted import (
+    PictureError,
+    Range,
+    Wanted,
+    is_range,
+    range_text,
+    read_range,
+    seconds_text,
+)
+from app.views.scale import clock
+from profiler.plain import one_line
+from profiler.session.model import FRAME_S
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+
+MAX_NAMED = 12
+"""Names listed in a sentence about an unknown one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Frames are run-global; a stretch is [first, last).
+
+    Attributes:
+        first_frame, last_frame: what is shown.
+        cursor_frame: end of what is drawn and counted.
+        end_frame: of the session.
+        selected: frames selected, or None.
+        counted: scope of the figures where it is not the whole session or the cursor; else empty.
+        selection: what was selected, in words; empty for nothing.
+        stage: name of the stage that the breakdown explains, or None for the most expensive.
+    """
+
+    first_frame: int
+    last_frame: int
+    cursor_frame: int
+    end_frame: int
+    selected: tuple[int, int] | None
+    counted: str
+    selection: str
+    stage: str | None
+
+    @property
+    def first_s(self) -> float:
+        """Start of what is shown, in seconds."""
+        return self.first_frame * FRAME_S
+
+    @property
+    def last_s(self) -> float:
+        """End of what is shown, in seconds."""
+        return self.last_frame * FRAME_S
+
+    @property
+    def end_s(self) -> float:
+        """Length of the session in seconds."""
+        return self.end_frame * FRAME_S
+
+    @property
+    def figures_over(self) -> tuple[int, int] | None:
+        """Frames that figures and breakdown count over: the selection, else the part of a session shown; None: all."""
+        if self.selected is not None:
+            return self.selected
+        if self.counted:
+            return self.first_frame, min(self.last_frame, self.cursor_frame)
+        return None
+
+
+def placed(wanted: Wanted, snapshot: Snapshot) -> Place:
+    """Find the times and names of `wanted` in a session; PictureError for what is not there."""
+    frames = int(snapshot.track.n_frames)
+    first, last = 0, frames
+    if wanted.range_s is not None:
+        first, last = _stretch(wanted.range_s, frames, "--range")
+    cursor = last
+    if wanted.at_s is not None:
+        cursor = round(wanted.at_s / FRAME_S)
+        if cursor > frames:
+            raise PictureError(
+                f"--at {seconds_text(wanted.at_s)} is not within the session, "
+                f"which is {seconds_text(frames * FRAME_S)} s long."
+            )
+        if wanted.range_s is not None and not first < cursor <= last:
+            raise PictureError(
+                f"--at {seconds_text(wanted.at_s)} is not within --range {range_text(wanted.range_s)}."
+            )
+    selected, names, stage = None, [], None
+    for what in wanted.select:
+        found = _selected(what, snapshot, frames)
+        if isinstance(found, str):
+            stage = found
+        else:
+            selected = found
+        names.append(one_line(what))
+    if selected is not None and selected[0] >= cursor:
+        raise PictureError(
+            f"--select {names[-1]} begins after the cursor, which is at {seconds_text(cursor * FRAME_S)} s."
+        )
+    counted = ""
+    if selected is not None or wanted.range_s is not None:
+        over = selected or (first, min(last, cursor))
+        counted = f"{clock(over[0] * FRAME_S, 1)} – {clock(min(over[1], cursor) * FRAME_S, 1)}"
+    return Place(first, last, cursor, frames, selected, counted, ", ".join(names), stage)
+
+
+def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
+    """A range as frames; PictureError outside the session."""
+    first = 0 if ends[0] is None else round(ends[0] / FRAME_S)
+    last = frames if ends[1] is None else round(ends[1] / FRAME_S)
+    if not 0 <= first < last <= frames:
+        raise PictureError(
+            f"{option} {range_text(ends)} is not within the session, "
+            f"which is {seconds_text(frames * FRAME_S)} s long."
+        )
+    return first, last
+
+
+def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | str:
+    """Frames of a stretch of time or of an utterance, or the name of a stage."""
+    if is_range(what):
+        return _stretch(read_range(what, "--select"), frames, "--select")
+    session = snapshot.session
+    for utterance in session.utterances:
+        if utterance.name == what:
+            return utterance.first_frame, utterance.first_frame + utterance.n_frames
+    stages = [stage.name for stage in session.stages.values()]
+    if what in stages:
+        return what
+    names = [utterance.name for utterance in session.utterances] + stages
+    listed = ", ".join(one_line(name) for name in names[:MAX_NAMED])
+    more = ", …" if len(names) > MAX_NAMED else ""
+    raise PictureError(
+        f"--select takes FROM..TO in seconds, an utterance or a stage, not {one_line(what)!r}; "
+        f"there are {listed}{more}."
+    )

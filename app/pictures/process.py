@@ -1,0 +1,58 @@
+"""The process that draws pictures for the window: one session, one job a line, one answer a line.
+
+    python -m app.pictures.process SESSION
+
+It draws as the command line does (offscreen, in its own theme), so a picture does not depend on the window's
+platform, resolution or theme, and the window is not held up. An answer has the number of its job and either the file
+(base64), the path written, or a sentence.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import msgspec
+
+from app.pictures.jobs import Answer, Job, line
+from app.pictures.studio import Studio
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+
+def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
+    """Answer every job; ends with them. Raises SessionError where the session cannot be read."""
+    studio = Studio(session)
+    try:
+        for asked in jobs:
+            answers.write(line(_answer(studio, msgspec.json.decode(asked, type=Job))))
+            answers.flush()
+    finally:
+        studio.close()
+
+
+def _answer(studio: Studio, job: Job) -> Answer:
+    try:
+        if job.out is not None:
+            studio.write(job.wanted, job.out)
+            return Answer(job.number, written=job.out)
+        drawn = studio.draw(job.wanted, "png", scale=job.scale)
+    except (BadInput, OSError) as error:
+        return Answer(job.number, error=one_line(str(error), 1000))
+    return Answer(job.number, png=base64.b64encode(drawn).decode())
+
+
+def main(session: str) -> int:
+    """Serve on the standard streams."""
+    try:
+        serve(session, sys.stdin.buffer, sys.stdout.buffer)
+    except (BadInput, OSError) as error:
+        sys.stdout.buffer.write(line(Answer(0, error=one_line(str(error), 1000))))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))

@@ -1,0 +1,160 @@
+"""Pictures of one session, as many as wanted: the only way in which they are made, for window and command line.
+
+Views and layout are made anew for each, so a picture depends on the session and on what is wanted, not on what was
+drawn before or on any window.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QMessageLogContext, QSize, QtMsgType, qInstallMessageHandler
+
+from app.application import application, need_no_display
+from app.model.playhead import Playhead, Snapshot
+from app.model.time_axis import TimeAxis
+from app.pictures.layout import laid_out, settle, themed
+from app.pictures.place import Place, placed
+from app.pictures.sheet import Sheet
+from app.pictures.told import told
+from app.pictures.wanted import Wanted
+from app.pictures.writers import check_size, drawn, kind_of
+from app.views import VIEWS, create
+from app.views.view import View
+from profiler.files.outputs import writing
+from profiler.session.files import own_files
+from profiler.session.model import FRAME_S
+
+
+class Studio:
+    """A session opened once; close it at the end.
+
+    Raises:
+        SessionError: the session cannot be read.
+    """
+
+    def __init__(self, session: str | os.PathLike[str]) -> None:
+        need_no_display()
+        # Held by a name: otherwise Qt's application would be garbage-collected at once.
+        self._qt = application()
+        self._path = Path(session)
+        self._playhead = Playhead(TimeAxis())
+        self._playhead.open(self._path)
+        self._playhead.pause()
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._playhead.close()
+        self._qt.processEvents()
+
+    def write(self, wanted: Wanted, out: str | os.PathLike[str]) -> None:
+        """Write a picture; the suffix of `out` decides the kind.
+
+        Raises:
+            PictureError: what is wanted is not in the session, or no picture has it.
+            OutputError: the file cannot be written.
+        """
+        target = Path(out)
+        kind = kind_of(target)
+        with writing(target, "the picture", own_files(self._path)) as draft:
+            draft.write_bytes(self.draw(wanted, kind, target.name))
+
+    def draw(
+        self,
+        wanted: Wanted,
+        kind: str,
+        name: str = "the picture",
+        scale: float | None = None,
+    ) -> bytes:
+        """Return a picture as the file that `write` would write.
+
+        `name` begins sentences about its size; `scale`: pixels per point of a preview instead of those wanted.
+        """
+        wanted = wanted.checked()
+        check_size(name, kind, *wanted.size, wanted.scale)
+        whole = self._playhead.snapshot()
+        assert whole is not None
+        place = placed(wanted, whole)
+        with _quiet(), themed(wanted.theme):
+            views = [(view_id, *_view(view_id, place)) for view_id in wanted.shown]
+            text = told(
+                _snapshot(whole, place, _axis(place, place.figures_over)),
+                place,
+                wanted.command(self._path.name, kind),
+            )
+            size = QSize(*wanted.size)
+            sheet = Sheet([view for _, view, _ in views], text.headline, text.caption, size)
+            try:
+                for _, view, axis in views:
+                    view.update_snapshot(_snapshot(whole, place, axis))
+                    _explain(view, place.stage)
+                with laid_out(sheet, size):
+                    return drawn(sheet, kind, scale or wanted.scale, text.origin, captioned=False)
+            finally:
+                sheet.deleteLater()
+                settle()
+
+
+def desk_picture(
+    session: str | os.PathLike[str], out: str | os.PathLike[str], wanted: Wanted | None = None
+) -> None:
+    """Write one picture of a session, without a display; see `Studio`."""
+    studio = Studio(session)
+    try:
+        studio.write(wanted or Wanted(), out)
+    finally:
+        studio.close()
+
+
+def _view(view_id: str, place: Place) -> tuple[View, TimeAxis]:
+    """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
+    over_time = VIEWS[view_id].column == "middle"
+    axis = _axis(place, place.selected if over_time else place.figures_over)
+    return create(view_id, axis), axis
+
+
+def _axis(place: Place, selected: tuple[int, int] | None) -> TimeAxis:
+    axis = TimeAxis()
+    axis.reset(place.end_s, fit=True)
+    axis.set_data(place.cursor_frame * FRAME_S, place.end_s)
+    if (place.first_frame, place.last_frame) != (0, place.end_frame):
+        axis.set_visible(place.first_s, place.last_s)
+    if selected is not None:
+        axis.select(selected[0] * FRAME_S, selected[1] * FRAME_S)
+    return axis
+
+
+def _snapshot(whole: Snapshot, place: Place, axis: TimeAxis) -> Snapshot:
+    return replace(whole, cursor_frame=place.cursor_frame, live=False, following=False, axis=axis)
+
+
+def _explain(view: View, stage: str | None) -> None:
+    """Let the breakdown explain a stage."""
+    from app.views.breakdown import BreakdownView
+
+    if stage is not None and isinstance(view, BreakdownView):
+        view.bars.choose(stage)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the message that the offscreen platform prints on every resize off stderr."""
+
+    def tell(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
+        if "propagateSizeHints" in text:
+            return
+        if before is not None:
+            before(kind, context, text)
+        else:
+            sys.stderr.write(f"{text}\n")
+
+    before = qInstallMessageHandler(tell)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)

@@ -1,0 +1,285 @@
+"""What a picture tells beside its charts: headline, caption, and where its numbers come from. No widgets.
+
+Settings are those in force at the cursor, with what changed within the stretch shown; never those of the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication, qVersion
+
+from app.model.figures import figures, rtf_text
+from app.model.latency import settings_before
+from app.model.pipeline import Pipeline
+from app.pictures.provenance import provenance_of
+from app.style.theme import FONT_FAMILY
+from app.views.scale import clock
+from pipelines import config as settings
+from pipelines.config import Config, ConfigError, presets
+from profiler.analysis.utterances import audio_seconds
+from profiler.machine.roofs.table import sound_drift
+from profiler.plain import one_line
+from profiler.session.model import FRAME_S
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from app.pictures.place import Place
+    from profiler.session.model import ConfigEpoch
+    from profiler.session.reader import Session
+
+MAX_CAPTION: Final = 420
+"""Characters of a line of the caption; the rest is in the file."""
+
+Flip = tuple[int, str]
+"""A change: the frame from which on it holds, and what it is."""
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("pictures", text)
+
+
+@dataclass(frozen=True)
+class Switched:
+    """A toggle: its name, what it does at the cursor, whether it is on then."""
+
+    title: str
+    text: str
+    on: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A large figure: its name, its value, what it is of."""
+
+    name: str
+    value: str
+    scope: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The line above the charts."""
+
+    title: str
+    subtitle: str
+    toggles: tuple[Switched, ...]
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Headline, lines of the caption, and the provenance that is embedded in the file."""
+
+    headline: Headline
+    caption: tuple[str, ...]
+    origin: Mapping[str, str]
+
+
+def told(snapshot: Snapshot, place: Place, command: str) -> Told:
+    """Return what a picture of `place` tells; `snapshot` is at its cursor and has its selection."""
+    session = snapshot.session
+    over = _in_force(session, place.first_frame, place.cursor_frame)
+    lines = _Settings(session, over)
+    extent = _extent(place)
+    origin = {
+        "range": f"{clock(place.first_s, 2)} – {clock(place.last_s, 2)}",
+        "cursor": clock(place.cursor_frame * FRAME_S, 2),
+        "selection": place.selection,
+        "settings": lines.all_text(),
+        "changes": lines.changes_text(),
+        **provenance_of(session, over[-1].tree if over else {}),
+        "drift": _drift(session),
+        "drawn with": f"Qt {qVersion()}, {FONT_FAMILY}",
+        "drawn by": command,
+    }
+    origin = {key: value for key, value in origin.items() if value}
+    return Told(
+        headline=Headline(
+            _title(session), _subtitle(snapshot, extent), lines.toggles(), _figures(snapshot, place)
+        ),
+        caption=tuple(
+            one_line(line, MAX_CAPTION)
+            for line in (lines.caption(), _source(origin), origin["drawn by"])
+        ),
+        origin=origin,
+    )
+
+
+# -- settings --------------------------------------------------------------------------------
+
+
+def _in_force(session: Session, first: int, end: int) -> list[ConfigEpoch]:
+    """The settings in force in frames [first, end), in their order; the last are those at the cursor."""
+    last = settings_before(session, end)
+    begun = settings_before(session, first + 1)
+    found = [c for c in session.configs if first < c.first_frame < end]
+    if begun is not None and (not found or found[0].first_frame > begun.first_frame):
+        found.insert(0, begun)
+    return found or ([last] if last is not None else [])
+
+
+class _Settings:
+    """The settings over the stretch of time that is shown."""
+
+    def __init__(self, session: Session, over: Sequence[ConfigEpoch]) -> None:
+        self._preset = str(session.meta.get("preset") or "")
+        self._read: list[tuple[int, Config]] = []
+        for epoch in over:
+            try:
+                self._read.append((epoch.first_frame, settings.from_dict(epoch.tree)))
+            except ConfigError:
+                # Of another version: nothing is said rather than something wrong.
+                self._read.clear()
+                return
+
+    @property
+    def _now(self) -> Config | None:
+        return self._read[-1][1] if self._read else None
+
+    def _changes(self) -> Iterator[tuple[int, str, settings.Value, settings.Value]]:
+        """Frame, key, value before and after, of everything that changed."""
+        for (_, before), (frame, after) in zip(self._read, self._read[1:], strict=False):
+            for option in settings.options():
+                was, now = (settings.get(c, option.key) for c in (before, after))
+                if was != now:
+                    yield frame, option.key, was, now
+
+    def toggles(self) -> tuple[Switched, ...]:
+        """Those that act beside the other settings at the cursor."""
+        if self._now is None:
+            return ()
+        line = Pipeline()
+        line.adopt(settings.to_dict(self._now), self._preset)
+        flips: dict[str, list[int]] = {}
+        for frame, key, *_ in self._changes():
+            flips.setdefault(key, []).append(frame)
+        found = []
+        for sharing in line.places():
+            toggle = sharing[0]
+            if toggle.idle is not None:
+                continue
+            text = toggle.text()
+            if frames := flips.get(toggle.key):
+                since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
+                text = f"{text}, {since}"
+            found.append(Switched(tr(toggle.declared.title), text, toggle.on))
+        return tuple(found)
+
+    def caption(self) -> str:
+        """Preset, what differs from it at the cursor, and what changed before."""
+        if self._now is None:
+            return tr("settings of another version")
+        parts = [self._preset_text()]
+        if changes := self.changes_text():
+            parts.append(tr("changed: {0}").format(changes))
+        return " · ".join(parts)
+
+    def _preset_text(self) -> str:
+        now = self._now
+        assert now is not None
+        if self._preset not in presets.names():
+            return self.all_text()
+        base = presets.load(self._preset).config
+        differing = [
+            f"{option.key}={_value(settings.get(now, option.key))}"
+            for option in settings.options()
+            if settings.get(now, option.key) != settings.get(base, option.key)
+            and settings.obstacle(now, option.key) is None
+        ]
+        text = tr("settings at the cursor: preset {0}").format(self._preset)
+        return f"{text}, {' '.join(differing)}" if differing else text
+
+    def changes_text(self) -> str:
+        """Every change within the stretch shown, with its time."""
+        return ", ".join(
+            f"{key} {_value(was)} → {_value(now)} {tr('at')} {clock(frame * FRAME_S, 1)}"
+            for frame, key, was, now in self._changes()
+        )
+
+    def all_text(self) -> str:
+        """Every setting at the cursor, as `--set` takes them."""
+        now = self._now
+        if now is None:
+            return ""
+        return " ".join(
+            f"{option.key}={_value(settings.get(now, option.key))}"
+            for option in settings.options()
+            if settings.get(now, option.key) != ""
+        )
+
+
+def _value(value: settings.Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# -- headline --------------------------------------------------------------------------------
+
+
+def _title(session: Session) -> str:
+    name = str(session.meta.get("preset") or "")
+    return presets.load(name).title if name in presets.names() else one_line(name) or tr("session")
+
+
+def _extent(place: Place) -> str:
+    whole = place.first_s <= 0 and place.last_s >= place.end_s
+    if whole and place.cursor_frame * FRAME_S >= place.end_s:
+        return ""
+    text = f"{clock(place.first_s, 1)} – {clock(place.last_s, 1)}"
+    if place.cursor_frame * FRAME_S < place.last_s:
+        cursor = tr("cursor at {0}").format(clock(place.cursor_frame * FRAME_S, 1))
+        return cursor if whole else f"{text}, {cursor}"
+    return text
+
+
+def _subtitle(snapshot: Snapshot, extent: str) -> str:
+    session = snapshot.session
+    audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
+    count = len(session.utterances)
+    said = tr("1 utterance") if count == 1 else tr("{0} utterances").format(count)
+    parts = [Path(session.path).name, said, tr("{0} s of audio").format(f"{audio_s:.1f}"), extent]
+    return " · ".join(one_line(part) for part in parts if part)
+
+
+def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
+    found = figures(snapshot)
+    scope = tr(found.scope) if not place.counted else place.counted
+    rate, words = found.errors.rate, found.errors.words
+    counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
+    return (
+        Figure(tr("RTF"), rtf_text(found.rtf), scope),
+        Figure(
+            tr("WER"),
+            "–" if rate is None else f"{100 * rate:.1f} %",
+            "" if rate is None else counted,
+        ),
+    )
+
+
+# -- caption ---------------------------------------------------------------------------------
+
+
+def _drift(session: Session) -> str:
+    if not session.calibration:
+        return tr("roofs not measured")
+    moved = [abs(change) for change in sound_drift(session.meta.get("drift")).values()]
+    if not moved:
+        return tr("not measured")
+    return tr("at most {0} %").format(f"{100 * max(moved):.1f}")
+
+
+def _source(origin: Mapping[str, str]) -> str:
+    """The line of the caption about session, machine and versions."""
+    titled = {"recorded": tr("recorded"), "config": tr("config"), "asrscope": "asrscope"}
+    titled |= {"drift": tr("drift of the roofs")}
+    parts = [f"{tr('session')} {origin['session'][:8]}"] if "session" in origin else []
+    for key in ("file", "recorded", "config", "machine", "asrscope", "drift"):
+        if key in origin:
+            parts.append(f"{titled[key]} {origin[key]}" if key in titled else origin[key])
+    return " · ".join(parts)

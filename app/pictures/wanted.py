@@ -1,0 +1,166 @@
+"""What picture of a session is wanted: views, size, theme, stretch of time. Read from texts and written as a command.
+
+The command line and the window fill in the same thing, and every picture names the command that makes it again. No Qt.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from app.views import VIEWS
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+SIZE: Final = (1600, 1000)
+SCALE: Final = 2.0
+"""Pixels per point of a PNG: sharp on paper and on dense screens."""
+
+THEMES: Final = ("light", "dark")
+KINDS: Final = ("png", "svg", "pdf")
+
+OUT: Final = "OUT"
+"""Stands for the file in the command of a picture, which is the same wherever it is written."""
+
+_TIME: Final = re.compile(
+    r"(?:(?:(?P<hours>\d{1,4}):)?(?P<minutes>\d{1,6}):)?(?P<seconds>\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})"
+)
+
+Range = tuple[float | None, float | None]
+"""First and last second; None: from the start, to the end."""
+
+
+class PictureError(BadInput):
+    """A picture that cannot be made, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One picture.
+
+    Attributes:
+        views: names of views in any order; none for all.
+        size: width and height of the whole picture in points.
+        scale: pixels per point of a PNG.
+        theme: one of `THEMES`.
+        range_s: the stretch of the session that is shown.
+        at_s: where the cursor is: only what was recorded by then is shown and counted.
+        select: a stretch of time, the name of an utterance or of a stage, or several of these.
+    """
+
+    views: tuple[str, ...] = ()
+    size: tuple[int, int] = SIZE
+    scale: float = SCALE
+    theme: str = "dark"
+    range_s: Range | None = None
+    at_s: float | None = None
+    select: tuple[str, ...] = ()
+
+    def checked(self) -> Wanted:
+        """Return itself if its names are known; PictureError otherwise."""
+        for name in self.views:
+            if name not in VIEWS:
+                known = ", ".join(VIEWS)
+                raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
+        if self.theme not in THEMES:
+            raise PictureError(
+                f"the theme of a picture is {' or '.join(THEMES)}, not {one_line(self.theme)!r}."
+            )
+        return self
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The views in the order of the desk."""
+        return tuple(name for name in VIEWS if not self.views or name in self.views)
+
+    @property
+    def name(self) -> str:
+        """What it shows, for a file name."""
+        return "desk" if len(self.shown) == len(VIEWS) else "-".join(self.shown)
+
+    def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
+        """The arguments of `asrscope` that make it: `session` as a file `out` of a kind."""
+        words = ["export", session, f"--{kind}", out]
+        if self.name != "desk":
+            words += [word for name in self.shown for word in ("--view", name)]
+        words += ["--size", f"{self.size[0]}x{self.size[1]}"]
+        if kind == "png":
+            words += ["--scale", f"{self.scale:g}"]
+        words += ["--theme", self.theme]
+        if self.range_s is not None:
+            words += ["--range", range_text(self.range_s)]
+        if self.at_s is not None:
+            words += ["--at", seconds_text(self.at_s)]
+        return words + [word for what in self.select for word in ("--select", what)]
+
+    def command(self, session: str, kind: str) -> str:
+        """The same as a line for a shell."""
+        return shlex.join(["asrscope", *self.words(session, kind)])
+
+
+def read_size(text: str) -> tuple[int, int]:
+    """Read ``1600x1000``; PictureError otherwise."""
+    sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
+    if sides is None:
+        example = f"{SIZE[0]}x{SIZE[1]}"
+        raise PictureError(
+            f"--size must be WIDTHxHEIGHT, for example {example}, not {one_line(text)!r}."
+        )
+    return int(sides[1]), int(sides[2])
+
+
+def read_scale(text: str) -> float:
+    """Read a number of pixels per point; PictureError otherwise."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise PictureError(
+            f"--scale must be a number of pixels per point, for example 2, not {one_line(text)!r}."
+        ) from error
+
+
+def read_seconds(text: str, option: str) -> float:
+    """Read ``12.5`` or ``1:02.5``; PictureError otherwise."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise PictureError(
+            f"{option} must be a time of the session, for example 12.5 or 1:02.5, "
+            f"not {one_line(text)!r}."
+        )
+    hours, minutes = int(found["hours"] or 0), int(found["minutes"] or 0)
+    return 3600.0 * hours + 60.0 * minutes + float(found["seconds"])
+
+
+def read_range(text: str, option: str = "--range") -> Range:
+    """Read ``10..20``, ``..20`` or ``10..``; PictureError otherwise."""
+    first, dots, last = text.strip().partition("..")
+    if not dots or not (first or last):
+        raise PictureError(
+            f"{option} must be FROM..TO in seconds, for example 10..20, not {one_line(text)!r}."
+        )
+    ends = tuple(read_seconds(end, option) if end else None for end in (first, last))
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise PictureError(f"{option} must end after it begins, unlike {one_line(text)!r}.")
+    return ends[0], ends[1]
+
+
+def is_range(text: str) -> bool:
+    """Whether a text to select by is a stretch of time and no name."""
+    first, dots, last = text.strip().partition("..")
+    return bool(dots) and all(not end or _TIME.fullmatch(end) for end in (first, last))
+
+
+def range_text(ends: Sequence[float | None]) -> str:
+    """A range as `read_range` reads it."""
+    return "..".join("" if end is None else seconds_text(end) for end in ends)
+
+
+def seconds_text(second: float) -> str:
+    """Seconds with as many of two decimals as there are: a frame is 0.01 s."""
+    if not math.isfinite(second):
+        raise ValueError(f"no time of a session is {second!r}")
+    return f"{second:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,37 @@
+"""The lines below the categories of the breakdown: what they add up to, and what it was before the last change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+
+from app.views.scale import milliseconds
+
+if TYPE_CHECKING:
+    from app.views.breakdown_model import BreakdownModel
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("Bars", text)
+
+
+def sum_text(model: BreakdownModel) -> str:
+    """Say what the categories add up to, and whether that equals the wall time."""
+    equal = "=" if abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms else "≠"
+    sums = milliseconds(model.sum_ms), equal, milliseconds(model.wall_ms), f"{model.rtf:.3f}"
+    return tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(*sums)
+
+
+def before_text(model: BreakdownModel, short: bool = False) -> str:
+    """Show the baseline, the same speech with the settings before, and the difference; `short`: only the latter."""
+    effect = model.effect
+    if effect is None:
+        return ""
+    if model.before_wall_ms is None:
+        return tr("no baseline yet: {0}").format(effect.headline)
+    if short:
+        return tr("pale: baseline · {0}").format(effect.headline)
+    text = tr("pale: baseline, {0} s of the same speech, {1} ms · {2}")
+    return text.format(f"{effect.seconds:.0f}", milliseconds(model.before_wall_ms), effect.headline)

@@ -1,0 +1,340 @@
+"""The dialog of a picture: which views, size, theme and stretch of time, with a preview and the command.
+
+What it shows is what `asrscope export` writes: the same code draws both, in a process of its own. Its choices begin
+with what the window shows: views, theme, range in view, cursor, selection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.pictures.wanted import PictureError, Range, Wanted, is_range, range_text, read_range
+from app.style.plain_text import Button, Label, describe, literal, set_title
+from app.style.theme import font
+from app.views import VIEWS
+from app.widgets import ChoiceBox, Elided, WholeBox
+from app.window.pictures.drawing import PROCESS, Drawing
+from app.window.pictures.preview import Preview
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE: Final = QSize(1120, 700)
+SIDE: Final = 300
+"""Width of the column of choices in pixels."""
+
+SIZES: Final = ((1600, 1000), (1280, 720), (1000, 560), (800, 450), (640, 400))
+SCALES: Final = (1.0, 2.0, 3.0, 4.0)
+LEAST_SIDE, MOST_SIDE = 120, 8000
+
+SOON_MS: Final = 150
+"""A preview is drawn this long after the last change of a choice."""
+
+LEAST_SCALE, MOST_SCALE = 0.25, 4.0
+"""Pixels per point of a preview."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the window shows, and so what the choices begin with.
+
+    `in_view`: the stretch in view if it is not the whole session.
+    """
+
+    wanted: Wanted
+    in_view: Range | None = None
+
+
+class PictureDialog(QDialog):
+    """Chooses and writes one picture after the other of a session.
+
+    Args:
+        session: its file.
+        start: the first choices.
+        ask: asks where to write a picture called like this; None if that was given up.
+        parent: the window.
+        command: of the process that draws.
+    """
+
+    written = Signal(Path)
+
+    def __init__(
+        self,
+        session: Path,
+        start: Start,
+        ask: Callable[[Wanted], Path | None],
+        parent: QWidget,
+        command: Sequence[str] = PROCESS,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, self.tr("Picture of {0}").format(session.name))
+        self.resize(SIZE.boundedTo(parent.size() * 0.95))
+        self._session, self._start, self._ask = session, start, ask
+        self._copying = 0
+        self.drawing = Drawing(session, self, command)
+        self.drawing.drawn.connect(self._drawn)
+        self.drawing.written.connect(self._written)
+        self.drawing.failed.connect(self._failed)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self._draw)
+        self.preview = Preview()
+        self.command = Elided()
+        self.command.setFont(font(0.9))
+        self._make_choices(start)
+        self._lay_out()
+        self._changed()
+
+    # -- construction ----------------------------------------------------------------------
+
+    def _make_choices(self, start: Start) -> None:
+        wanted = start.wanted
+        self.views = {view_id: self._check(self._title(view_id)) for view_id in VIEWS}
+        for view_id, box in self.views.items():
+            box.setChecked(view_id in wanted.shown)
+        self.size_box = ChoiceBox()
+        for width, height in SIZES:
+            self.size_box.addItem(f"{width} × {height}", (width, height))
+        self.size_box.addItem(self.tr("other"), None)
+        describe(self.size_box, self.tr("Size in points"))
+        self.width_box, self.height_box = WholeBox(), WholeBox()
+        for side, name in (
+            (self.width_box, self.tr("Width")),
+            (self.height_box, self.tr("Height")),
+        ):
+            side.setRange(LEAST_SIDE, MOST_SIDE)
+            describe(side, name)
+        self.width_box.setValue(wanted.size[0])
+        self.height_box.setValue(wanted.size[1])
+        self._show_size()
+        self.scale_box = ChoiceBox()
+        for scale in SCALES:
+            self.scale_box.addItem(self.tr("{0} pixels per point").format(f"{scale:g}"), scale)
+        self.scale_box.setCurrentIndex(SCALES.index(wanted.scale))
+        describe(self.scale_box, self.tr("Scale of a PNG"))
+        self.theme_box = ChoiceBox()
+        for name, title in (("light", self.tr("light")), ("dark", self.tr("dark"))):
+            self.theme_box.addItem(title, name)
+        self.theme_box.setCurrentIndex(self.theme_box.findData(wanted.theme))
+        describe(self.theme_box, self.tr("Theme of the picture"))
+        self.range_box = QLineEdit()
+        self.range_box.setPlaceholderText(self.tr("whole session"))
+        describe(self.range_box, self.tr("Stretch shown, FROM..TO in seconds"))
+        if wanted.range_s is not None:
+            self.range_box.setText(range_text(wanted.range_s))
+        self.to_cursor = self._check(self.tr("Only up to the cursor"))
+        self.to_cursor.setChecked(wanted.at_s is not None)
+        self.to_cursor.setVisible(wanted.at_s is not None)
+        self.selected = {what: self._check(self._selection(what)) for what in wanted.select}
+        for box in self.selected.values():
+            box.setChecked(True)
+        for box in [*self.views.values(), self.to_cursor, *self.selected.values()]:
+            box.toggled.connect(self._changed)
+        self.size_box.currentIndexChanged.connect(self._size_chosen)
+        for sides in (self.width_box, self.height_box):
+            sides.valueChanged.connect(self._changed)
+            sides.valueChanged.connect(self._show_size)
+        for choices in (self.scale_box, self.theme_box):
+            choices.currentIndexChanged.connect(self._changed)
+        self.range_box.textChanged.connect(self._changed)
+
+    def _check(self, text: str) -> QCheckBox:
+        return QCheckBox(literal(text))
+
+    def _title(self, view_id: str) -> str:
+        return self.tr(VIEWS[view_id].load().title)
+
+    def _selection(self, what: str) -> str:
+        if is_range(what):
+            return self.tr("Selection {0} s").format(what.replace("..", " – "))
+        return self.tr("Explain {0}").format(one_line(what))
+
+    def _lay_out(self) -> None:
+        views = QVBoxLayout()
+        views.setSpacing(4)
+        for box in self.views.values():
+            views.addWidget(box)
+        sides = QHBoxLayout()
+        sides.addWidget(self.width_box, 1)
+        sides.addWidget(Label("×"))
+        sides.addWidget(self.height_box, 1)
+        stretch = QVBoxLayout()
+        stretch.setSpacing(4)
+        stretch.addWidget(self.range_box)
+        buttons = QHBoxLayout()
+        self.whole = Button(self.tr("Whole session"))
+        self.whole.clicked.connect(self.range_box.clear)
+        buttons.addWidget(self.whole)
+        if self._start.in_view is not None:
+            self.in_view = Button(self.tr("In view"))
+            text = range_text(self._start.in_view)
+            self.in_view.clicked.connect(lambda: self.range_box.setText(text))
+            buttons.addWidget(self.in_view)
+        stretch.addLayout(buttons)
+        for box in [self.to_cursor, *self.selected.values()]:
+            stretch.addWidget(box)
+        form = QFormLayout()
+        form.setVerticalSpacing(10)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        for title, row in (
+            (self.tr("Views"), views),
+            (self.tr("Size"), self.size_box),
+            ("", sides),
+            (self.tr("PNG"), self.scale_box),
+            (self.tr("Theme"), self.theme_box),
+            (self.tr("Time"), stretch),
+        ):
+            form.addRow(Label(title), row)
+        side = QWidget()
+        side.setFixedWidth(SIDE)
+        inner = QVBoxLayout(side)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.addLayout(form)
+        inner.addStretch(1)
+        top = QHBoxLayout()
+        top.setSpacing(14)
+        top.addWidget(self.preview, 1)
+        top.addWidget(side)
+        self.copy_command = Button(self.tr("Copy command"))
+        self.copy_command.clicked.connect(self._copy_command)
+        self.copy = Button(self.tr("Copy picture"))
+        self.copy.clicked.connect(self._copy)
+        self.save = Button(self.tr("Save…"))
+        self.save.setProperty("primary", True)
+        self.save.setDefault(True)
+        self.save.clicked.connect(self._save)
+        self.end = Button(self.tr("Close"))
+        self.end.clicked.connect(self.close)
+        below = QHBoxLayout()
+        below.addWidget(self.command, 1)
+        for button in (self.copy_command, self.copy, self.save, self.end):
+            button.setAutoDefault(button is self.save)
+            below.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 14, 14, 12)
+        column.setSpacing(12)
+        column.addLayout(top, 1)
+        column.addLayout(below)
+
+    # -- what is wanted --------------------------------------------------------------------
+
+    def wanted(self) -> Wanted:
+        """What is chosen now; PictureError for a range that is none, or without any view."""
+        views = tuple(view_id for view_id, box in self.views.items() if box.isChecked())
+        if not views:
+            raise PictureError(self.tr("Choose at least one view."))
+        text = self.range_box.text().strip()
+        return Wanted(
+            views=views,
+            size=(self.width_box.value(), self.height_box.value()),
+            scale=float(self.scale_box.currentData()),
+            theme=str(self.theme_box.currentData()),
+            range_s=read_range(text, self.tr("The stretch")) if text else None,
+            at_s=self._start.wanted.at_s if self.to_cursor.isChecked() else None,
+            select=tuple(what for what, box in self.selected.items() if box.isChecked()),
+        )
+
+    def _size_chosen(self) -> None:
+        size = self.size_box.currentData()
+        if size is not None:
+            self.width_box.setValue(size[0])
+            self.height_box.setValue(size[1])
+
+    def _show_size(self) -> None:
+        size = (self.width_box.value(), self.height_box.value())
+        blocked = self.size_box.blockSignals(True)
+        self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
+        self.size_box.blockSignals(blocked)
+
+    def _changed(self) -> None:
+        try:
+            wanted = self.wanted()
+        except PictureError as error:
+            self._soon.stop()
+            self._refuse(str(error))
+            return
+        self._allow(True)
+        self.command.set_full(wanted.command(self._session.name, "png"))
+        self._soon.start()
+
+    def _allow(self, possible: bool) -> None:
+        for button in (self.copy_command, self.copy, self.save):
+            button.setEnabled(possible)
+
+    def _refuse(self, why: str) -> None:
+        self.preview.say(why)
+        self._allow(False)
+
+    # -- drawing ---------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        try:
+            wanted = self.wanted()
+        except PictureError:
+            return
+        room, ratio = self.preview.size(), self.devicePixelRatioF()
+        scale = ratio * min(room.width() / wanted.size[0], room.height() / wanted.size[1])
+        self.drawing.preview(wanted, min(max(scale, LEAST_SCALE), MOST_SCALE))
+        if self.preview.image is None:
+            self.preview.say(self.tr("Drawing …"))
+
+    def _drawn(self, number: int, png: bytes) -> None:
+        image = QImage.fromData(png)
+        if number == self._copying:
+            QGuiApplication.clipboard().setImage(image)
+            return
+        self.preview.show_image(image)
+        self._allow(True)
+
+    def _failed(self, why: str) -> None:
+        self._refuse(why)
+
+    def _written(self, path: Path) -> None:
+        self.written.emit(path)
+        self.close()
+
+    def _save(self) -> None:
+        wanted = self.wanted()
+        target = self._ask(wanted)
+        if target is not None:
+            self.preview.say(self.tr("Writing {0} …").format(one_line(target.name)))
+            self._allow(False)
+            self.drawing.write(wanted, target)
+
+    def _copy(self) -> None:
+        self._copying = self.drawing.draw(self.wanted())
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(self.command.full)
+
+    # -- Qt --------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Draw anew, as fine as there is room for."""
+        super().resizeEvent(event)
+        if self.preview.image is not None:
+            self._soon.start()
+
+    def done(self, result: int) -> None:
+        """However it is closed: end the process that draws."""
+        self._soon.stop()
+        self.drawing.stop()
+        super().done(result)

@@ -1,0 +1,131 @@
+"""The process that draws pictures: started, asked and listened to. Of previews only the newest one waits."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from PySide6.QtCore import QObject, QProcess, Signal
+
+from app.model.processes.child_process import child_process
+from app.pictures.jobs import Answer, Job, line
+from app.pictures.wanted import Wanted
+from profiler.process import children
+
+PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
+
+PATIENCE_MS: Final = 3000
+"""How long a process that is told to end may take."""
+
+
+class Drawing(QObject):
+    """Draws pictures of one session."""
+
+    drawn = Signal(int, bytes)
+    """Number of a job and the PNG."""
+    written = Signal(Path)
+    failed = Signal(str)
+    """Why a job, or all of them, came to nothing."""
+    busy_changed = Signal(bool)
+
+    def __init__(
+        self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS
+    ) -> None:
+        super().__init__(parent)
+        self._number = 0
+        self._under_way: Job | None = None
+        self._waiting: list[Job] = []
+        self._heard = b""
+        self._process: QProcess | None = child_process(self)
+        self._process.readyReadStandardOutput.connect(self._listen)
+        self._process.errorOccurred.connect(self._broken)
+        self._process.finished.connect(self._ended)
+        self._process.start(command[0], [*command[1:], str(session)])
+
+    @property
+    def busy(self) -> bool:
+        """A picture is being drawn."""
+        return self._under_way is not None
+
+    def preview(self, wanted: Wanted, scale: float) -> int:
+        """Draw a picture at so many pixels per point, the newest only; returns the number of the job."""
+        self._waiting = [job for job in self._waiting if job.scale is None]
+        return self._ask(wanted, None, scale)
+
+    def draw(self, wanted: Wanted) -> int:
+        """Draw a picture as it would be written; returns the number of the job."""
+        return self._ask(wanted, None)
+
+    def write(self, wanted: Wanted, target: Path) -> None:
+        """Write a picture."""
+        self._ask(wanted, str(target.absolute()))
+
+    def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.blockSignals(True)
+            process.kill()
+            process.waitForFinished(PATIENCE_MS)
+        self._under_way = None
+        self._waiting.clear()
+
+    def _ask(self, wanted: Wanted, out: str | None, scale: float | None = None) -> int:
+        self._number += 1
+        self._waiting.append(Job(self._number, wanted, out, scale))
+        self._next()
+        return self._number
+
+    def _next(self) -> None:
+        if self._process is None:
+            self._waiting.clear()
+        was = self.busy
+        if self._under_way is None and self._waiting and self._process is not None:
+            self._under_way = self._waiting.pop(0)
+            self._process.write(line(self._under_way))
+        if self.busy != was:
+            self.busy_changed.emit(self.busy)
+
+    def _listen(self) -> None:
+        if self._process is None:
+            return
+        *whole, self._heard = (
+            self._heard + bytes(self._process.readAllStandardOutput().data())
+        ).split(b"\n")
+        for told in whole:
+            self._take(msgspec.json.decode(told, type=Answer))
+
+    def _take(self, answer: Answer) -> None:
+        if self._under_way is not None and answer.number == self._under_way.number:
+            self._under_way = None
+        if answer.png is not None:
+            self.drawn.emit(answer.number, base64.b64decode(answer.png))
+        elif answer.written is not None:
+            self.written.emit(Path(answer.written))
+        elif answer.error is not None:
+            self.failed.emit(answer.error)
+        if not self.busy:
+            self.busy_changed.emit(False)
+        self._next()
+
+    def _broken(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._process = None
+            self._end(self.tr("The pictures cannot be drawn: their process could not be started."))
+
+    def _ended(self) -> None:
+        if self._process is None:
+            return
+        self._listen()
+        self._process = None
+        if self.busy:
+            self._end(self.tr("The process that draws the pictures has ended."))
+
+    def _end(self, why: str) -> None:
+        self._under_way = None
+        self._waiting.clear()
+        self.busy_changed.emit(False)
+        self.failed.emit(why)

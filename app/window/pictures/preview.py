@@ -1,0 +1,70 @@
+"""The picture as it will be, shrunk to the room there is; above it what is under way, or why there is none."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.style.plain_text import describe, write
+from app.style.theme import font, theme
+
+LEAST = QSize(420, 300)
+FAINT = 0.35
+"""Opacity of a picture that no longer is what is wanted."""
+
+
+class Preview(QWidget):
+    """Shows an image with its aspect kept."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._image: QImage | None = None
+        self._text = ""
+        self._old = False
+        self.setMinimumSize(LEAST)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        describe(self, self.tr("Preview of the picture"))
+
+    @property
+    def image(self) -> QImage | None:
+        """What is shown."""
+        return self._image
+
+    @property
+    def text(self) -> str:
+        """What is said instead of a picture, or over the one before."""
+        return self._text
+
+    def show_image(self, image: QImage) -> None:
+        """Show a picture."""
+        self._image, self._text, self._old = image, "", False
+        self.update()
+
+    def say(self, text: str) -> None:
+        """Show a sentence; the picture before becomes faint."""
+        self._text, self._old = text, True
+        describe(self, description=text)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw picture and sentence."""
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            area = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+            if self._image is not None and not self._image.isNull():
+                size = self._image.size().scaled(
+                    area.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio
+                )
+                place = QRectF(0, 0, size.width(), size.height())
+                place.moveCenter(area.center())
+                painter.setOpacity(FAINT if self._old else 1.0)
+                painter.drawImage(place, self._image)
+                painter.setOpacity(1.0)
+                painter.setPen(theme().color("border"))
+                painter.drawRect(place)
+            if self._text:
+                painter.setFont(font(1.05))
+                painter.setPen(theme().color("text"))
+                flags = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.value
+                write(painter, area.adjusted(30, 0, -30, 0), flags, self._text)

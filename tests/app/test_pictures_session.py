@@ -1,0 +1,292 @@
+"""Pictures of a stretch, of a moment, of a selection: figures, settings and the command that makes them again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QImage, QImageReader
+from sample_session import write_sample
+from window_recording import Recording
+
+from app.cli import main
+from app.pictures import told as told_module
+from app.pictures.place import Place, placed
+from app.pictures.studio import Studio
+from app.pictures.told import Headline, Told
+from app.pictures.wanted import PictureError, Wanted, read_range, read_seconds, seconds_text
+from app.views import VIEWS
+from app.views.breakdown import BreakdownView
+from pipelines import config
+
+FRAMES = 1024
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(
+        tmp_path_factory.mktemp("s") / "sample.asrs", frames=FRAMES, utterance_frames=256
+    )
+
+
+@pytest.fixture
+def studio(path: Path) -> Iterator[Studio]:
+    made = Studio(path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def telling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Place, Told]]:
+    """What each picture drawn from now on tells, and where it is."""
+    seen: list[tuple[Place, Told]] = []
+    real = told_module.told
+
+    def spy(snapshot: object, place: Place, command: str) -> Told:
+        found = real(snapshot, place, command)  # type: ignore[arg-type]
+        seen.append((place, found))
+        return found
+
+    monkeypatch.setattr("app.pictures.studio.told", spy)
+    return seen
+
+
+def draw(studio: Studio, **wanted: object) -> bytes:
+    options = {"views": ("words",), "scale": 1.0, **wanted}
+    return studio.draw(Wanted(**options), "png")  # type: ignore[arg-type]
+
+
+# -- times and names ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)],
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert read_seconds(text, "--at") == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"), [("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))]
+)
+def test_ranges_are_read(text: str, ends: tuple[float | None, float | None]) -> None:
+    assert read_range(text) == ends
+
+
+@pytest.mark.parametrize(
+    "text", ["", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"]
+)
+def test_what_is_no_range_is_said(text: str) -> None:
+    with pytest.raises(PictureError, match="--range"):
+        read_range(text)
+
+
+def test_seconds_are_written_as_they_are_read() -> None:
+    assert [seconds_text(s) for s in (0.0, 12.5, 3.14, 100.0)] == ["0", "12.5", "3.14", "100"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--range", "5..90"], "--range 5..90 is not within the session, which is 10.24 s long"),
+        (["--range", "x"], "--range must be FROM..TO in seconds"),
+        (["--at", "11"], "--at 11 is not within the session, which is 10.24 s long"),
+        (["--at", "soon"], "--at must be a time of the session"),
+        (["--range", "5..8", "--at", "9"], "--at 9 is not within --range 5..8"),
+        (["--select", "nothing"], "--select takes FROM..TO in seconds, an utterance or a stage"),
+        (["--select", "8..99"], "--select 8..99 is not within the session"),
+        (["--select", "8..9", "--at", "3"], "begins after the cursor"),
+        (["--view", "nope"], "the views are cost, "),
+        (["--scale", "many"], "--scale must be a number"),
+        (["--scale", "100"], "scale is 0.25 to 8"),
+        (["--size", "130x130"], "needs at least"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_on_the_command_line(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    out = tmp_path / "a.png"
+    assert main.main(["export", str(path), "--png", str(out), *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert not out.exists()
+
+
+# -- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_of_a_picture_makes_it_again(
+    studio: Studio, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first.png"
+    wanted = Wanted(
+        ("words", "cost"), (900, 640), 1.5, "light", (2.0, None), 9.0,
+        ("synthetic-0001", "score.exp"),
+    )  # fmt: skip
+    studio.write(wanted, first)
+    command = json.loads(QImageReader(str(first)).text("asrscope"))["drawn by"]
+    assert command == (
+        "asrscope export sample.asrs --png OUT --view cost --view words --size 900x640 --scale 1.5 "
+        "--theme light --range 2.. --at 9 --select synthetic-0001 --select score.exp"
+    )
+    monkeypatch.chdir(path.parent)
+    again = tmp_path / "again.png"
+    words = [str(again) if word == "OUT" else word for word in shlex.split(command)]
+    assert main.main(words[1:]) == 0
+    assert again.read_bytes() == first.read_bytes()
+
+
+def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    words = ["--size", "1000x700", "--scale", "1.5", "--theme", "light"]
+    assert main.main(["export", str(path), "--png", str(out), *words]) == 0
+    image = QImage(str(out))
+    assert (image.width(), image.height()) == (1500, 1050)
+
+
+# -- what is in it -------------------------------------------------------------------------------
+
+
+def figures(headline: Headline) -> dict[str, tuple[str, str]]:
+    return {figure.name: (figure.value, figure.scope) for figure in headline.figures}
+
+
+def test_figures_are_of_what_is_shown(studio: Studio, telling: list[tuple[Place, Told]]) -> None:
+    for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
+        draw(studio, **options)
+    whole, early, late, then = (figures(told.headline) for _, told in telling)
+    assert whole["RTF"][1] == "whole run"
+    assert early["RTF"][1] == "0:00.0 – 0:02.0"
+    assert late["RTF"][1] == "0:08.0 – 0:10.2"
+    # Selection and skipping came in between: scoring is cheaper at the end.
+    assert float(late["RTF"][0]) < float(whole["RTF"][0]) < float(early["RTF"][0])
+    assert float(then["RTF"][0]) != float(whole["RTF"][0])
+
+
+def test_a_selection_drives_the_figures(studio: Studio, telling: list[tuple[Place, Told]]) -> None:
+    draw(studio, select=("1..2",))
+    draw(studio, select=("synthetic-0002",))
+    (first, told), (second, _) = telling
+    assert figures(told.headline)["RTF"][1] == "0:01.0 – 0:02.0"
+    assert first.selected == (100, 200)
+    assert second.selected == (512, 768)
+    assert told.origin["selection"] == "1..2"
+
+
+def test_a_stage_is_explained(
+    studio: Studio, telling: list[tuple[Place, Told]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explained = []
+    real = BreakdownView.settle
+
+    def settle(view: BreakdownView) -> None:
+        real(view)
+        line = view.bars.explained()
+        explained.append(line and line.name)
+
+    monkeypatch.setattr(BreakdownView, "settle", settle)
+    draw(studio, views=("breakdown",))
+    draw(studio, views=("breakdown",), select=("score.exp",))
+    assert explained[-1] == "score.exp"
+    assert explained[0] != "score.exp"
+
+
+def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for name in VIEWS:
+        cls = VIEWS[name].load()
+        real = cls.settle
+
+        def settle(view: object, real: Callable[[object], None] = real) -> None:
+            real(view)
+            seen.append((view.axis.visible, view.axis.cursor, view.axis.selected))  # type: ignore[attr-defined]
+
+        monkeypatch.setattr(cls, "settle", settle)
+    draw(studio, views=(), range_s=(2.0, 6.0), at_s=5.0, select=("3..4",))
+    assert len(seen) >= len(VIEWS)
+    assert set(seen) == {((2.0, 6.0), 5.0, (3.0, 4.0))}
+
+
+@pytest.fixture
+def switched(recording: Callable[..., Recording]) -> Path:
+    """Twelve seconds of the preset gmm; selection is switched on at 4 s and off again at 8 s."""
+    start = config.Config()
+    made = recording("switched.asrs")
+    made.write(400)
+    on = config.replace(start, "gmm.selection.enabled", True)
+    made.writer.config(1, 400, config.to_dict(on))
+    made.write(400)
+    made.writer.config(2, 800, config.to_dict(start))
+    made.write(400)
+    made.close()
+    return made.path
+
+
+@pytest.mark.parametrize(
+    ("options", "on", "text", "changes"),
+    [
+        ({}, False, "since 0:08.0", ["0:04.0", "0:08.0"]),
+        ({"at_s": 6.0}, True, "since 0:04.0", ["0:04.0"]),
+        ({"at_s": 3.0}, False, "", []),
+        ({"range_s": (5.0, 7.0)}, True, "", []),
+        ({"range_s": (5.0, 9.0)}, False, "since 0:08.0", ["0:08.0"]),
+        ({"range_s": (5.0, 9.0), "at_s": 7.0}, True, "", []),
+    ],
+)
+def test_settings_are_those_then_in_force(
+    switched: Path,
+    telling: list[tuple[Place, Told]],
+    options: dict[str, object],
+    on: bool,
+    text: str,
+    changes: list[str],
+) -> None:
+    studio = Studio(switched)
+    draw(studio, **options)
+    studio.close()
+    ((_, told),) = telling
+    (toggle, *_) = told.headline.toggles
+    assert toggle.title == "Gaussian selection"
+    assert toggle.on is on
+    assert text in toggle.text
+    assert ("since" in toggle.text) == bool(text)
+    assert ("gmm.selection.enabled=true" in told.caption[0]) is on
+    assert f"gmm.selection.enabled={str(on).lower()}" in told.origin["settings"]
+    assert told.origin.get("changes", "").count(" at ") == len(changes)
+    for moment in changes:
+        assert f"at {moment}" in told.caption[0]
+
+
+def test_the_caption_names_session_machine_drift_and_command(
+    studio: Studio, telling: list[tuple[Place, Told]]
+) -> None:
+    draw(studio, range_s=(1.0, 2.0))
+    ((_, told),) = telling
+    assert "sample.asrs" in told.caption[1]
+    assert "Imaginary CPU, 2 cores" in told.caption[1]
+    assert "drift of the roofs not measured" in told.caption[1]
+    assert told.caption[2].startswith("asrscope export sample.asrs --png OUT")
+    assert told.origin["range"] == "0:01.00 – 0:02.00"
+    assert told.origin["drawn with"].startswith("Qt 6.")
+
+
+def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
+    studio: Studio, telling: list[tuple[Place, Told]]
+) -> None:
+    """The sample's configuration is none of ours."""
+    draw(studio)
+    ((_, told),) = telling
+    assert told.headline.toggles == ()
+    assert told.caption[0] == "settings of another version"
+
+
+def test_a_place_without_a_range_is_the_whole_session(studio: Studio) -> None:
+    whole = studio._playhead.snapshot()
+    assert whole is not None
+    place = placed(Wanted(), whole)
+    assert (place.first_frame, place.last_frame, place.cursor_frame) == (0, FRAMES, FRAMES)
+    assert place.figures_over is None

@@ -1,0 +1,242 @@
+"""SVG and PDF: nothing overprints, text needs no font, the same bytes every time."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command_line import asrscope
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from rendered import coarse, grey, of_pdf, of_svg
+from sample_session import write_sample
+
+from app.pictures.pdf_objects import in_order
+from app.pictures.shapes import Shape, Text, recorded
+from app.pictures.studio import Studio, desk_picture
+from app.pictures.wanted import Wanted
+from app.pictures.writers import export
+from app.style.theme import THEMES, font
+from profiler.session.reader import Session
+
+SIZE = (1280, 800)
+CAPTION_HEIGHT = 70
+"""Its last line is the command, in which the kind of file is named."""
+
+ALIKE = 60.0
+"""Most that the brightness of a square of 8 × 8 pixels differs between kinds, whose letters are not equally bold."""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=2048, utterance_frames=256)
+
+
+class Tall(QWidget):
+    """Lines of text on white, painted by itself, as high as twenty lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resize(300, 400)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.fillRect(0, 0, 200, 400, QColor("white"))
+            painter.setPen(QColor("yellow"))
+            for line in range(20):
+                painter.drawText(
+                    10, 20 * line + 15, "██████ overflowing text, wider than its place"
+                )
+
+
+class Scrolled(QWidget):
+    """A tall widget in a scroll area of 60 points, above an empty half."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        area = QScrollArea(self)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(Tall())
+        area.setGeometry(0, 0, 240, 60)
+        area.verticalScrollBar().setValue(30)
+        self.resize(300, 150)
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
+def test_what_is_scrolled_away_is_not_in_the_file(tmp_path: Path, kind: str) -> None:
+    out = tmp_path / f"a.{kind}"
+    export(Scrolled(), out)
+    drawn = of_svg(out.read_bytes()) if kind == "svg" else of_pdf(out)
+    assert drawn[10:50, 20:200].mean() > 100, "what is in view is there"
+    for empty in (drawn[62:148, 2:298], drawn[2:58, 243:298]):
+        assert np.ptp(empty) <= 1, "beside it there is nothing"
+
+
+@pytest.mark.parametrize("name", ["dark", "light"])
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
+def test_a_file_shows_what_the_png_shows(path: Path, tmp_path: Path, kind: str, name: str) -> None:
+    wanted = Wanted(size=SIZE, scale=1, theme=name)
+    desk_picture(path, tmp_path / "a.png", wanted)
+    desk_picture(path, tmp_path / f"a.{kind}", wanted)
+    other = tmp_path / f"a.{kind}"
+    drawn = of_svg(other.read_bytes()) if kind == "svg" else of_pdf(other)
+    seen = (SIZE[1] - CAPTION_HEIGHT, SIZE[0])
+    away = np.abs(coarse(grey(QImage(str(tmp_path / "a.png"))), seen) - coarse(drawn, seen))
+    assert away.mean() < 5
+    assert away.max() < ALIKE, np.unravel_index(away.argmax(), away.shape)
+
+
+def test_svg_is_made_of_shapes_and_needs_no_font(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cost.svg"
+    desk_picture(path, out, Wanted(("cost",), (800, 420)))
+    text = out.read_text()
+    for absent in ("<image", "<text", "font-", "clip", "session_id"):
+        assert absent not in text
+    with Session.open(path) as session:
+        assert session.meta["session_id"] in text
+    assert THEMES["dark"].category["search"] in text
+    labels = [e.get("aria-label") for e in ElementTree.fromstring(text).iter()]
+    assert {"Cost per frame", "RTF", "selection on"} <= set(labels)
+    assert QSvgRenderer(str(out)).viewBox().size() == QSize(800, 420)
+
+
+def streams(data: bytes) -> list[bytes]:
+    found = []
+    for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL):
+        try:
+            found.append(zlib.decompress(stream))
+        except zlib.error:
+            found.append(stream)
+    return found
+
+
+def test_pdf_has_one_page_of_its_size_its_fonts_and_its_origin(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cost.pdf"
+    desk_picture(path, out, Wanted(("cost",), (800, 420)))
+    data = out.read_bytes()
+    assert data.startswith(b"%PDF-")
+    assert data.count(b"/Type /Page\n") == 1
+    box = re.search(rb"/MediaBox \[([\d. ]+)\]", data)
+    assert box is not None
+    assert [float(v) for v in box[1].split()] == pytest.approx([0, 0, 600, 315], abs=1)
+    fonts = re.findall(rb"/Type /FontDescriptor.*?endobj", data, re.DOTALL)
+    assert fonts
+    assert all(b"/FontFile" in described for described in fonts)
+    with Session.open(path) as session:
+        assert session.meta["session_id"].encode() in b"".join(streams(data))
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_two_processes_write_the_same_bytes(path: Path, tmp_path: Path, kind: str) -> None:
+    """Whatever the file is called, wherever it lies, and whatever was drawn before."""
+    first, second = tmp_path / f"a.{kind}", tmp_path / "elsewhere" / f"other name.{kind}"
+    second.parent.mkdir()
+    words = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
+    asrscope("export", path, f"--{kind}", first, *words, PYTHONHASHSEED="1", QT_HASH_SEED="0")
+    before = tmp_path / "before.png"
+    done = asrscope(
+        "export", path, f"--{kind}", second, *words, PYTHONHASHSEED="2", QT_FONT_DPI="144"
+    )
+    assert done.returncode == 0, done.stderr
+    assert first.read_bytes() == second.read_bytes()
+    studio = Studio(path)
+    studio.write(Wanted(theme="light", scale=3), before)
+    third = studio.draw(Wanted(("breakdown", "cost"), (1000, 600)), kind)
+    studio.close()
+    assert third == first.read_bytes()
+
+
+PDF = """%PDF-1.4
+{catalog} 0 obj
+<< /Type /Catalog /Pages {pages} 0 R >>
+endobj
+{pages} 0 obj
+<< /Kids [ {font} 0 R ] /Title (9 0 R) >>
+endobj
+{font} 0 obj
+<< /BaseFont /Q{tag}+Inter /Length {length} 0 R >>
+stream
+4 0 obj is no object here, 2 0 R no reference
+endstream
+endobj
+{length} 0 obj
+45
+endobj
+"""
+
+
+def written(**numbers: object) -> bytes:
+    """A small PDF whose objects have these numbers, with its table."""
+    body = PDF.format(**numbers)
+    table = {
+        int(n): body.index(f"\n{n} 0 obj\n") + 1 for n in numbers.values() if isinstance(n, int)
+    }
+    rows = "".join(
+        f"{table.get(n, 0):010d} 00000 {'n' if n in table else 'f'} \n" for n in range(10)
+    )
+    tail = f"trailer\n<<\n/Size 10 \n/Root {numbers['catalog']} 0 R\n>>\nstartxref\n{len(body)}\n%%EOF\n"
+    return f"{body}xref\n0 10\n{rows}{tail}".encode()
+
+
+def test_the_objects_of_a_pdf_are_put_in_order() -> None:
+    one = in_order(written(catalog=1, pages=2, font=5, length=4, tag="ABCDE"))
+    two = in_order(written(catalog=3, pages=1, font=4, length=9, tag="ZZZZZ"))
+    assert one == two
+    assert b"(9 0 R)" in one, "a string is no reference"
+    assert b"4 0 obj is no object here, 2 0 R no reference" in one
+    start = re.search(rb"startxref\n(\d+)", one)
+    assert start is not None
+    assert one[int(start[1]) :].startswith(b"xref\n0 5\n")
+    places = re.findall(rb"(\d{10}) 00000 n", one)
+    assert [one[int(p) :].split()[0] for p in places] == [b"1", b"2", b"3", b"4"]
+
+
+def test_a_pdf_of_another_form_is_left_alone() -> None:
+    assert in_order(b"%PDF-1.5 with a compressed table") == b"%PDF-1.5 with a compressed table"
+
+
+# -- the shapes ------------------------------------------------------------------------------
+
+
+def test_shapes_are_cut_and_texts_keep_their_letters() -> None:
+    def draw(painter: QPainter) -> None:
+        painter.setFont(font())
+        painter.setClipRect(QRectF(0, 0, 50, 50))
+        painter.fillRect(QRectF(40, 40, 100, 100), QColor("red"))
+        painter.fillRect(QRectF(60, 60, 10, 10), QColor("green"))
+        painter.setPen(QColor("blue"))
+        painter.drawLine(10, 10, 200, 10)
+        painter.drawText(5, 30, "inside and outside")
+        painter.drawText(5, 90, "outside")
+        painter.setOpacity(0.5)
+        painter.drawPoint(20, 20)
+
+    red, line, text, point = recorded(QSize(200, 200), draw)
+    assert isinstance(red, Shape)
+    assert red.path.boundingRect() == QRectF(40, 40, 10, 10)
+    assert isinstance(line, Shape)
+    assert line.path.boundingRect().right() == pytest.approx(50)
+    assert isinstance(text, Text)
+    assert text.text == "inside and outside"
+    assert text.clip is not None
+    assert isinstance(point, Shape)
+    assert point.fill.color().alphaF() == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_fault_while_painting_is_raised_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(QWidget):
+        def paintEvent(self, event: QPaintEvent) -> None:
+            with QPainter(self) as painter:
+                painter.drawText(10, 10, "text")
+
+    monkeypatch.setattr("app.pictures.shapes.QTextLayout", None)
+    with pytest.raises(TypeError):
+        recorded(QSize(100, 100), lambda painter: Wrong().render(painter))

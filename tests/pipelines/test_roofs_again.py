@@ -1,0 +1,174 @@
+"""Roofs that are timed again while a run goes on: which, when, and what the session is told."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.run import roofs_again
+from pipelines.run.roofs_again import APART_NS, AT_FIRST_NS, LEAST, RoofsAgain
+from profiler.costs import ACCESS, CALL, KERNEL, Linear, Term
+from profiler.machine.roofs.probe import Probe
+from profiler.machine.roofs.table import OVERHEAD, PROBES, Roof, RoofTable
+from profiler.machine.roofs.timing import Task, Work
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import SPAN, Recorder
+from tests.fake_clock import FakeClock
+
+UNITS = 10.0
+BLOCK_NS = 1_000_000
+
+
+def kernel(name: str, ns: float, size: int = 0) -> Roof:
+    """A kernel that takes `ns` a unit."""
+    return Roof("kernel", name, "float32", 1, size, 1e9 / ns, 1e9 / ns, 1e9 / ns, "unit/s")
+
+
+def term(kind: str, name: str, size: float = 0.0) -> tuple[Term, int]:
+    return Term(kind, name, Linear(1.0), size), 1
+
+
+class Rig:
+    """A session, and a machine on which a unit of every kernel takes as many ns as is said."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+        self.path, self.clock = path, FakeClock(10**9)
+        self.recorder = Recorder(self.clock)
+        self.writer = SessionWriter(path, self.recorder, {})
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.probe_ns = 1000
+        self.ns = {"a": 100, "b": 200, "c": 300, "call": 400}
+        self.ran: list[str] = []
+        probing: Task = lambda repeats: self.clock.advance(self.probe_ns * repeats)  # noqa: E731
+        monkeypatch.setattr("profiler.machine.roofs.probe.TASKS", (lambda: probing,) * 2)
+        monkeypatch.setattr(roofs_again, "work_of", self.work_of)
+        self.probe = Probe(self.recorder, self.lane)
+        self.again = RoofsAgain(self.recorder, self.lane, self.writer, self.probe, share)
+
+    def work_of(self, name: str, size: int) -> Work:
+        assert size == 0, "over much data nothing is timed again"
+
+        def task(repeats: int) -> None:
+            self.ran.append(name)
+            self.clock.advance(int(self.ns[name] * UNITS) * repeats)
+
+        return Work(UNITS, lambda: task)
+
+    def need(self, *terms: tuple[Term, int], known: Iterable[Roof] = ()) -> None:
+        found = [*known, *(kernel(name, ns) for name, ns in self.ns.items() if name != "call")]
+        found.append(Roof(OVERHEAD, "call", "", 1, 0, 400.0, 400.0, 400.0, "ns"))
+        found.append(kernel(PROBES[0], 1000.0))
+        self.writer.calibration(RoofTable(tuple(found)).rows())
+        self.again.need(terms, RoofTable(tuple(found)))
+        self.ran.clear()
+
+    def blocks(self, count: int) -> None:
+        """So many blocks, each as long after the other as may be between two timings."""
+        for _ in range(count):
+            self.again.take(self.clock.advance(APART_NS), 0)
+
+    def session(self) -> RoofTable:
+        self.writer.close()
+        with Session.open(self.path) as session:
+            return session.calibration
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterable[Rig]:
+    made = Rig(tmp_path / "s.asrs", monkeypatch, 0.5)
+    yield made
+    made.writer.close()
+
+
+def found(roof: Roof | None) -> float:
+    assert roof is not None
+    return 1e9 / roof.median
+
+
+def test_the_session_is_told_the_middle_of_what_the_run_met(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"), term(CALL, "call"))
+    for a in (150, 170, 140):
+        rig.ns |= {"a": a, "call": a}
+        rig.blocks(1)
+    table = rig.session()
+    assert found(table.kernel("a")) == pytest.approx(150)
+    assert found(table.kernel("b")) == pytest.approx(200), "as it was: no law named it"
+    call = table.call("call")
+    assert call is not None
+    assert (call.low, call.median, call.high) == pytest.approx((145, 150, 160))
+
+
+def test_fewer_timings_than_can_be_believed_change_nothing(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"))
+    rig.ns["a"] = 150
+    rig.blocks(LEAST - 1)
+    rig.again.tell()
+    assert found(rig.session().kernel("a")) == pytest.approx(100)
+
+
+def test_what_much_data_takes_longer_is_added_to_what_is_found(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a", 1e6), term(ACCESS, "b", 1e7), known=[kernel("a", 130.0, 1_000_000)])
+    rig.ns["a"] = 150
+    rig.blocks(LEAST)
+    table = rig.session()
+    assert found(table.kernel("a", size_bytes=1e6)) == pytest.approx(180)
+    assert found(table.kernel("a")) == pytest.approx(150)
+
+
+def test_timings_of_a_slow_moment_count_as_at_the_probes_roof(rig: Rig) -> None:
+    """Readers slow the roof down by the same."""
+    rig.need(term(KERNEL, "a"))
+    rig.probe_ns, rig.ns["a"] = 2000, 200
+    rig.probe.take(rig.clock(), 0)
+    rig.blocks(LEAST)
+    assert found(rig.session().kernel("a")) == pytest.approx(100)
+
+
+def test_all_take_turns_and_none_is_asked_for_that_is_not_named(rig: Rig) -> None:
+    rig.ns |= dict.fromkeys("defg", 50)
+    terms = [term(KERNEL, name) for name in "adefg"]
+    rig.need(*terms, term(CALL, "numpy"), term(ACCESS, "gather", 1e6))
+    rig.blocks(5)
+    counts = {name: rig.ran.count(name) for name in sorted(set(rig.ran))}
+    assert set(counts) == set("adefg")
+    assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_it_keeps_to_its_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(tmp_path / "s.asrs", monkeypatch, 0.01)
+    rig.need(term(KERNEL, "a"))
+    began = rig.clock()
+    for _ in range(20_000):
+        rig.again.take(rig.clock.advance(BLOCK_NS), 0)
+    spans = np.frombuffer(rig.lane.take(), SPAN)
+    mine = spans[spans["stage"] == rig.recorder.stage_id("setup.roofs again")]
+    longest = int(mine["duration_ns"].max())
+    assert len(mine) > 100
+    assert mine["duration_ns"].sum() <= AT_FIRST_NS + 0.01 * (rig.clock() - began) + longest
+    ends = mine["start_ns"] + mine["duration_ns"]
+    assert (mine["start_ns"][1:] - ends[:-1] >= APART_NS).all()
+    rig.writer.close()
+
+
+def test_no_share_no_timing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(tmp_path / "s.asrs", monkeypatch, 0.0)
+    rig.need(term(KERNEL, "a"))
+    now = rig.clock.advance(10**9)
+    assert rig.again.take(now, 0) == now
+    assert not rig.ran
+    rig.writer.close()
+
+
+def test_after_a_change_what_is_still_needed_goes_on_and_the_rest_is_left(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"), term(KERNEL, "b"))
+    rig.ns |= {"a": 110, "b": 210}
+    rig.blocks(LEAST - 1)
+    rig.need(term(KERNEL, "a"), term(KERNEL, "c"))
+    rig.ns |= {"a": 120, "c": 330}
+    rig.blocks(LEAST)
+    assert "b" not in rig.ran
+    table = rig.session()
+    assert found(table.kernel("a")) == pytest.approx(120)
+    assert found(table.kernel("c")) == pytest.approx(330)
