@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -45,18 +47,13 @@ SENTENCES = 150
 ENOUGH = 8
 """Rows that a picture has before it has a text about one of them."""
 
-BEFORE_ROW = 18
-"""Height of the line about the values before the last change."""
-
 NARROW = 300
-"""Below this width only milliseconds are shown."""
+"""Below this width the rows of stages have milliseconds only, with the unit in their heading."""
 
-GROUP_CATEGORY = {
-    "frontend": "frontend",
-    "search": "search",
-    "transfer": "transfer",
-    "overhead": "overhead",
-}
+TIGHT = 240
+"""Below this width the rows of categories have no share."""
+
+GROUP_CATEGORY = {name: name for name in ("frontend", "search", "transfer", "overhead")}
 """Category whose colour a stage group takes; scoring is split by attribution and has none."""
 
 
@@ -147,9 +144,17 @@ class Bars(QWidget):
         """Return the same height: the scroll area does the rest."""
         return QSize(120, self.sizeHint().height())
 
+    def _before_height(self) -> int:
+        """Height of the text about the values before the last change, in as many lines as it needs."""
+        text = "" if self._model is None else self.before_text(self._model)
+        if not text:
+            return 0
+        wrap = Qt.TextFlag.TextWordWrap.value
+        room = QRectF(0, 0, max(self.width(), 80), 1000)
+        return math.ceil(QFontMetricsF(font(1.0)).boundingRect(room, wrap, text).height()) + 4
+
     def _stage_top(self) -> int:
-        before = self._model is not None and self._model.effect is not None
-        return len(CATEGORIES) * ROW + 62 + (BEFORE_ROW if before else 0)
+        return len(CATEGORIES) * ROW + 62 + self._before_height()
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """Stage under a position, or None."""
@@ -170,7 +175,7 @@ class Bars(QWidget):
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw everything from the top down."""
+        """Draw from the top down."""
         with QPainter(self) as painter:
             model = self._model
             if model is not None and model.frames:
@@ -190,7 +195,7 @@ class Bars(QWidget):
         if before is not None:
             most = max(most, float(np.nanmax(before)))
         full = round_up(most)
-        left, room = float(NAMES), max(20.0, self.width() - NAMES - self._figures())
+        left, room = float(NAMES), max(20.0, self.width() - NAMES - self._figures(TIGHT))
         middle = Qt.AlignmentFlag.AlignVCenter
         for index, name in enumerate(CATEGORIES):
             row = QRectF(0, index * ROW, self.width(), ROW)
@@ -216,7 +221,7 @@ class Bars(QWidget):
                 self._paint_bar(painter, above, name, pale=True)
                 below = QRectF(left, row.top() + 12, room * value / full, 9)
                 self._paint_bar(painter, below, name)
-            self._paint_figures(painter, row, value, model.share(value))
+            self._paint_figures(painter, row, value, model.share(value), TIGHT)
 
     def _paint_bar(self, painter: QPainter, bar: QRectF, name: str, pale: bool = False) -> None:
         tokens = self._tokens
@@ -233,20 +238,21 @@ class Bars(QWidget):
         painter.restore()
 
     def _paint_figures(
-        self, painter: QPainter, row: QRectF, ms: float, share: float | None
+        self, painter: QPainter, row: QRectF, ms: float, share: float | None, least: int = NARROW
     ) -> None:
         right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         painter.setFont(font(1.0))
         painter.setPen(self._tokens.color("text"))
-        if self.width() < NARROW:
-            write(painter, row, right, milliseconds(ms))
+        if self.width() < least:
+            unit = "" if least == NARROW else " ms"  # stages: in their heading
+            write(painter, row, right, milliseconds(ms) + unit)
             return
         write(painter, row.adjusted(0, 0, -44, 0), right, f"{milliseconds(ms)} ms")
         painter.setPen(self._tokens.color("muted"))
         write(painter, row, right, percent(share))
 
-    def _figures(self) -> int:
-        return FIGURES if self.width() >= NARROW else 44
+    def _figures(self, least: int = NARROW) -> int:
+        return FIGURES if self.width() >= least else 44 if least == NARROW else 66
 
     def _paint_sum(self, painter: QPainter, model: BreakdownModel) -> None:
         y = len(CATEGORIES) * ROW + 4
@@ -256,17 +262,14 @@ class Bars(QWidget):
         painter.setPen(self._tokens.color("text"))
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         line = QRectF(0, y + 3, self.width(), 22)
-        short = self.width() < NARROW
-        text = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
-        write(painter, line, flags, text if short else self.sum_text(model))
-        if model.effect is not None:
+        short = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
+        write(painter, line, flags, short if self.width() < NARROW else self.sum_text(model))
+        if height := self._before_height():
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
-            metrics = QFontMetricsF(painter.font())
-            long = metrics.horizontalAdvance(self.before_text(model)) > line.width()
-            text = self.before_text(model, short=long)
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, line.width())
-            write(painter, line.translated(0, BEFORE_ROW), flags, text)
+            place = QRectF(0, line.bottom(), self.width(), height)
+            wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
+            write(painter, place, wrap, self.before_text(model))
 
     def _paint_stages(self, painter: QPainter) -> None:
         top = self._stage_top()
@@ -278,7 +281,11 @@ class Bars(QWidget):
         heading = QRectF(0, top - 24, self.width(), 22)
         write(painter, heading, left, self.tr("STAGES"))
         place = heading.adjusted(verdict_left, 0, 0, 0)
-        write(painter, place, left, self.tr("VERDICT · EVIDENCE"))
+        narrow = self.width() < NARROW
+        verdict = self.tr("VERDICT") if narrow else self.tr("VERDICT · EVIDENCE")
+        write(painter, place, left, verdict)
+        if narrow:
+            write(painter, heading, middle | Qt.AlignmentFlag.AlignRight, self.tr("ms"))
         metrics = QFontMetricsF(font(1.0))
         explained = self.explained()
         for index, line in enumerate(self._drawn()):
