@@ -25,7 +25,7 @@ from app.views.frames import CATEGORIES
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
-LONG = 400_000
+LONG = 900_000
 """On a machine that has never run it, kernels are compiled and a model is derived first."""
 
 SMALL = QSize(1280, 768)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
-from app.views.cost import CostView
 from app.window.actions.actions import Action
 
 if TYPE_CHECKING:
+    from app.views.cost import CostView
     from app.window.main_window import MainWindow
 
 SCALE: Final = ("scale.lock", "scale.log")
@@ -26,6 +26,8 @@ def chart_actions(w: MainWindow) -> list[Action]:
     has = w.when.has_session
 
     def cost() -> CostView:
+        from app.views.cost import CostView  # not before the window has been painted
+
         view = w.desk.views["cost"]
         assert isinstance(view, CostView)
         return view
