@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QStackedLayout,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -131,11 +130,13 @@ class View(QFrame):
         button = ToolButton()
         button.setObjectName("table-toggle")
         button.setText(text)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         describe(button, self.tr("{0} of {1}").format(text, self.tr(self.title)))
         menu = new_menu(text, self)
         menu.addActions(list(actions))
-        button.setMenu(menu)
+        # Popped up and not run: a menu that Qt runs for a button holds up whatever clicked it.
+        button.clicked.connect(
+            lambda _=False: menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        )
         self.add_control(button)
 
     def update_snapshot(self, snapshot: Snapshot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from app.model.alignment import errors_within
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
@@ -14,7 +15,7 @@ from app.views.sentence import Sentence, written_columns
 from app.views.speech import SpeechItem
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, words_model
-from pipelines.audio.word_errors import SAME
+from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.session.model import FRAME_S
 
 AT_ONCE = 64
@@ -118,6 +119,12 @@ class WordsView(ChartView[WordsModel]):
         return headers, rows
 
     def _note_text(self, model: WordsModel) -> str:
+        selected, snapshot = self.axis.selected_frames, self.snapshot
+        if selected is not None and snapshot is not None:
+            end = snapshot.cursor_frame
+            done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+            text = self.tr("selection · {0}")
+            return text.format(self._counted(errors_within(done, *selected)))
         if model.current is None:
             return ""
         spoken = model.spoken[model.current]
@@ -129,9 +136,12 @@ class WordsView(ChartView[WordsModel]):
             if spoken.said is None:
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
-        errors, words = spoken.count.errors, spoken.count.words
+        so_far = self.tr(" so far") if spoken.partial else ""
+        return self._counted(spoken.count) + so_far
+
+    def _counted(self, count: ErrorCount) -> str:
+        errors, words = count.errors, count.words
         wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
         wrong = wrong or self.tr("{0} errors").format(errors)
         of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)
-        so_far = self.tr(" so far") if spoken.partial else ""
-        return self.tr("{0} in {1}").format(wrong, of) + so_far
+        return self.tr("{0} in {1}").format(wrong, of)

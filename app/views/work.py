@@ -304,6 +304,7 @@ class WorkView(ChartView[WorkModel]):
             self.axis.visible,
             columns,
             self._scales,
+            self.axis.selected_frames,
         )
 
     def show_model(self, model: WorkModel | None) -> None:

@@ -124,16 +124,20 @@ def work_model(
     visible: tuple[float, float],
     columns: int,
     before: Mapping[str, Scale] = NO_SCALES,
+    selected: tuple[int, int] | None = None,
 ) -> WorkModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
+    `selected`: frames [first, last) over which the averages are taken; what is in view, if None.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
+    if selected is not None:
+        first, last = min(selected[0], end), min(selected[1], end)
     window = _Window(session, track, series, edges, (first, last), end)
     known = marks(session, end, len(series))
     panels = []

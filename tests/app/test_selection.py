@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.model.alignment import errors_within
+from app.views.work_model import work_model
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
@@ -55,6 +58,28 @@ def test_the_large_figures_are_those_of_the_selection(opened: MainWindow) -> Non
     assert opened.top.wer.value == "0.0 %"
     opened.axis.clear()
     assert "2 errors in 12 words of the utterances" in wer(opened)
+
+
+def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
+    views = opened.desk.views
+    session, track = opened.playhead.session, opened.playhead.track
+    whole = work_model(session, track, 1200, (0.0, 12.0), 100)
+    part = work_model(session, track, 1200, (0.0, 12.0), 100, selected=(0, 15))
+    assert [c.name for c in whole.curves] == [c.name for c in part.curves]
+    assert all((a.mean == b.mean).all() for a, b in zip(whole.curves, part.curves, strict=True))
+    values = np.asarray(track.work["search tokens"])
+    tokens = {c.name: c.average for c in part.curves}["search tokens"]
+    assert tokens == pytest.approx(float(values[:15].mean()))
+    opened.axis.select(0.0, 2.0)
+    QApplication.processEvents()
+    assert views["work"].reduce(opened.playhead.snapshot(), 100).curves[0].average == pytest.approx(
+        float(values[:200].mean())
+    )
+    views["words"].draw(opened.playhead.snapshot())
+    assert views["words"]._note_text(views["words"].model()) == "selection · no error in 2 words"
+    opened.axis.clear()
+    QApplication.processEvents()
+    assert views["words"]._note_text(views["words"].model()).startswith("voice-")
 
 
 def test_time_is_selected_by_keys(qtbot: QtBot, opened: MainWindow) -> None:

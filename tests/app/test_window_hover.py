@@ -35,6 +35,8 @@ def send(widget: QWidget, kind: QEvent.Type, at: QPoint, held: Qt.MouseButton = 
 def surfaces(view: QWidget) -> Iterator[QWidget]:
     """What of a view takes the mouse."""
     for child in (view, *view.findChildren(QWidget)):
+        if child is not view and child.isWindow():
+            continue  # a tool tip
         if child.isVisible() and child.width() > 20 and child.height() > 20:
             yield child.viewport() if isinstance(child, QAbstractScrollArea) else child
 
