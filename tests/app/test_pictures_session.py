@@ -195,6 +195,24 @@ def test_a_stage_is_explained(
     assert explained[0] != "score.exp"
 
 
+def test_the_roofline_is_a_picture_of_its_own(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    real = BreakdownView.settle
+
+    def settle(view: BreakdownView) -> None:
+        real(view)
+        seen.append((view.roofline_alone, view.roofline.isHidden()))
+
+    monkeypatch.setattr(BreakdownView, "settle", settle)
+    assert draw(studio, views=("roofline",)) != draw(studio, views=("breakdown",))
+    assert seen[0] == (True, False)
+    assert not seen[-1][0]
+    assert Wanted(("roofline",)).name == "roofline"
+    assert "roofline" not in Wanted().shown
+
+
 def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in VIEWS:
