@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import crash_report
@@ -29,6 +29,7 @@ from app.application import application
 from app.model.processes.run_control import WORKER
 from app.style.theme import SYSTEM, THEMES, set_theme
 from app.window.main_window import MainWindow
+from app.window.placement import AfterFirstPaint
 from profiler.files.inputs import regular
 from profiler.plain import one_line, printable
 
@@ -170,9 +171,11 @@ def open_window(
     window = MainWindow(worker)
     set_theme(window.memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))
     with crash_log() as log, caught(window, log), closed_by_signals(window):
+        if session_path is not None or demo or window.memory.sessions():
+            window.pages.setCurrentWidget(window.skeleton)
+        # After the first paint: loading charts and reading a session must not keep the window from appearing.
+        AfterFirstPaint(window.top, lambda: _first_page(window, session_path, demo))
         window.show()
-        # After the first paint: reading a long session must not keep the window from appearing.
-        QTimer.singleShot(0, window, lambda: _first_page(window, session_path, demo))
         return int(app.exec())
 
 
@@ -187,6 +190,7 @@ def _first_page(
     else:
         last = window.memory.sessions()[:1]
         if not (last and window.open_session(last[0])):
+            window.show_welcome()
             _ = window.desk  # made while the person reads the welcome page
     # What is there now stays: looking through it for garbage again and again would hold up the window for 50 ms a time.
     gc.collect()

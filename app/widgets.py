@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
 from PySide6.QtWidgets import (
@@ -14,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.style.keys import ENTER, REACHED, pressed
 from app.style.plain_text import LONGEST_LINE, Label, describe, set_tip
 from app.style.theme import theme
 from profiler.plain import one_line
@@ -30,17 +33,15 @@ class Switch(QAbstractButton):
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(REACHED)
 
     def sizeHint(self) -> QSize:
         """Fixed size: the track and room for the focus ring."""
         return self._extent + QSize(4, 4)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter switches as Space does."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
+        """Enter switches it, Space does not."""
+        if not pressed(self, event):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -49,10 +50,11 @@ class Switch(QAbstractButton):
         with QPainter(self) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             area = QRectF(QPointF(2, 2), self._extent.toSizeF())
+            area.moveCenter(QRectF(self.rect()).center())
             on, radius = self.isChecked(), area.height() / 2
             track = tokens.color("accent" if on else "border")
             if not self.isEnabled():
-                track = tokens.color("hover")
+                track = tokens.color("muted" if on else "hover")
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(track)
             painter.drawRoundedRect(area, radius, radius)
@@ -62,6 +64,8 @@ class Switch(QAbstractButton):
                 painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
             knob = area.right() - radius if on else area.left() + radius
             ink = tokens.color("on_accent" if on else "text")
+            if not self.isEnabled():
+                ink = tokens.color("card" if on else "muted")
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink)
             painter.drawEllipse(QPointF(knob, area.center().y()), radius - 3.5, radius - 3.5)
@@ -114,7 +118,7 @@ class Elided(Label):
         self._shorten()
 
     def _shorten(self) -> None:
-        room = max(self.width(), 20)
+        room = max(self.width() - max(self.indent(), 0), 20)
         shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
         self.setText(shown)
         set_tip(self, self._full if shown != self._full else "")
@@ -132,9 +136,55 @@ class WheelGuard(QObject):
         return super().eventFilter(watched, event)
 
 
-def _prepare(box: QAbstractSpinBox | QComboBox) -> None:
+class NumberKeys(QObject):
+    """Leaves to the window the keys that no number is written with: Space pauses and letters are commands there too."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Do not let the field claim such a key, nor take it when it was no command."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if event.type() in kinds and isinstance(event, QKeyEvent):
+            text = event.text()
+            if text == " " or text.isalpha() or text == "?":
+                event.ignore()
+                return True
+        return super().eventFilter(watched, event)
+
+
+def _number(box: QAbstractSpinBox) -> None:
+    box.setKeyboardTracking(False)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     box.installEventFilter(WheelGuard(box))
+    box.installEventFilter(NumberKeys(box))
+
+
+class Words:
+    """Values of a number box that are said in words, and its unit, which these have not."""
+
+    def __init__(self) -> None:
+        self._of: Mapping[float, str] = {}
+        self._values: Mapping[str, float] = {}
+        self._unit = ""
+
+    def take(self, words: Mapping[float, str], unit: str) -> None:
+        """Use these words and this unit."""
+        self._of = words
+        self._values = {word: value for value, word in words.items()}
+        self._unit = unit
+
+    def word(self, value: float) -> str | None:
+        """The word for a value, or None."""
+        return self._of.get(value)
+
+    def value(self, text: str) -> float | None:
+        """The value that a text names, or None."""
+        return self._values.get(text)
+
+    def suffix(self, value: float) -> str:
+        """The unit after a value: none after a word, in the singular after 1."""
+        if value in self._of:
+            return ""
+        return self._unit.removesuffix("s") if value == 1 else self._unit
 
 
 class WholeBox(QSpinBox):
@@ -142,20 +192,18 @@ class WholeBox(QSpinBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setKeyboardTracking(False)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._words = Words()
         self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-        self._unit = ""
-        _prepare(self)
+        _number(self)
 
-    def set_unit(self, suffix: str) -> None:
-        """Show a unit after the number, in the singular after 1."""
-        self._unit = suffix
+    def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
+        """Show a unit after the number, in the singular after 1, and some numbers as words."""
+        self._words.take(words or {}, suffix)
         self.valueChanged.connect(self._inflect)
         self._inflect(self.value())
 
     def _inflect(self, value: int) -> None:
-        self.setSuffix(self._unit.removesuffix("s") if value == 1 else self._unit)
+        self.setSuffix(self._words.suffix(value))
 
     def setValue(self, value: int) -> None:
         """Set the number, and its unit with it."""
@@ -164,10 +212,13 @@ class WholeBox(QSpinBox):
 
     def textFromValue(self, value: int) -> str:
         """Return 7000 as 7 000."""
-        return f"{value:,}".replace(",", THIN_SPACE)
+        word = self._words.word(value)
+        return word if word is not None else f"{value:,}".replace(",", THIN_SPACE)
 
     def valueFromText(self, text: str) -> int:
-        """Read a number with or without spaces."""
+        """Read a word, or a number with or without spaces."""
+        if (said := self._words.value(text)) is not None:
+            return int(said)
         digits = "".join(c for c in text.removesuffix(self.suffix()) if c.isdigit() or c == "-")
         try:
             return int(digits)
@@ -175,7 +226,9 @@ class WholeBox(QSpinBox):
             return self.value()
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        """Allow spaces between digits."""
+        """Allow words, and spaces between digits."""
+        if self._words.value(text) is not None:
+            return QValidator.State.Acceptable, text, position
         plain = "".join(c for c in text if not c.isspace())
         suffix = "".join(c for c in self.suffix() if not c.isspace())
         state, _, _ = super().validate(plain.removesuffix(suffix), position)
@@ -187,15 +240,41 @@ class RealBox(QDoubleSpinBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setKeyboardTracking(False)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._words = Words()
         self.setDecimals(3)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-        _prepare(self)
+        _number(self)
+
+    def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
+        """Show a unit after the number, and some numbers as words."""
+        self._words.take(words or {}, suffix)
+        self.valueChanged.connect(self._inflect)
+        self._inflect(self.value())
+
+    def _inflect(self, value: float) -> None:
+        self.setSuffix(self._words.suffix(value))
+
+    def setValue(self, value: float) -> None:
+        """Set the number, and its unit with it."""
+        super().setValue(value)
+        self._inflect(value)
 
     def textFromValue(self, value: float) -> str:
-        """Return the shortest text for the number."""
-        return f"{value:.6g}"
+        """Return the shortest text for the number, or its word."""
+        word = self._words.word(value)
+        return word if word is not None else f"{value:.6g}"
+
+    def valueFromText(self, text: str) -> float:
+        """Read a word or a number."""
+        said = self._words.value(text)
+        return super().valueFromText(text) if said is None else said
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        """Allow words."""
+        if self._words.value(text) is not None:
+            return QValidator.State.Acceptable, text, position
+        state, _, _ = super().validate(text, position)
+        return state, text, position
 
 
 def draw_arrow(widget: QWidget) -> None:
@@ -214,9 +293,19 @@ class ChoiceBox(QComboBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        _prepare(self)
+        self.setFocusPolicy(REACHED)
+        self.installEventFilter(WheelGuard(self))
         self.setMinimumContentsLength(4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter opens the list; Space is the window's."""
+        if event.key() in ENTER:
+            self.showPopup()
+        elif event.key() == Qt.Key.Key_Space:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the box and, if there is a choice, a small arrow."""

@@ -5,6 +5,7 @@ session file and nowhere else.
 
     {"do": "start", "config": {…}, "preset": "gmm", "audio": […], "transcripts": null, "out": "a.asrs"}
     {"do": "set", "key": "frames.skip", "value": 2}    {"do": "mark", "text": "here"}
+    {"do": "compare", "with": {"gmm.selection.enabled": false}}    {"do": "compare", "with": null}
     {"do": "stop"}    {"do": "quit"}
 
     {"event": "ready"}    {"event": "progress", "stage": "reading the acoustic model", "fraction": null}
@@ -79,9 +80,14 @@ class Worker:
             self._control.ask(command["key"], command["value"])
         elif what == "mark" and self._control:
             self._control.mark(command["text"])
+        elif what == "compare" and self._control:
+            if command["with"] is None:
+                self._control.stop_comparing()
+            else:
+                self._control.compare(command["with"])
         elif what == "stop" and self._control:
             self._control.stop()
-        elif what not in ("set", "mark", "stop"):
+        elif what not in ("set", "mark", "compare", "stop"):
             raise KeyError(what)
 
     def _start(self, command: dict[str, Any]) -> None:

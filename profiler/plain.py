@@ -1,4 +1,4 @@
-"""Text of strangers made fit to be shown: on a terminal, in a sentence, in one line.
+"""Text made fit to be shown: that of strangers on a terminal, in a sentence, in one line; numbers with their nouns.
 
 A file name or a stage's name may hold escape sequences that move the cursor or set the clipboard, marks that
 turn the direction of the rest of the line, or bytes that no encoding knows.
@@ -34,6 +34,11 @@ def one_line(text: str, limit: int = SHOWN_CHARACTERS) -> str:
         return shown
     head = (limit - 1) * 2 // 3
     return f"{shown[:head]}…{shown[len(shown) - (limit - 1 - head) :]}"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return "1 word" or "2 words"."""
+    return f"{number} {one if number == 1 else many}"
 
 
 def _escape(character: str) -> str:

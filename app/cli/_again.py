@@ -40,7 +40,8 @@ def prepare(session: Session) -> Again:
         raise BadInput(
             f"{session.path} contains no decoded frames, so there is nothing to run again."
         )
-    if session.meta.get("ab"):
+    # An A/B of one utterance within a run has an end, and the run around it.
+    if "ended" not in session.meta.get("ab", {"ended": None}):
         raise BadInput(
             f"{session.path} contains two interleaved configurations; use a session of `asrscope run`."
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli import _output
 from app.model import latency
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +59,7 @@ def report(session: Session) -> dict[str, Any]:
         "shares": shares(session, track),
         **words(word_errors(session.utterances)),
         "utterances": utterances,
+        "configurations": configurations(session),
         "categories": _categories(parts),
         "parts": {group: _parts(parts.parts_of(group)) for group in ("scoring", "search")},
         "stages": [
@@ -124,6 +126,22 @@ def words(count: ErrorCount | None) -> dict[str, Any]:
         "wer_errors": count.errors if count and known else None,
         "wer_words": count.words if count and known else None,
     }
+
+
+def configurations(session: Session) -> list[dict[str, Any]]:
+    """Every configuration of the session: its epochs, what differs from the first one, and its word errors."""
+    from app.model.configurations import Configurations, differing
+    from pipelines.audio.word_errors import word_errors
+
+    found = Configurations().all(session)
+    return [
+        {
+            "epochs": sorted(epochs),
+            "set": {key: settings.get(key) for key in sorted(differing(found[0][1], settings))},
+            **words(word_errors(u for u in session.utterances if epochs.issuperset(u.epochs))),
+        }
+        for epochs, settings in found
+    ]
 
 
 def _categories(parts: Breakdown) -> dict[str, float | None]:
@@ -214,6 +232,15 @@ def _about_counters(session: Session) -> dict[str, Any] | None:
     }
 
 
+def _words_with(row: dict[str, Any]) -> str:
+    """The word errors of one configuration, in a line."""
+    changed = ", ".join(f"{key} = {_output.plain(value)}" for key, value in row["set"].items())
+    return (
+        f"  {row['wer']:.1%}: {row['wer_errors']} errors in {row['wer_words']} words with "
+        f"{changed or 'the settings at the start'}"
+    )
+
+
 def as_text(tree: dict[str, Any]) -> str:
     """The report as text."""
     lines = [
@@ -222,8 +249,11 @@ def as_text(tree: dict[str, Any]) -> str:
     ]
     if tree["wer"] is not None:
         lines.append(
-            f"WER {tree['wer']:.1%}: {tree['wer_errors']} errors in {tree['wer_words']} words"
+            f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
+            f"{counted(tree['wer_words'], 'word', 'words')}"
         )
+    if len(tree.get("configurations") or ()) > 1:
+        lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
     if tree.get("latency"):
         lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
     done = [
@@ -276,7 +306,7 @@ def as_text(tree: dict[str, Any]) -> str:
         cost = RecorderCost(**tree["recorder"])
         lines += [
             "",
-            f"recorder: {cost.spans} spans at {_number(cost.ns_per_span, '.0f')} ns, "
+            f"recorder: {counted(cost.spans, 'span', 'spans')} at {_number(cost.ns_per_span, '.0f')} ns, "
             f"{', '.join(cost.losses)}, {_number(cost.perturbation, '.2%')} of the run",
         ]
     return _output.page(lines)

@@ -31,6 +31,7 @@ import argparse
 from typing import Any
 
 from app.cli import _again, _output, _pipeline
+from profiler.plain import counted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 def as_text(tree: dict[str, Any]) -> str:
     """The report as text."""
     lines = [
-        f"{tree['frames']} frames in {len(tree['utterances'])} files",
+        f"{tree['frames']} frames in {counted(len(tree['utterances']), 'file', 'files')}",
         f"score error       {_nat(tree['score_error_near'])} within {tree['near_nat']:g} nat of the best, "
         f"{_nat(tree['score_error_asked'])} for active senones",
         f"same best senone  {_percent(tree['same_best_senone'])} of the frames",
@@ -79,7 +80,7 @@ def as_text(tree: dict[str, Any]) -> str:
             change += f", 95 % interval {low:+.1f} … {high:+.1f}"
         lines.append(
             f"word error rate   {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
-            f"({change}; {tree['wer_words']} words)"
+            f"({change}; {counted(tree['wer_words'], 'word', 'words')})"
         )
     return _output.page(lines)
 

@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from app.cli import _output
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from profiler.analysis.comparison.compare import Comparison, StageRatio
@@ -134,7 +135,8 @@ def as_text(tree: dict[str, Any]) -> str:
     if not tree["differences"]:
         lines.append("  both have the same settings")
     lines += [
-        f"{matched} utterances, {tree['audio_s']:.1f} s of audio, {tree['repeats']} repeats {alternated}",
+        f"{counted(matched, 'utterance', 'utterances')}, {tree['audio_s']:.1f} s of audio, "
+        f"{counted(tree['repeats'], 'repeat', 'repeats')} {alternated}",
         "",
         f"{overall['verdict']}: B takes {_ratio(overall)} of A's time "
         f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f})",

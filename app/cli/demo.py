@@ -3,8 +3,8 @@
     asrscope demo
     asrscope demo --folder build/demo
 
-The demo decodes the bundled synthetic voices with the default preset. Headless, it writes a session and a
-picture of the desk to the folder and prints where.
+The demo decodes the bundled synthetic voices with the preset `demo`, in real time and again and again. Headless, it
+decodes them once, writes a session and a picture of the desk to the folder and prints where.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     session, picture = folder / "demo.asrs", folder / "demo.png"
     print("No display answers, so the demo runs without a window.")
-    status = main(["run", "--preset", "gmm", "--out", str(session)])
+    once = ["--set", "loop=false", "--set", "pace=0"]
+    status = main(["run", "--preset", "demo", *once, "--out", str(session)])
     if status == 0:
         status = main(["export", str(session), "--png", str(picture)])
     if status == 0:

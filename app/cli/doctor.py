@@ -22,6 +22,7 @@ from pathlib import Path
 from app.cli import _output, _tiers
 from app.cli._display import has_display
 from app.cli._tiers import Tier
+from profiler.plain import counted
 from profiler.process import children
 
 ONNX = "onnxruntime"
@@ -183,7 +184,7 @@ def _folders() -> list[Check]:
     def kept() -> str:
         found = cache.entries()
         size = _megabytes(sum(entry.bytes for entry in found))
-        return f": {size} in {len(found)} files, at most {_megabytes(cache.LIMIT_BYTES)}"
+        return f": {size} in {counted(len(found), 'file', 'files')}, at most {_megabytes(cache.LIMIT_BYTES)}"
 
     return [
         writable("cache folder", paths.cache_dir, kept),

@@ -21,12 +21,15 @@ NOW_S = 3.0
 
 @dataclass(frozen=True)
 class Figures:
-    """RTF of ``scope`` and of all that is shown; word errors of the utterances finished by then."""
+    """RTF of ``scope`` and of all that is shown; word errors of what is finished under the settings in force, or of the
+    selection.
+    """
 
     rtf: float | None
     scope: str
     rtf_whole: float | None
     errors: ErrorCount
+    of_selection: bool = False
 
 
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
@@ -41,6 +44,8 @@ def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
 
 def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
+    from app.model.alignment import errors_within
+    from app.model.effects import effects_of
     from pipelines.audio.word_errors import word_errors
 
     end = snapshot.cursor_frame
@@ -53,6 +58,11 @@ def figures(snapshot: Snapshot) -> Figures:
     else:
         rtf, scope = whole, "whole run"
     done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    if selected is not None:
+        return Figures(rtf, scope, whole, errors_within(done, *selected), of_selection=True)
+    # What other settings made wrong says nothing of these.
+    alike = effects_of(snapshot.session).configurations.alike(snapshot.session, end)
+    done = [u for u in done if alike.issuperset(u.epochs)]
     return Figures(rtf, scope, whole, word_errors(done))
 
 

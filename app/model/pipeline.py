@@ -1,7 +1,8 @@
 """The settings a person edits: those of the next run, and those the running one has now.
 
 A live setting changed during a run is sent to the worker and kept for the next run; any other is
-only kept, and ``waits`` says so. Nothing here knows which settings exist.
+only kept, and ``waits`` says so. What a live setting can do is judged by the run under way, not by the next one.
+Settings of a recording are shown instead and cannot be changed. Nothing here knows which settings exist.
 """
 
 from __future__ import annotations
@@ -37,13 +38,17 @@ def missing_file(config: Config, key: str | None = None) -> str | None:
 
 
 class Pipeline(QObject):
-    """Holds the configuration of the next run and, during a run, the one in force."""
+    """Holds the configuration of the next run, the one in force during a run, and the one of a recording looked at.
+
+    ``editing``: the settings of a run are wanted, not those of the recording shown.
+    """
 
     changed = Signal(str, object)
     replaced = Signal()
     asked = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
+    editing = Signal()
 
     def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -53,6 +58,8 @@ class Pipeline(QObject):
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
+        self._recorded: Config | None = None
+        self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
         self._next: Config = self.preset.config
         self.toggles = toggles_of(self)
@@ -68,47 +75,86 @@ class Pipeline(QObject):
         """Configuration in force in the run under way, or None."""
         return self._running
 
+    @property
+    def recorded(self) -> Config | None:
+        """Configuration of a recording that is shown in place of the next run's, or None."""
+        return self._recorded
+
+    @property
+    def shown(self) -> Config:
+        """The configuration that form and toggles show."""
+        return self._next if self._recorded is None else self._recorded
+
+    @property
+    def in_force(self) -> Config:
+        """The configuration that acts: of the recording, of the run under way, or of the next one."""
+        return self._recorded or self._running or self._next
+
+    @property
+    def waiting(self) -> presets.Preset | None:
+        """The preset that is taken when the run under way has ended, or None."""
+        return self._waiting
+
     def option(self, key: str) -> Option:
         """Return the description of one setting."""
         return self._by_key[key]
 
     def value(self, key: str) -> Value:
-        """Return a setting of the next run."""
-        return settings.get(self._next, key)
+        """Return a setting as shown: of the next run, or of the recording."""
+        return settings.get(self.shown, key)
 
     def waits(self, key: str, value: Value | None = None) -> bool:
         """Tell whether a value (default: the next run's) is not the one in force in this run."""
-        if self._running is None:
+        if self._running is None or self._recorded is not None:
             return False
         wanted = settings.get(self._next, key) if value is None else value
         return settings.get(self._running, key) != wanted
 
     def differs(self) -> bool:
         """Tell whether the settings are no longer those of the chosen preset."""
-        return self._next != self.preset.config
+        return self.shown != self.preset.config
 
     def obstacle(self, key: str, choice: Value | None = None) -> str | None:
         """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""
         if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
             return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
-        why = settings.obstacle(self._next, key, choice)
+        beside = self._beside(key)
+        why = settings.obstacle(beside, key, choice)
+        if why and beside is self._running and not settings.obstacle(self._next, key, choice):
+            return self.tr("{0} The next run has that, the one under way has not.").format(why)
         if why or choice is None or choice == self.value(key):
             return why
         # What is chosen elsewhere may also stand in the way of this choice.
         try:
-            settings.check(settings.replace(self._next, key, choice))
+            settings.check(settings.replace(beside, key, choice))
         except ConfigError as error:
             return str(error)
         return None
 
+    def _beside(self, key: str) -> Config:
+        """The settings beside which one acts: a live one is asked of the run under way."""
+        if self._recorded is None and self._running is not None and self._by_key[key].live:
+            return self._running
+        return self.shown
+
+    @property
+    def locked(self) -> str | None:
+        """Why nothing can be changed: a recording has had its settings. None if settings can be changed."""
+        if self._recorded is None:
+            return None
+        return self.tr(
+            "Recorded: these were the settings at the cursor. For others, choose “Next run” in the form."
+        )
+
     def condition(self, option: Option) -> str:
         """Say in a few words which other settings one waits for; empty if for none."""
+        beside = self._beside(option.key)
         for key in option.hangs_on:
-            if settings.obstacle(self._next, key):
+            if settings.obstacle(beside, key):
                 return self.condition(self._by_key[key])
         parts = []
         for key, wanted in option.when.items():
-            if self.value(key) in wanted:
+            if settings.get(beside, key) in wanted:
                 continue
             names = [
                 str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
@@ -125,6 +171,8 @@ class Pipeline(QObject):
     def set(self, key: str, value: Value) -> bool:
         """Change a setting; what does not fit is refused with a sentence, and False returned."""
         try:
+            if why := self.locked or self._of_no_use(key):
+                raise ConfigError(why)
             changed = settings.check(settings.replace(self._next, key, value))
             if why := missing_file(changed, key):
                 raise ConfigError(why)
@@ -135,6 +183,11 @@ class Pipeline(QObject):
         self._take(key, changed)
         return True
 
+    def _of_no_use(self, key: str) -> str | None:
+        """Why the run under way could do nothing with a setting that is asked of it."""
+        asked = self._running is not None and self._by_key[key].live
+        return self.obstacle(key) if asked else None
+
     def _take(self, key: str, changed: Config) -> None:
         fitted = settings.get(changed, key)
         live = self._by_key[key].live and self.waits(key, fitted)
@@ -142,6 +195,8 @@ class Pipeline(QObject):
             return
         self._next = changed
         self._note_used()
+        if not self._by_key[key].live:
+            self._waiting = None  # what was chosen last counts
         if self._running is not None and live:
             self._before[key] = settings.get(self._running, key)
             self._running = settings.replace(self._running, key, fitted)
@@ -149,18 +204,32 @@ class Pipeline(QObject):
         self.changed.emit(key, fitted)
 
     def choose(self, name: str) -> None:
-        """Take the settings of a preset for the next run (live ones at once, if one is going)."""
-        self.preset = presets.load(name)
-        wanted = self.preset.config
+        """Take the settings of a preset for the next run; the one under way keeps its own to its end."""
+        preset = presets.load(name)
         if self._running is not None:
-            for option in self.options:
-                if option.live:
-                    # Unchecked: on the way to a preset that fits, two settings may not.
-                    value = settings.get(wanted, option.key)
-                    self._take(option.key, settings.replace(self._next, option.key, value))
-        self._next = wanted
+            self._waiting = None if preset == self.preset else preset
+            self.replaced.emit()
+            return
+        self._recorded = None
+        self._take_preset(preset)
+        self.editing.emit()
+
+    def _take_preset(self, preset: presets.Preset) -> None:
+        self._waiting = None
+        self.preset, self._next = preset, preset.config
         self._note_used()
         self.replaced.emit()
+
+    def edit(self) -> None:
+        """Show the settings of the next run in place of those of a recording."""
+        self.show_recorded(None)
+        self.editing.emit()
+
+    def show_recorded(self, config: Config | None) -> None:
+        """Show these settings, which cannot be changed; None: again those of a run."""
+        if config is not self._recorded:
+            self._recorded = config
+            self.replaced.emit()
 
     def adopt(self, tree: Mapping[str, object], preset: str) -> None:
         """Take the settings that a session was recorded with: the form shows them, the next run repeats them.
@@ -180,20 +249,26 @@ class Pipeline(QObject):
         self.replaced.emit()
 
     def chosen(self, key: str) -> bool:
-        """Whether a person chose what a setting of the next run is, and not a session that was opened."""
-        if self._adopted is None or self.value(key) in self._by_key[key].shipped():
+        """Whether a person chose what a setting shown is, and not a session that was opened."""
+        if self.value(key) in self._by_key[key].shipped():
             return True
-        return settings.get(self._adopted, key) != self.value(key)
+        session = self._recorded or self._adopted
+        return session is None or settings.get(session, key) != self.value(key)
 
     def run_started(self, config: Config) -> None:
         """A run began with ``config``."""
         self._running = config
+        self._recorded = None
         self.replaced.emit()
 
     def run_ended(self) -> None:
         """No run is under way any more."""
-        if self._running is not None:
-            self._running = None
+        if self._running is None:
+            return
+        self._running = None
+        if self._waiting is not None:
+            self._take_preset(self._waiting)
+        else:
             self.replaced.emit()
 
     def not_taken(self, key: str) -> None:
@@ -217,4 +292,4 @@ class Pipeline(QObject):
 
     def _note_used(self) -> None:
         for toggle in self.toggles:
-            toggle.note_used()
+            toggle.note_used(self._next)

@@ -269,6 +269,25 @@ class Playhead(QObject):
         )
         return sorted(f for f in frames if 0 <= f <= self.n_frames)
 
+    def select_from(self, first: bool) -> None:
+        """Let the selection begin (``first``) or end at the cursor; its other end stays, or is that of the data."""
+        here = self.cursor_frame * FRAME_S
+        begin, end = self.axis.selected or (0.0, self.n_frames * FRAME_S)
+        if first:
+            self.axis.select(here, end if end > here else self.n_frames * FRAME_S)
+        else:
+            self.axis.select(begin if begin < here else 0.0, here)
+
+    def select_utterance(self) -> None:
+        """Select the utterance at the cursor."""
+        if self.session is None:
+            return
+        at = max(self.cursor_frame - 1, 0)  # the last frame shown
+        for utterance in self.session.utterances:
+            end = utterance.first_frame + utterance.n_frames
+            if utterance.first_frame <= at < end:
+                self.axis.select(utterance.first_frame * FRAME_S, end * FRAME_S)
+
     def step(self, direction: int) -> None:
         """Seek the previous (−1) or next (+1) utterance start or marker."""
         stops = self.stops()

@@ -45,7 +45,8 @@ class Memory:
         except ValueError:
             return default
 
-    def _texts(self, key: str) -> list[str]:
+    def texts(self, key: str) -> list[str]:
+        """Return a remembered list of texts."""
         value = self._settings.value(key)
         if isinstance(value, str):  # an ini file gives a list of one back as a string
             return [value] if value else []
@@ -69,13 +70,13 @@ class Memory:
 
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
-        known = [Path(text) for text in self._texts("recent")[:MAX_RECENT]]
+        known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
 
     def add_session(self, path: Path) -> None:
         """Put ``path`` at the top of the recent sessions."""
         text = str(path.resolve())
-        others = [t for t in self._texts("recent") if t != text]
+        others = [t for t in self.texts("recent") if t != text]
         self._settings.setValue("recent", [text, *others][:MAX_RECENT])
 
     def forget_sessions(self) -> None:
@@ -84,7 +85,7 @@ class Memory:
 
     def audio(self) -> list[str]:
         """Audio files or folders of the last run that still exist."""
-        return [text for text in self._texts("audio") if os.path.exists(text)]
+        return [text for text in self.texts("audio") if os.path.exists(text)]
 
     def export_folder(self) -> Path:
         """Where pictures and data go: the folder used last, else that of the user's pictures, else home."""

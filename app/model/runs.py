@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -16,7 +17,7 @@ from app.model.playhead import Playhead
 from app.model.processes.run_control import WORKER, RunControl, RunRequest
 from app.model.recent import Memory
 from pipelines import config as settings
-from pipelines.config import Config, Value
+from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
 from profiler.session.model import FRAME_S
 
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.window.notices import Banner, Notices
 
-DEMO_PACE = 2.0
-"""× real time: as fast as it can, the demo would be over before a switch could be tried."""
+DEMO = "demo"
+"""Preset of the demo: a workload on which the purpose of the program can be seen."""
+
+COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
+"""For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
 
 PROBLEM = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
@@ -53,6 +57,9 @@ class Runs(QObject):
         self._told = 0
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
+        self._is_demo = False
+        self._after: Callable[[], None] | None = None
+        self._asked: Banner | None = None
         self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
         self.control = RunControl(worker, self)
         control = self.control
@@ -89,6 +96,10 @@ class Runs(QObject):
 
     def start(self) -> None:
         """Run the settings as they are on the audio chosen."""
+        self._is_demo = False
+        self._start()
+
+    def _start(self) -> None:
         if self.audio is None or self.control.busy:
             return
         self._notices.clear("error")
@@ -113,23 +124,65 @@ class Runs(QObject):
             )
         )
 
-    def demo(self, preset: str | None = None) -> None:
+    def demo(self, preset: str = DEMO) -> None:
         """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
         if bundled is None or self.control.busy:
             return
-        if preset is not None:
-            self._pipeline.choose(preset)
+        self._pipeline.edit()
+        self._pipeline.choose(preset)
         self.choose(bundled)
-        self._pipeline.set("pace", DEMO_PACE)
-        self._pipeline.set("loop", True)
+        for key, value in COURSE_OF_DEMO.items():
+            self._pipeline.set(key, value)
+        self._is_demo = True
+        self._start()
+
+    def choose_preset(self, name: str) -> None:
+        """Take a preset; during a run, ask what is to become of the run."""
+        if self.control.busy:
+            again = partial(self.demo, name) if self._is_demo else partial(self._start_preset, name)
+            self._ask(name, again)
+        else:
+            self._pipeline.choose(name)
+
+    def demo_preset(self, name: str) -> None:
+        """Run the demo with a preset; during a run, ask first."""
+        if self.control.busy:
+            self._ask(name, partial(self.demo, name))
+        else:
+            self.demo(name)
+
+    def _start_preset(self, name: str) -> None:
+        self._pipeline.choose(name)
         self.start()
+
+    def _ask(self, name: str, start: Callable[[], None]) -> None:
+        """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
+        self._drop_question()
+        title = self.tr(presets.load(name).title)
+        text = self.tr("A run is under way. Shall “{0}” replace it, or wait for the next run?")
+        banner = self._asked = self._notices.ask(text.format(title))
+        banner.add_choice(self.tr("Finish this run and start"), partial(self._finish_then, start))
+        banner.add_choice(self.tr("For the next run"), partial(self._pipeline.choose, name))
+        banner.add_choice(self.tr("Cancel"))
+
+    def _drop_question(self) -> None:
+        if self._asked is not None:
+            self._notices.remove(self._asked)
+            self._asked = None
+
+    def _finish_then(self, start: Callable[[], None]) -> None:
+        if not self.control.busy:
+            start()
+            return
+        self._after = start
+        self.stop()
 
     def restart(self) -> None:
         """Run once more what ran last."""
         if self._last_audio is not None:
             self.audio = self._last_audio
-        self.start()
+        self._start()
 
     def stop(self) -> None:
         """End the run, or give up starting it."""
@@ -205,14 +258,16 @@ class Runs(QObject):
 
     def _changed_since(self, config: Config) -> list[tuple[str, Value]]:
         """Live settings that a person changed while the run was being prepared."""
+        wanted = self._pipeline.next
         return [
-            (option.key, self._pipeline.value(option.key))
+            (option.key, settings.get(wanted, option.key))
             for option in self._pipeline.options
-            if option.live and settings.get(config, option.key) != self._pipeline.value(option.key)
+            if option.live and settings.get(config, option.key) != settings.get(wanted, option.key)
         ]
 
     def _over(self) -> None:
         self._end_progress()
+        self._drop_question()
         self._pipeline.run_ended()
         self.changed.emit()
 
@@ -220,9 +275,13 @@ class Runs(QObject):
         self._over()
         if self._playhead.live:
             self._playhead.tick()
+        after, self._after = self._after, None
+        if after is not None:
+            after()
 
     def _on_failed(self, message: str, _session: object) -> None:
         was_shown = self.showing_run
+        self._after = None
         self._over()
         if was_shown and self._playhead.live:
             self._playhead.tick()
@@ -234,6 +293,7 @@ class Runs(QObject):
 
     def _on_died(self, reason: str, session: str | None) -> None:
         was_shown = self.showing_run
+        self._after = None
         self._over()
         if session is None:
             message = self.tr("The worker stopped ({0}) before the run began.").format(reason)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from pipelines.config import Option, Value
+from pipelines import config as settings
+from pipelines.config import Config, Option, Value
 from pipelines.config import Toggle as Declared
 
 if TYPE_CHECKING:
@@ -40,8 +41,17 @@ class Toggle:
 
     @property
     def on(self) -> bool:
-        """Whether it is on for the next run (and for this one, as soon as that can be)."""
+        """Whether it is on: in the recording shown, or for the next run (and for this one, as soon as that can be)."""
         return self._pipeline.value(self.key) != self.declared.off
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The settings that flipping it may change."""
+        return frozenset(self._last)
+
+    def other_side(self) -> dict[str, Value]:
+        """What flipping it would set."""
+        return {self.key: self.declared.off} if self.on else self._switched_on()
 
     @property
     def idle(self) -> str | None:
@@ -51,8 +61,8 @@ class Toggle:
     @property
     def obstacle(self) -> str | None:
         """Why it cannot be switched now; None if it can."""
-        if self.idle or self.on:
-            return self.idle
+        if self.idle or self._pipeline.locked or self.on:
+            return self.idle or self._pipeline.locked
         reasons = (self._pipeline.obstacle(*setting) for setting in self._switched_on().items())
         return next((reason for reason in reasons if reason), None)
 
@@ -74,12 +84,12 @@ class Toggle:
         wanted |= {key: self._last[key] for key, value in wanted.items() if value == KEEPS_ALL}
         return wanted | {self.key: self._last[self.key]}
 
-    def note_used(self) -> None:
-        """Remember what is chosen now, if it is anything but off."""
+    def note_used(self, config: Config) -> None:
+        """Remember what is chosen in `config`, if it is anything but off."""
         nothing: dict[str, Value] = dict.fromkeys(self._last, KEEPS_ALL)
         nothing[self.key] = self.declared.off
         for key in self._last:
-            if (value := self._pipeline.value(key)) != nothing[key]:
+            if (value := settings.get(config, key)) != nothing[key]:
                 self._last[key] = value
 
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPixmap
+from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPixmap, QTransform
 
 _SIZE = 64
 """Pixels of the drawing; Qt scales it down to the size of a button."""
@@ -32,13 +32,20 @@ def _shape(name: str) -> QPainterPath:
     elif name == "previous":
         path.addRoundedRect(QRectF(10, 10, 8, 44), 2, 2)
         path.addPath(_triangle(52, 20))
+    elif name == "close":
+        bar = QPainterPath()
+        bar.addRoundedRect(QRectF(8, 28, 48, 8), 4, 4)
+        for degrees in (45, 135):
+            turned = QTransform().translate(32, 32).rotate(degrees).translate(-32, -32)
+            path.addPath(turned.map(bar))
+        path.setFillRule(Qt.FillRule.WindingFill)
     else:
         raise ValueError(f"there is no icon called {name!r}")
     return path
 
 
 def icon(name: str, color: QColor, dimmed: QColor) -> QIcon:
-    """Return an icon (play, pause, stop, next, previous) in ``color``; ``dimmed`` when disabled."""
+    """Return an icon (play, pause, stop, next, previous, close) in ``color``; ``dimmed`` when disabled."""
     result = QIcon()
     shape = _shape(name)
     for mode, ink in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, dimmed)):

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from PySide6.QtCore import QPoint, QRect, QRectF
-from PySide6.QtGui import QAction, QPainter, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QPainter, Qt
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolTip, QWidget
 
+from app.style.keys import REACHED, pressed
 from profiler.plain import one_line
 
 LONGEST_LINE: Final = 1000
@@ -63,11 +64,17 @@ class Label(QLabel):
 
 
 class Button(QPushButton):
-    """A button whose text is shown with its ampersands."""
+    """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setFocusPolicy(REACHED)
         self.setText(text)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter presses it, Space does not."""
+        if not pressed(self, event):
+            super().keyPressEvent(event)
 
     def setText(self, text: str) -> None:
         """Show `text` as plain text."""

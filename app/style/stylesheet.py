@@ -26,10 +26,22 @@ QFrame[bar="true"] { background: $card; border: none; }
 }
 #form-more:hover, #form-more:focus, #form-more:checked { color: $text; background: transparent; }
 #form-more:focus { border-bottom: 1px solid $accent; }
+#segment { border-radius: 0; padding: 1px 6px; }
+
+#pipeline-form[recorded="true"] QComboBox:disabled, #pipeline-form[recorded="true"] QSpinBox:disabled,
+#pipeline-form[recorded="true"] QDoubleSpinBox:disabled, #pipeline-form[recorded="true"] QLineEdit:disabled {
+    color: $text; background: transparent; border-color: transparent;
+}
 #path-button { background: transparent; border: none; padding: 0 0 4px 0; color: $muted; }
 #path-button:hover, #path-button:focus { color: $text; background: $hover; }
 #big-figure { color: $text; }
 #danger-text { color: $danger; }
+#effect { color: $muted; }
+#hint-away { background: transparent; border: none; padding: 3px; }
+#hint-away:hover { background: $hover; }
+#effect[kind="faster"] { color: $ok; }
+#effect[kind="slower"] { color: $warning; }
+#effect[kind="other-speech"] { border: 1px solid $border; border-radius: 6px; padding: 0 5px; }
 
 QPushButton, QToolButton {
     background: $field; color: $text; border: 1px solid $border; border-radius: 5px;

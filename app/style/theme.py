@@ -166,6 +166,9 @@ FONT_FAMILY = "Inter"
 _FONT_FILES = ("Inter-Regular.otf", "Inter-SemiBold.otf", "Inter-Bold.otf")
 BASE_POINT_SIZE = 9.0
 
+OWN_FONTS = ("QMenu", "QMenuBar", "QMessageBox", "QTipLabel", "QHeaderView", "QAbstractItemView")
+"""Kinds of widgets for which a desktop brings fonts of its own, which stand above the application's."""
+
 
 class _Notifier(QObject):
     changed = Signal(object)
@@ -208,6 +211,8 @@ def _apply(application: QApplication, tokens: Tokens) -> None:
     if application.style().name() != "fusion":
         application.setStyle("Fusion")
     application.setFont(font())
+    for kind in OWN_FONTS:
+        QApplication.setFont(font(), kind)  # type: ignore[arg-type]  # it takes no bytes
     application.setPalette(palette(tokens))
     application.setStyleSheet(stylesheet(tokens))
 

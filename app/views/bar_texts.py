@@ -25,15 +25,13 @@ def sum_text(model: BreakdownModel) -> str:
 
 
 def before_text(model: BreakdownModel, short: bool = False) -> str:
-    """Show the value before the last change, and the difference; `short`: only the latter."""
-    if model.before_wall_ms is None:
+    """Show the baseline, the same speech with the settings before, and the difference; `short`: only the latter."""
+    effect = model.effect
+    if effect is None:
         return ""
-    before = milliseconds(model.before_wall_ms)
-    if not (model.wall_ms > 0 and model.before_wall_ms > 0):
-        return tr("pale: before, {0} ms").format(before)
-    ratio = model.before_wall_ms / model.wall_ms
-    change = tr("{0}× faster") if ratio >= 1 else tr("{0}× slower")
-    change = change.format(f"{max(ratio, 1 / ratio):.2f}")
+    if model.before_wall_ms is None:
+        return tr("no baseline yet: {0}").format(effect.headline)
     if short:
-        return tr("pale: before · now {0}").format(change)
-    return tr("pale: before, {0} ms · now {1}").format(before, change)
+        return tr("pale: baseline · {0}").format(effect.headline)
+    text = tr("pale: baseline, {0} s of the same speech, {1} ms · {2}")
+    return text.format(f"{effect.seconds:.0f}", milliseconds(model.before_wall_ms), effect.headline)

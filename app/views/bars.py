@@ -148,7 +148,7 @@ class Bars(QWidget):
         return QSize(120, self.sizeHint().height())
 
     def _stage_top(self) -> int:
-        before = self._model is not None and self._model.before_wall_ms is not None
+        before = self._model is not None and self._model.effect is not None
         return len(CATEGORIES) * ROW + 62 + (BEFORE_ROW if before else 0)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
@@ -259,7 +259,7 @@ class Bars(QWidget):
         short = self.width() < NARROW
         text = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
         write(painter, line, flags, text if short else self.sum_text(model))
-        if model.before_wall_ms is not None:
+        if model.effect is not None:
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
             metrics = QFontMetricsF(painter.font())

@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
@@ -87,7 +88,7 @@ class BreakdownView(View):
         column.addWidget(self.roofline)
         self.set_body(body)
         self.set_note_below()
-        self._alone = QToolButton()
+        self._alone = ToolButton()
         self._alone.setObjectName("table-toggle")
         self._alone.setText(self.tr("Roofline"))
         self._alone.setCheckable(True)
@@ -329,9 +330,7 @@ class BreakdownView(View):
         elif model.scope == bm.SINCE_CHANGE and model.change:
             text = self.tr("since “{0}”").format(model.change)
         else:
-            text = self.tr("everything shown so far")
-        if model.scope == bm.SELECTION and model.before_ms is not None:
-            text += self.tr("; pale: before the last change")
+            text = self.tr("start to cursor")
         return text
 
 

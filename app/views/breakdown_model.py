@@ -1,4 +1,4 @@
-"""What the breakdown draws: cost per category and stage over a range, and the cost before. No Qt.
+"""What the breakdown draws: cost per category and stage over a range, and the cost before. No widgets.
 
 Categories come from the per-frame track and are cheap at any length; the stages come from
 `profiler.analysis.breakdown`, which looks at every span of the range.
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from app.views.events import baseline_range, marks
+from app.model.effects import effects_of
+from app.views.events import marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.conditions import OTHER_COUNT
@@ -23,6 +24,7 @@ from profiler.plain import one_line
 from profiler.session.model import setting
 
 if TYPE_CHECKING:
+    from app.model.effects import Effect
     from profiler.analysis.breakdown import Breakdown, StageRow
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
@@ -93,9 +95,11 @@ class BreakdownModel:
         ms: [categories] mean per frame; NaN without frames.
         wall_ms: mean wall per frame, measured separately.
         rtf: real-time factor of the range; NaN without audio.
-        before_ms: [categories] mean per frame before the last change, or None.
-        before_wall_ms: mean wall per frame before the last change, or None.
+        before_ms: [categories] mean per frame with the settings before the last change, over speech that has been
+            decoded with both; None without any.
+        before_wall_ms: the same of the wall time.
         change: text of the last change, or None.
+        effect: what it did; None without one, and for a selection.
         reasons: category → why it is zero (NO_DEVICE …), for those that are.
     """
 
@@ -108,6 +112,7 @@ class BreakdownModel:
     before_ms: F64 | None
     before_wall_ms: float | None
     change: str | None
+    effect: Effect | None
     reasons: dict[str, str]
 
     @property
@@ -138,22 +143,19 @@ def breakdown_model(
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
-    known = marks(session, end, len(series))
-    before = baseline_range(known)
+    effects = effects_of(session)
     scope, first, last = WHOLE, 0, end
+    effect = before_ms = before_wall = change = None
     if selected is not None:
         scope, first, last = SELECTION, min(selected[0], end), min(selected[1], end)
-        if before is not None and first < before[1]:
-            before = None
-    elif before is not None and before[1] < end:
-        scope, first = SINCE_CHANGE, before[1]
-    else:
-        before = None
+    elif (since := effects.configurations.since(session, end)) > 0:
+        scope, first = SINCE_CHANGE, since
+        known = marks(session, end, len(series))
+        change = next((m.text for m in reversed(known) if m.applied_frame == since), None)
+        effect = effects.at(session, track, end)
     ms, wall_ms = _means(series, first, last)
-    before_ms = before_wall = change = None
-    if before is not None and before[1] > before[0]:
-        before_ms, before_wall = _means(series, *before)
-        change = next((m.text for m in reversed(known) if m.applied_frame == before[1]), None)
+    if effect is not None and effect.baseline:
+        before_ms, before_wall = _mean_over(series, effect.baseline)
     return BreakdownModel(
         scope=scope,
         first_frame=first,
@@ -164,6 +166,7 @@ def breakdown_model(
         before_ms=before_ms,
         before_wall_ms=before_wall,
         change=change,
+        effect=effect,
         reasons=_reasons(session, ms, first),
     )
 
@@ -183,6 +186,15 @@ def _means(series: FrameSeries, first: int, last: int) -> tuple[F64, float]:
         series.costs.total(first, last) / frames * 1e-6,
         float(series.wall.total(first, last)[0]) / frames * 1e-6,
     )
+
+
+def _mean_over(series: FrameSeries, stretches: Sequence[tuple[int, int]]) -> tuple[F64, float]:
+    """Means per frame over several stretches."""
+    frames = sum(last - first for first, last in stretches)
+    parts = [_means(series, *stretch) for stretch in stretches]
+    share = [(last - first) / frames for first, last in stretches]
+    costs = np.sum([ms * part for (ms, _), part in zip(parts, share, strict=True)], axis=0)
+    return costs, sum(wall * part for (_, wall), part in zip(parts, share, strict=True))
 
 
 def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:

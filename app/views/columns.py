@@ -26,6 +26,9 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
+TOUCHED = 1e-6
+"""Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
+
 STEP_DIGITS = 11
 """Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
 
@@ -205,7 +208,7 @@ class RunningSums:
         with np.errstate(invalid="ignore", divide="ignore"):
             # The difference of two large sums may fall a rounding error below zero.
             area = np.maximum(np.diff(self._area(at), axis=1), 0.0)
-            return np.where(width > 0, area.T / width, np.nan)
+            return np.where(width > TOUCHED, area.T / width, np.nan)
 
 
 class Extremes:

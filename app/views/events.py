@@ -107,23 +107,3 @@ _starts: WeakKeyDictionary[Session, _Starts] = WeakKeyDictionary()
 def boundaries(session: Session, cursor_frame: int) -> tuple[Boundary, ...]:
     """Utterances begun before the playhead, in order of time."""
     return _starts.setdefault(session, _Starts()).before(session, max(1, cursor_frame))
-
-
-def baseline_range(known: tuple[Mark, ...]) -> tuple[int, int] | None:
-    """Frames before the last applied option change, back to the change before it.
-
-    This is what "before" means when a toggle is flipped; None when nothing was changed yet.
-
-    Args:
-        known: markers up to the playhead.
-    """
-    changes = sorted(
-        {
-            mark.applied_frame
-            for mark in known
-            if mark.waits and mark.applied_frame is not None and mark.applied_frame > 0
-        }
-    )
-    if not changes:
-        return None
-    return (changes[-2] if len(changes) > 1 else 0), changes[-1]

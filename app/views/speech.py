@@ -16,13 +16,14 @@ import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
+from app.model.alignment import Token
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import column_grid
 from app.views.painting import bars, blit, is_vector, raster_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.strips import Strips, between, opaque, uprights
-from app.views.words_model import Token, WordsModel
+from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.arrays import F64, I64, U32, Bool
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
 from app.views.pace import Pace
@@ -58,7 +59,7 @@ class View(QFrame):
         self._note = Elided()
         self._note.setObjectName("card-note")
         self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._toggle = QToolButton()
+        self._toggle = ToolButton()
         self._toggle.setObjectName("table-toggle")
         self._toggle.setText(self.tr("Table"))
         self._toggle.setCheckable(True)
@@ -127,7 +128,7 @@ class View(QFrame):
 
     def add_menu(self, text: str, actions: Sequence[QAction]) -> None:
         """Put a button with a menu of actions into the header."""
-        button = QToolButton()
+        button = ToolButton()
         button.setObjectName("table-toggle")
         button.setText(text)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from app.model.alignment import Columns, Token, aligned
 from app.views.bounded import at_most_under_way, bounded
 from app.views.columns import Extremes, column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
-from pipelines.audio import word_errors as wer
-from pipelines.audio.word_errors import SAME, Aligned, ErrorCount, errors_of
+from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.track import MAX_FRAMES
 from profiler.arrays import F64
 from profiler.session.model import FRAME_S
@@ -24,29 +23,7 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
-Word = tuple[str, int, int]
-Place = tuple[float, float]
-
 _PEAK = 127.0
-
-MAX_CELLS = 4_000_000
-"""Largest product of words said and words heard that is aligned for drawing: about 30 ms."""
-
-
-@dataclass(frozen=True)
-class Token:
-    """A word with its place in time and what became of it.
-
-    `kind` is one of `pipelines.audio.word_errors`'s; for a deleted word the place is a guess between its neighbours.
-    """
-
-    text: str
-    kind: str
-    first_s: float
-    last_s: float
-
-
-Columns = tuple[tuple[Token | None, Token | None], ...]
 
 
 @dataclass(frozen=True)
@@ -204,7 +181,7 @@ def words_model(
     spoken = tuple(
         _remembered(known, utterance, number, cursor_frame)
         for number, utterance in in_view
-        if complete or utterance.id in known or number == len(begun)
+        if complete or utterance.id in known or _runs(utterance, at_frame) or number == len(begun)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
@@ -237,6 +214,10 @@ def _current(
         if at < utterance.last_s:
             return index
     return len(spoken) - 1
+
+
+def _runs(utterance: Utterance, frame: int) -> bool:
+    return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
 
 
 def _align_some(
@@ -275,7 +256,7 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     partial = not utterance.done or last > cursor_frame
     heard = tuple(word for word in utterance.words if word[1] < cursor_frame)
     said = None if not utterance.reference else tuple(utterance.reference.split())
-    heard_tokens, said_tokens, columns, so_far = _aligned(
+    heard_tokens, said_tokens, columns, so_far = aligned(
         said, heard, partial, utterance.first_frame
     )
     score = so_far
@@ -298,71 +279,3 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         right_s=np.array(right).reshape(-1, 2),
         wrong_s=np.array(wrong).reshape(-1, 2),
     )
-
-
-@lru_cache(maxsize=64)
-def _aligned(
-    said: tuple[str, ...] | None, heard: tuple[Word, ...], partial: bool, first_frame: int
-) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, Columns | None, ErrorCount | None]:
-    """Words heard, words said, both side by side, and the errors between them."""
-    given = [word for word, _, _ in heard]
-    places = _places(heard)
-    if said is None or (len(said) + 1) * (len(heard) + 1) > MAX_CELLS:
-        plain = [
-            Token(_shown(word, part), SAME, *place)
-            for word, of_word in zip(given, places, strict=True)
-            for part, place in zip(wer.parts(word), of_word, strict=True)
-        ]
-        return tuple(plain), None if said is None else (), None, None
-    steps = wer.align(said, given, partial)
-    at = _guessed(_heard_at(steps, places), first_frame * FRAME_S)
-    columns: list[tuple[Token | None, Token | None]] = []
-    for step, place in zip(steps, at, strict=True):
-        above = below = None
-        if step.reference_index is not None and step.reference is not None:
-            above = Token(_shown(said[step.reference_index], step.reference), step.kind, *place)
-        if step.hypothesis_index is not None and step.hypothesis is not None:
-            below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
-        columns.append((above, below))
-    counted = wer.counted(steps)
-    return (
-        tuple(below for _, below in columns if below is not None),
-        tuple(above for above, _ in columns if above is not None),
-        tuple(columns),
-        ErrorCount(counted.errors, counted.reference_words),
-    )
-
-
-def _shown(given: str, part: str) -> str:
-    """A word as it was given, punctuation and all, or its part where it is compared as several words."""
-    return wer.spelled(given) if len(wer.parts(given)) == 1 else part
-
-
-def _places(heard: tuple[Word, ...]) -> list[list[Place]]:
-    """From when to when each part of each word was heard, seconds: a word's time is shared out evenly."""
-    found = []
-    for word, first, frames in heard:
-        n = len(wer.parts(word))
-        step = frames * FRAME_S / max(n, 1)
-        start = first * FRAME_S
-        found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])
-    return found
-
-
-def _heard_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
-    """The place of what was heard in each step; None where nothing was."""
-    every = (place for of_word in places for place in of_word)
-    return [None if step.hypothesis_index is None else next(every) for step in steps]
-
-
-def _guessed(at: list[Place | None], start_s: float) -> list[Place]:
-    """The places with those that are not known put between their neighbours."""
-    after: list[float | None] = []
-    for place in reversed(at):
-        after.append(place[0] if place is not None else after[-1] if after else None)
-    found = []
-    for place, following in zip(at, reversed(after), strict=True):
-        end = start_s if following is None else max(start_s, following)
-        found.append((start_s, end) if place is None else place)
-        start_s = found[-1][1] if place is not None else start_s
-    return found

@@ -32,8 +32,19 @@ GAP = 8
 FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
 """Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
 
-FORM_BOUNDS, RIGHT_BOUNDS = (224, 310), (250, 520)
+FORM_BOUNDS, RIGHT_BOUNDS = (258, 310), (250, 520)
 """Minimum and maximum widths that the desk itself gives the outer columns."""
+
+
+MARGIN = 10
+"""Pixels around the columns."""
+
+
+def column_widths(width: int) -> tuple[int, int, int]:
+    """Widths of form, middle and right column in a desk of `width` pixels, until the user resizes them."""
+    form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
+    right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
+    return form, max(1, width - 2 * (MARGIN + GAP) - form - right), right
 
 
 def _splitter(orientation: Qt.Orientation) -> QSplitter:
@@ -100,7 +111,7 @@ class Desk(QWidget):
         self.columns.splitterMoved.connect(self._moved_by_hand)
         self._by_hand = False
         layout = QHBoxLayout(self)
-        layout.setContentsMargins(10, 10, 10, 10)
+        layout.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         layout.addWidget(self.columns)
         self.reset_layout()
 
@@ -119,10 +130,7 @@ class Desk(QWidget):
         self._by_hand = True
 
     def _share_width(self) -> None:
-        width = self.width()
-        form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
-        right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
-        self.columns.setSizes([form, max(1, width - form - right), right])
+        self.columns.setSizes(column_widths(self.width()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Redistribute the width, unless the user has resized the columns."""

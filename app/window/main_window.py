@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
-    QAbstractButton,
-    QApplication,
-    QComboBox,
     QMainWindow,
     QMenu,
     QStackedWidget,
@@ -20,19 +18,23 @@ from PySide6.QtWidgets import (
 )
 
 from app.model import audio_choice, latency
+from app.model.at_cursor import AtCursor
 from app.model.audio_choice import AudioChoice
 from app.model.conditions import Conditions
+from app.model.effects import effects_of
 from app.model.figures import figures
+from app.model.hints import Hints
 from app.model.pipeline import Pipeline
 from app.model.playhead import SPEEDS, Playhead, Snapshot
 from app.model.processes.device_probe import DeviceProbe
 from app.model.processes.run_control import WORKER
 from app.model.recent import Memory
 from app.model.runs import Runs
+from app.model.side_by_side import SideBySide
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
-from app.window.actions import commands
+from app.window.actions import commands, found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.files import Files
 from app.window.bars.menus import Menus
@@ -42,16 +44,17 @@ from app.window.desk import Desk
 from app.window.explanation import Explanation
 from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
+from app.window.placement import place
+from app.window.skeleton import Skeleton
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
+from profiler.plain import counted
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-MINIMUM = QSize(1000, 640)
-FIRST_SIZE = QSize(1600, 1000)
 LATENCY_FRAMES = 3000
 """Latency is shown for the last half minute: few enough frames to sum up quickly."""
 
@@ -66,8 +69,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.setObjectName("main-window")
         set_title(self, "asrscope")
-        self.setMinimumSize(MINIMUM)
-        self.resize(FIRST_SIZE)
         self.setAcceptDrops(True)
         self.memory = memory or Memory()
         self.pipeline = self._first_pipeline()
@@ -75,16 +76,21 @@ class MainWindow(QMainWindow):
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
+        self.at_cursor = AtCursor(self.pipeline, self.playhead, self)
         self.notices = Notices()
         self.runs = Runs(
             self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
         )
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
+        self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
+        self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.actions_ = Registry(self)
         self._build()
         self._connect()
-        self._restore()
+        place(self, self.memory.state("geometry"))
+        self.welcome.show_recent(self.memory.sessions())
+        self.setFocus()  # at the start no button has it
         self.refresh()
 
     def _first_pipeline(self) -> Pipeline:
@@ -103,9 +109,11 @@ class MainWindow(QMainWindow):
         self.top = TopBar(self.pipeline, self.actions_)
         self.welcome = Welcome(self.pipeline, self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
-        self.status = StatusLine(keys)
+        self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.welcome)
+        self.skeleton = Skeleton()
+        self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
         column = QVBoxLayout(page)
@@ -131,6 +139,7 @@ class MainWindow(QMainWindow):
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             desk.form.choose_audio.connect(self._ask_audio)
             desk.form.looked_at.connect(self.devices.ask)
+            desk.form.edit_asked.connect(self.at_cursor.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             self.pages.addWidget(desk)
             self.menus.fill()
@@ -143,12 +152,14 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
         self.playhead.mode_changed.connect(self.refresh)
+        self.at_cursor.changed.connect(self.refresh)
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
-        self.playhead.failed.connect(self._on_fault)
+        self.playhead.failed.connect(self.notices.error)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.axis.windowed_changed.connect(self.actions_.refresh)
         self.runs.changed.connect(self.refresh)
+        self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.shown.connect(self.show_desk)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
@@ -156,16 +167,11 @@ class MainWindow(QMainWindow):
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
-        self.welcome.run_preset.connect(self.runs.demo)
+        self.welcome.run_preset.connect(self._run_preset)
+        self.top.preset.chosen.connect(self.runs.choose_preset)
         self.welcome.open_session.connect(self.open_session)
         self.menus.open_session.connect(self.open_session)
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
-
-    def _restore(self) -> None:
-        geometry = self.memory.state("geometry")
-        if geometry is not None:
-            self.restoreGeometry(geometry)
-        self.welcome.show_recent(self.memory.sessions())
 
     # -- what actions do -------------------------------------------------------------------
 
@@ -188,6 +194,11 @@ class MainWindow(QMainWindow):
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
         menu.aboutToHide.connect(menu.deleteLater)
 
+    def _run_preset(self, name: str) -> None:
+        if not self.when.is_idle():
+            self.show_desk()
+        self.runs.demo_preset(name)
+
     def use_bundled(self) -> None:
         """Decode the bundled voices in the next run."""
         bundled = audio_choice.bundled()
@@ -197,8 +208,7 @@ class MainWindow(QMainWindow):
     def _take_audio(self, choice: AudioChoice) -> None:
         self.runs.choose(choice)
         self.show_desk()
-        count = choice.files
-        text = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
+        text = counted(choice.files, self.tr("file"), self.tr("files"))
         self.notices.info(self.tr("The next run decodes {0}. Press Run.").format(text))
 
     def open_session(self, path: str | Path) -> bool:
@@ -243,7 +253,7 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
-            self._palette = Palette(self.actions_, self)
+            self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:
@@ -283,32 +293,16 @@ class MainWindow(QMainWindow):
         self.actions_.refresh()
         self.menus.open_export(self.desk.transport.export)
 
-    def hold(self) -> None:
-        """Freeze the view of the current run, or follow it again."""
-        if self.playhead.following:
-            self.playhead.pause()
-        else:
-            self.playhead.go_live()
-
-    def space(self) -> None:
-        """Space: press the button with the keyboard focus, or else pause or resume the view."""
-        focus = QApplication.focusWidget()
-        if isinstance(focus, QAbstractButton):
-            focus.click()
-        elif isinstance(focus, QComboBox):
-            focus.showPopup()
-        else:
-            self.playhead.toggle()
-
     # -- updating ----------------------------------------------------------------
 
     def refresh(self) -> None:
         """Bring buttons, texts and titles up to date."""
         self.actions_.refresh()
-        self.top.show_pause(self.playhead.live, self.playhead.live and not self.playhead.following)
         self._show_recording()
         if self._desk is not None:
-            self._desk.form.show_speech(self.runs.audio)
+            form, at = self._desk.form, self.at_cursor
+            form.show_speech(self.runs.audio)
+            form.show_which(at.editing, at.offered, not self.when.is_idle())
         path = self.playhead.path
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
@@ -328,7 +322,12 @@ class MainWindow(QMainWindow):
     def _show_figures(self) -> None:
         if self._snapshot is None:
             return
-        self.top.show_figures(figures(self._snapshot))
+        shown = self._snapshot
+        self.top.show_figures(figures(shown))
+        effects = effects_of(shown.session)
+        self.top.show_effects(
+            lambda keys: effects.at(shown.session, shown.track, shown.cursor_frame, keys)
+        )
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
         self._show_latency()
@@ -346,7 +345,7 @@ class MainWindow(QMainWindow):
             force = latency.settings_before(shown.session, end)
             tree = None if force is None else force.tree
         chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_settings(self.pipeline.next, measured, tree, chosen)
+        parts = latency.of_settings(self.pipeline.in_force, measured, tree, chosen)
         self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:
@@ -355,28 +354,43 @@ class MainWindow(QMainWindow):
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 
-    def _on_fault(self, text: str) -> None:
-        self.notices.error(text)
-
     def _on_closed(self) -> None:
         self._snapshot = None
         self._late_figures.stop()
         self.top.show_figures(None)
+        self.top.show_effects(lambda _: None)
         self._show_latency()
         self.status.show_snapshot(None)
         self.refresh()
 
     # -- Qt ----------------------------------------------------------------------------------
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus by Tab, first to a question that waits.
+
+        A widget that can no longer have the focus passes it to no other: Stop would be pressed next after Run.
+        """
+        focus = self.focusWidget()
+        if focus is not None and not (focus.isEnabled() and focus.isVisible()):
+            self.setFocus()
+            return True
+        answer = self.notices.first_answer()
+        if forward and answer is not None and focus in (None, self):
+            answer.setFocus(Qt.FocusReason.TabFocusReason)
+            return True
+        return super().focusNextPrevChild(forward)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files."""
+        """Take files, as copies: whoever offers them keeps them."""
         if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open a session or choose audio."""
         paths = [Path(u.toLocalFile()) for u in event.mimeData().urls() if u.isLocalFile()]
-        event.acceptProposedAction()
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
         self.files.drop(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:

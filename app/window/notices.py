@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from app.style.plain_text import Button, Label, describe, shown
 from app.style.theme import font
 
-Kind = Literal["info", "error", "progress"]
+Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
 
 INFO_MS = 8000
@@ -56,7 +56,7 @@ class Banner(QFrame):
         self._text = Label(text)
         self._text.setWordWrap(True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._sign = Label({"error": "!", "info": "i", "progress": "…"}[kind])
+        self._sign = Label({"error": "!", "info": "i", "progress": "…", "question": "?"}[kind])
         self._sign.setFont(font(1.1, strong=True))
         if kind == "error":
             self._sign.setObjectName("danger-text")
@@ -74,7 +74,7 @@ class Banner(QFrame):
             self.bar.setFixedSize(220, 8)
             describe(self.bar, self.tr("Progress"))
             self._row.addWidget(self.bar)
-        else:
+        elif kind != "question":
             self.add_button(self.tr("Dismiss"), self.dismiss)
 
     @property
@@ -88,6 +88,19 @@ class Banner(QFrame):
         button.clicked.connect(lambda _=False: handler())
         first = self._row.indexOf(self._text) + (2 if self.bar is not None else 1)
         self._row.insertWidget(first, button)
+        return button
+
+    def add_choice(self, text: str, do: Callable[[], object] | None = None) -> Button:
+        """Add an answer to a question, after those that are there; giving it removes the notice."""
+
+        def answer() -> None:
+            self.dismiss()
+            if do is not None:
+                do()
+
+        button = Button(text)
+        button.clicked.connect(lambda _=False: answer())
+        self._row.addWidget(button)
         return button
 
     def set_progress(self, text: str, fraction: float | None) -> None:
@@ -153,6 +166,13 @@ class Notices(QWidget):
         """The notices shown, oldest first."""
         return list(self._banners)
 
+    def first_answer(self) -> Button | None:
+        """The first choice of the newest question, or None."""
+        for banner in reversed(self._banners):
+            if banner.kind == "question":
+                return banner.findChild(Button)
+        return None
+
     def info(self, text: str, stays_ms: int = INFO_MS) -> Banner:
         """Show a remark."""
         banner = self._show(Banner("info", text, self))
@@ -182,6 +202,10 @@ class Notices(QWidget):
             banner.add_button(self.tr("Copy report"), lambda: clipboard.setText(report))
         return self._show(banner)
 
+    def ask(self, text: str) -> Banner:
+        """Show a question, which stays until one of its choices is taken."""
+        return self._show(Banner("question", text, self))
+
     def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
         """Show long work in progress, with a button to cancel it."""
         banner = Banner("progress", text, self)
@@ -207,7 +231,8 @@ class Notices(QWidget):
 
     def _show(self, banner: Banner) -> Banner:
         while len(self._banners) >= MAX_NOTICES:
-            self.remove(next((b for b in self._banners if b.kind != "progress"), self._banners[0]))
+            free = (b for b in self._banners if b.kind in ("info", "error"))
+            self.remove(next(free, self._banners[0]))
         self._banners.append(banner)
         self._layout.addWidget(banner)
         banner.dismissed.connect(lambda: self.remove(banner))

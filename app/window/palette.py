@@ -1,6 +1,8 @@
-"""The command palette and the key sheet, both read from the registry of actions."""
+"""The command palette, which also finds settings, and the key sheet; both read the registry of actions."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
@@ -21,7 +23,9 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
-from app.window.actions.actions import Action, Registry, key_text
+from app.window.actions import found
+from app.window.actions.actions import Registry, key_text
+from app.window.actions.found import Found
 
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
@@ -30,25 +34,6 @@ USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
 WHY_ROLE = Qt.ItemDataRole.UserRole + 4
 
 _Index = QModelIndex | QPersistentModelIndex
-
-
-def score(query: str, text: str) -> int | None:
-    """Rank how well ``query`` matches ``text``: letters in order, starts of words first; None: no match."""
-    query, text = query.lower().replace(" ", ""), text.lower()
-    at, total = -1, 0
-    for letter in query:
-        found = text.find(letter, at + 1)
-        while found != -1 and found != at + 1 and found > 0 and text[found - 1] != " ":
-            later = text.find(letter, found + 1)
-            if later == -1 or text[later - 1] != " ":
-                break
-            found = later
-        if found == -1:
-            return None
-        begins = found == 0 or text[found - 1] == " "
-        total += 0 if found == at + 1 else (1 if begins else 4)
-        at = found
-    return total
 
 
 class Row(QStyledItemDelegate):
@@ -91,16 +76,22 @@ class Row(QStyledItemDelegate):
 
 
 class Palette(QDialog):
-    """Type a few letters, press Enter. Unavailable actions are listed, but dimmed."""
+    """Type a few letters, press Enter. Unavailable actions are listed, but dimmed.
 
-    def __init__(self, actions: Registry, parent: QWidget) -> None:
+    `more` gives lines that are no actions: settings and presets.
+    """
+
+    def __init__(
+        self, actions: Registry, parent: QWidget, more: Callable[[], list[Found]] = list
+    ) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
-        self._registry = actions
+        self._registry, self._more = actions, more
+        self._found: list[Found] = []
         frame = QFrame()
         frame.setObjectName("palette")
         self.line = QLineEdit()
-        self.line.setPlaceholderText(self.tr("Type a command"))
+        self.line.setPlaceholderText(self.tr("Type a command, a setting or a preset"))
         describe(self.line, self.tr("Command"))
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
@@ -134,23 +125,16 @@ class Palette(QDialog):
         self.show()
 
     def _filter(self, query: str) -> None:
-        found: list[tuple[int, int, Action]] = []
-        for order, action in enumerate(self._registry):
-            rank = score(query, f"{action.group} {action.text}")
-            plain = score(query, action.text)
-            ranks = [r for r in (plain, None if rank is None else rank + 2) if r is not None]
-            if ranks:
-                found.append((min(ranks) + (0 if action.enabled() else 100), order, action))
+        lines = [*found.actions(self._registry), *self._more()]
+        self._found = found.best(query, lines)
         self.list.clear()
-        for _, _, action in sorted(found, key=lambda row: row[:2]):
-            item = QListWidgetItem(action.text)
-            item.setData(Qt.ItemDataRole.UserRole, action.id)
-            item.setData(GROUP_ROLE, action.group)
-            item.setData(KEYS_ROLE, "  ".join(key_text(k) for k in action.keys))
-            item.setData(USABLE_ROLE, action.enabled())
-            why = self._registry.obstacle(action.id)
-            item.setData(WHY_ROLE, why)
-            set_tip(item, why or "")
+        for line in self._found:
+            item = QListWidgetItem(line.text)
+            item.setData(GROUP_ROLE, line.group)
+            item.setData(KEYS_ROLE, line.beside)
+            item.setData(USABLE_ROLE, line.usable)
+            item.setData(WHY_ROLE, line.why)
+            set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
 
@@ -168,13 +152,10 @@ class Palette(QDialog):
         return bool(super().eventFilter(watched, event))
 
     def _run(self) -> None:
-        item = self.list.currentItem()
-        if item is None:
-            return
-        action_id = str(item.data(Qt.ItemDataRole.UserRole))
-        if self._registry.is_enabled(action_id):
+        row = self.list.currentRow()
+        if 0 <= row < len(self._found) and self._found[row].usable:
             self.close()
-            self._registry.trigger(action_id)
+            self._found[row].do()
 
 
 class KeySheet(QDialog):

@@ -26,9 +26,10 @@ from pipelines.config.options import (
 from pipelines.config.placement import Placement
 from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
-from pipelines.config.tree import Config, from_dict, option, options, parse_assignment
+from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment
 
 __all__ = [
+    "COURSE",
     "DEVICES",
     "Condition",
     "Config",

@@ -22,6 +22,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "(.json) is in the same folder.",
             layer="Neural net",
             live=True,
+            main=True,
             when=NET,
             names_in="nets",
             suffixes=(".safetensors", ".onnx"),
@@ -59,6 +60,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "following frames of the block, which mostly need them too.",
             layer="Neural net",
             live=True,
+            main=True,
             when=NET,
             toggle=Toggle(
                 "Lazy evaluation",
@@ -90,7 +92,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     product: Annotated[
         Literal["simd", "blas", "scalar", "csr", "blocks", "compiled"],
         setting(
-            "Matrix product",
+            "Kernel",
             "simd: vectorised loops of our own; the weights are repacked for them on loading. blas: the matrix product "
             "of the BLAS library. scalar: a plain loop, one multiplication at a time. csr, blocks: only the non-zero "
             "weights or blocks of weights. compiled: the whole net through torch.compile, which takes a few seconds "

@@ -20,6 +20,8 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "1 scores every frame; k scores every k-th frame, and the rule below gives the others their scores.",
             layer="Frame layer",
             live=True,
+            main=True,
+            words={1: "off", 2: "every 2nd", 3: "every 3rd", 4: "every 4th"},
             toggle=Toggle(
                 "Frame skipping",
                 "Score only every n-th frame",

@@ -20,6 +20,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Evaluate only the densities that the method below selects.",
             layer="Gaussian layer",
             live=True,
+            main=True,
             when={"model": MIXTURES},
             toggle=Toggle(
                 "Gaussian selection",
@@ -43,6 +44,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "docs/strategies.md).",
             layer="Gaussian layer",
             live=True,
+            main=True,
             switched_by="gmm.selection.enabled",
             choices_when=dict.fromkeys(("top-n", "last-top-n", "vq-table", "clusters"), ALL_SENONES)
             | dict.fromkeys(("vq", "vq-tree"), (ALL_SENONES, UNTIED)),
@@ -101,6 +103,16 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             when={"gmm.selection.method": ("clusters",)},
         ),
     ] = 64
+    prepare: Annotated[
+        bool,
+        setting(
+            "Prepare in advance",
+            "Make what the method needs before decoding begins, so that selection acts at once when it is switched "
+            "on; otherwise it is made then, while decoding goes on.",
+            layer="Gaussian layer",
+            when={"model": MIXTURES},
+        ),
+    ] = False
 
 
 class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +139,7 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "active-ci: both, as in Sphinx-3.",
             layer="GMM layer",
             live=True,
+            main=True,
             when={"model": MIXTURES},
         ),
     ] = "all"
@@ -152,6 +165,7 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="GMM layer",
             unit="senones",
             live=True,
+            words={0: "no limit"},
             ge=0,
             le=100000,
             when={"gmm.senones": ("ci", "active-ci")},

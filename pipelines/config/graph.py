@@ -41,7 +41,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bigrams: Annotated[
         int,
         setting(
-            "Bigrams kept",
+            "LM bigrams",
             "The language model is pruned to this many word pairs. More pairs give a larger graph and fewer errors.",
             layer="Graph",
             unit="word pairs",
@@ -53,7 +53,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trigrams: Annotated[
         int,
         setting(
-            "Trigrams kept",
+            "LM trigrams",
             "The language model is pruned to this many word triples.",
             layer="Graph",
             unit="word triples",

@@ -64,6 +64,8 @@ def setting(
     toggle: Toggle | None = None,
     names_in: str = "",
     suffixes: tuple[str, ...] = (),
+    main: bool = False,
+    words: Mapping[Value, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
 ) -> msgspec.Meta:
@@ -75,7 +77,8 @@ def setting(
     other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
     gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes.
+    these suffixes. `main`: whether the form shows it without being asked for more. `words` says values that a
+    number does not explain.
     """
     return msgspec.Meta(
         title=title,
@@ -95,6 +98,8 @@ def setting(
             "toggle": toggle,
             "names_in": names_in,
             "suffixes": suffixes,
+            "main": main,
+            "words": words or {},
         },
     )
 
@@ -120,6 +125,8 @@ class Option:
     toggle: Toggle | None = None
     names_in: str = ""
     suffixes: tuple[str, ...] = ()
+    main: bool = False
+    words: Mapping[Value, str] = field(default_factory=dict)
 
     @property
     def hangs_on(self) -> tuple[str, ...]:
@@ -181,6 +188,8 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             toggle=extra.get("toggle"),
             names_in=extra.get("names_in", ""),
             suffixes=extra.get("suffixes", ()),
+            main=extra.get("main", False),
+            words=extra.get("words", {}),
         )
 
 

@@ -31,6 +31,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Search",
             unit="nat",
             live=True,
+            main=True,
             ge=1.0,
             le=40.0,
         ),
@@ -43,6 +44,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Search",
             unit="tokens",
             live=True,
+            main=True,
             ge=50,
             le=100000,
         ),
@@ -71,7 +73,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target_rtf: Annotated[
         float,
         setting(
-            "Target real-time factor",
+            "Target RTF",
             "The real-time factor (processing time / audio time) that the adaptive beam holds.",
             layer="Search",
             live=True,
@@ -107,7 +109,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "N-best",
-            "Maximum number of different word sequences per utterance, best first.",
+            "Maximum number of different hypotheses per utterance, best first.",
             layer="Search",
             live=True,
             switched_by="search.lattice",

@@ -43,6 +43,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Audio",
             unit="× real time",
             live=True,
+            main=True,
+            words={0.0: "full speed", 1.0: "real time"},
             ge=0.0,
             le=100.0,
         ),
@@ -53,6 +55,16 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Loop", "Start again with the first file after the last.", layer="Audio", live=True
         ),
     ] = False
+    repeat_on_change: Annotated[
+        bool,
+        setting(
+            "Repeat on change",
+            "After a live change, decode the last complete utterance once more before going on, so that both settings "
+            "have decoded the same words.",
+            layer="Audio",
+            live=True,
+        ),
+    ] = False
     block: Annotated[
         int,
         setting(
@@ -61,6 +73,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Audio",
             unit="frames",
             live=True,
+            main=True,
             ge=1,
             le=256,
         ),
@@ -73,6 +86,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "senone has its own Gaussians. single-stream: one mixture of 39-dimensional Gaussians per senone. dnn: a "
             "neural net trained on the output of the mixtures.",
             layer="Scoring",
+            main=True,
         ),
     ] = "ptm"
     model_directory: Annotated[
@@ -117,6 +131,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "it waits for caches and memory; timing kernels again for the machine's roofs takes as much. Both lie "
             "outside the real-time factor. 0 is off.",
             layer="Instrument",
+            words={0.0: "off"},
             ge=0.0,
             le=0.1,
         ),
@@ -130,6 +145,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Instrument",
         ),
     ] = False
+
+
+COURSE = ("pace", "loop", "repeat_on_change")
+"""Settings that decide when a run waits, what it decodes next and when it ends: they change neither work nor words."""
 
 
 def options() -> tuple[Option, ...]:

@@ -17,20 +17,16 @@ from threadpoolctl import ThreadpoolController
 
 from pipelines import config as settings
 from pipelines.config import Config, Value
-from pipelines.experiments.interleave import turns
-from pipelines.run.decode import Decoder
+from pipelines.run.decode import Decoder, Journal
+from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser
-from pipelines.run.session_run import Journal
 from pipelines.scoring import Prepared
 
 WARM_UP_PASSES = 1
 """Passes that do not count."""
 
 NAMES = ("A", "B")
-
-UNCOMPARED = ("pace", "loop")
-"""Settings that decide when a run waits or ends: outside of what an A/B times."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,9 @@ class Interleaved:
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         for key in differences(a.config, b.config):
-            if key in UNCOMPARED:
+            if key in settings.COURSE:
                 raise settings.ConfigError(
-                    f"{key} only says when a run waits or ends; both arms need the same."
+                    f"{key} only says when a run waits or ends, or what comes next; both arms need the same."
                 )
         self._arms = (a, b)
         self._repeat = repeat

@@ -23,12 +23,12 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config
-from pipelines.experiments.interleave import turns
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
+from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build

@@ -1,4 +1,4 @@
-"""What a person asks of a decode while it runs: change a setting, leave a mark, stop.
+"""What a person asks of a decode while it runs: change a setting, compare two settings, leave a mark, stop.
 
 Asked from any thread; taken by the decode loop at its next block boundary. The decode loop keeps
 `frame` up to date, so that a request remembers at which frame it was made.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipelines import config as settings
@@ -22,6 +23,19 @@ class Change:
     key: str
     value: Value
     asked_frame: int
+
+    @property
+    def text(self) -> str:
+        """Setting and value as a person reads them."""
+        return shown(self.key, self.value)
+
+
+def shown(key: str, value: Value) -> str:
+    """A setting with its value, in words: Gaussian selection: on."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        text = "on" if value else "off"
+    return f"{settings.option(key).title}: {text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,7 @@ class Control:
         self.config = Config()
         """With every change asked for so far; whoever starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
+        self._other: Mapping[str, Value] | None = None
         self._stopping = threading.Event()
 
     def ask(self, key: str, value: Value) -> None:
@@ -55,6 +70,32 @@ class Control:
             )
         self.config = settings.check(settings.replace(self.config, key, value))
         self._requests.append(Change(option.key, settings.get(self.config, key), self.frame))
+
+    def compare(self, other: Mapping[str, Value]) -> None:
+        """From the end of the utterance on, decode it in turn with `other` live settings and with the present ones.
+
+        ConfigError as for `ask`, or when `other` is how things are.
+        """
+        for key in other:
+            if not settings.option(key).live or key in settings.COURSE:
+                raise ConfigError(f"{key} cannot be compared while a run goes on.")
+        if settings.check(settings.assign(self.config, other)) == self.config:
+            raise ConfigError("Both sides of the comparison have the same settings.")
+        self._other = dict(other)
+
+    def stop_comparing(self) -> None:
+        """Decode on as before, from the end of the utterance on."""
+        self._other = None
+
+    @property
+    def other(self) -> Mapping[str, Value] | None:
+        """The settings to compare the present ones with; None: nothing is compared."""
+        return self._other
+
+    @property
+    def changing(self) -> bool:
+        """Whether a setting has been asked to change and nobody has taken it yet."""
+        return any(isinstance(request, Change) for request in list(self._requests))
 
     def mark(self, text: str) -> None:
         """Leave a mark where the loop is now."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
@@ -26,6 +24,7 @@ from pipelines.run.live_changes import Asked, LiveChanges
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.result import Decoded, Result
 from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
@@ -33,7 +32,7 @@ from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.session.model import FRAME_S
 from profiler.session.writer import SessionWriter
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import Cost, Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 TALLIED_FROM = 4
@@ -42,36 +41,9 @@ TALLIED_FROM = 4
 TILES = ("decode.utterance", "decode.block")
 """Stages that carry how long other programs ran instead."""
 
+Journal = SessionWriter | NullWriter
+
 Word = tuple[str, int, int]  # word, first frame of the run, frames
-
-
-@dataclass
-class Decoded:
-    """What came of one utterance. `errors` is None where nothing can be said about word errors.
-
-    `audio_s`: of its whole length the part that its decoded frames are.
-    """
-
-    name: str
-    audio_s: float
-    wall_ns: int
-    hypothesis: str
-    reference: str | None
-    errors: int | None
-    reference_words: int | None
-    complete: bool
-    epochs: tuple[int, ...]  # the configurations it ran under
-    alternatives: dict[str, Any] | None = None  # nbest and confidences, as JSON values
-
-
-@dataclass
-class Result:
-    """What came of a run."""
-
-    utterances: list[Decoded] = field(default_factory=list)
-    wall_ns: int = 0
-    idle_ns: int = 0
-    refused: list[str] = field(default_factory=list)  # a sentence for each file that cannot be read
 
 
 class Decoder:
@@ -82,7 +54,7 @@ class Decoder:
         recogniser: Recogniser,
         recorder: Recorder,
         lane: Lane | NullLane,
-        journal: SessionWriter | NullWriter,
+        journal: Journal,
         control: Control,
         roofs_needed: NeededRoofs | None = None,
         beside: Beside | None = None,
@@ -94,7 +66,10 @@ class Decoder:
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
         self._clock = recorder.clock
-        self._epoch = 0
+        self._epoch = self._newest = 0
+        self._held = False
+        self.configs_met: list[Config] = []
+        """Settings that began to act while the last utterance was being decoded, in order."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
         self._pace_start: tuple[int, int] | None = None
@@ -121,6 +96,30 @@ class Decoder:
         return self._frame
 
     @property
+    def epoch(self) -> int:
+        """The configuration in force."""
+        return self._epoch
+
+    @property
+    def changing(self) -> bool:
+        """Whether a change that was taken does not act yet."""
+        return self._live.waiting
+
+    def new_epochs(self, count: int) -> range:
+        """Numbers for `switch` that no configuration has had yet or will be given."""
+        first, self._newest = self._newest + 1, self._newest + count
+        return range(first, first + count)
+
+    def hold_changes(self, held: bool) -> None:
+        """While held, what is asked for waits."""
+        self._held = held
+
+    def measure_roofs(self, costs: Iterable[Cost]) -> None:
+        """Measure now what these laws name, so that a later change need not wait for it."""
+        if self._roofs_needed is not None:
+            self._roofs_needed.take(costs)
+
+    @property
     def _stopping(self) -> bool:
         """Somebody asked to stop, or there is no place left to record to."""
         return self._control.stopping or self._journal.failed is not None
@@ -133,6 +132,7 @@ class Decoder:
         self.recogniser = recogniser
         recogniser.register(self._recorder)
         self._begin_epoch(recogniser.config, epoch)
+        self._pace_start = None
 
     def run(self, items: Iterable[Item]) -> Result:
         """Decode `items` until they end or somebody asks to stop."""
@@ -178,6 +178,7 @@ class Decoder:
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
 
         self._epochs = [self._epoch]
+        self.configs_met = []
         recogniser.scorer.reset()
         recogniser.search.start(first)
         context, padded = (0, 0), features
@@ -330,16 +331,15 @@ class Decoder:
 
         Returns when roofs had been measured for it, 0 where none were.
         """
-        if not self._control.asked and not self._live.waiting:
+        if self._held or not (self._control.asked or self._live.waiting):
             return 0
         asked = []
         for request in self._control.take():
             if isinstance(request, Mark):
                 self._journal.marker("user", request.text, request.asked_frame)
             else:
-                text = f"{settings.option(request.key).title}: {_shown(request.value)}"
                 marker = self._journal.marker(
-                    "option", text, request.asked_frame, request.key, request.value
+                    "option", request.text, request.asked_frame, request.key, request.value
                 )
                 asked.append(Asked(request, marker))
         before = self.recogniser.config
@@ -352,8 +352,9 @@ class Decoder:
         self.recogniser.configure(due.config, due.prepared)
         if self._beside is not None:
             self._beside.forget()
-        measured_ns = self._begin_epoch(due.config, self._epoch + 1)
+        measured_ns = self._begin_epoch(due.config, self._newest + 1)
         self._epochs.append(self._epoch)
+        self.configs_met.append(due.config)
         if due.config.pace != before.pace:
             self._pace_start = (self._clock(), self._frame)
         for one in due.changes:
@@ -363,6 +364,7 @@ class Decoder:
     def _begin_epoch(self, config: Config, epoch: int) -> int:
         """Note the configuration and its laws; returns when roofs had been measured for them, else 0."""
         self._lane.epoch = self._epoch = epoch
+        self._newest = max(self._newest, epoch)
         costs = self.recogniser.costs()
         measured_ns = 0
         if self._roofs_needed is not None:
@@ -379,6 +381,9 @@ class Decoder:
     def _keep_pace(self, now: int) -> int:
         """Wait until the audio decoded so far would have been spoken at the set pace."""
         assert self._pace_start is not None
+        if self._control.other is not None:  # a comparison waits for the end of the utterance
+            self._pace_start = (now, self._frame)
+            return now
         start, start_frame = self._pace_start
         spoken_s = (self._frame - start_frame) * FRAME_S / self.recogniser.config.pace
         deadline = start + int(spoken_s * 1e9)
@@ -393,9 +398,3 @@ class Decoder:
 
 def _text(words: list[Word]) -> str:
     return " ".join(word for word, _, _ in words)
-
-
-def _shown(value: settings.Value) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)

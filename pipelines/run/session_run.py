@@ -21,10 +21,12 @@ from pipelines.config import Config
 from pipelines.run import playlist
 from pipelines.run.beside import Beside
 from pipelines.run.control import Control
-from pipelines.run.decode import Decoder, Result
+from pipelines.run.decode import Decoder, Journal
 from pipelines.run.null_writer import NullWriter
+from pipelines.run.order import Straight
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.run.result import Result
 from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.scoring import roofs
 from profiler import counting
@@ -36,8 +38,6 @@ from profiler.machine.roofs import calibration, cpu, table
 from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-
-Journal = SessionWriter | NullWriter
 
 
 @dataclass(frozen=True)
@@ -78,22 +78,6 @@ class Course(Protocol):
         """Decode `items` until done or somebody asks to stop."""
 
 
-class Straight:
-    """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
-
-    about: Mapping[str, Any] = {}
-
-    def __init__(self, repeat: int) -> None:
-        self._repeat = repeat
-
-    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
-        """One recogniser is enough."""
-
-    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
-        """Decode in order."""
-        decoder.run(playlist.passes(items, self._repeat, lambda: decoder.recogniser.config.loop))
-
-
 def execute(
     request: Request,
     control: Control,
@@ -110,7 +94,7 @@ def execute(
     """
     control.config = settings.check(request.config)
     items = playlist.build(request.audio, request.transcripts)
-    course = course or Straight(request.repeat)
+    course = course or Straight(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
     journal, lane = _open(request, recorder, items, course.about, group)

@@ -56,12 +56,13 @@ class Side(TypedDict, total=False):
 
 
 class Interleaved(TypedDict, total=False):
-    """Two configurations in turns."""
+    """Two configurations in turns; `ended`, where the rest of the run decoded straight on: null until then."""
 
     arms: list[Side]
     repeat: Count
     warm_up: Count
     measured_from: Count | None
+    ended: Count | None
 
 
 class Hypothesis(TypedDict, total=False):

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
+# Offscreen, the screen is 800 × 800, to which the window would shrink.
+os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name('screen.json')}"
 
 import pytest
 import shiboken6

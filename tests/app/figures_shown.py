@@ -282,12 +282,12 @@ def wer_by_hand(o: Opened) -> Values:
 
 def wer_of_top(o: Opened) -> Values:
     tip = o.window.top.wer.toolTip()
-    match = re.search(r"(\d+) errors in (\d+) words", tip)
+    match = re.search(r"(\d+) errors? in (\d+) words?", tip)
     return dict(zip(("errors", "words"), map(int, match.groups()), strict=True)) if match else {}
 
 
 def wer_of_page(o: Opened) -> Values:
-    match = re.search(r"^WER ([\d.]+)%: (\d+) errors in (\d+) words", o.page, re.MULTILINE)
+    match = re.search(r"^WER ([\d.]+)%: (\d+) errors? in (\d+) words?", o.page, re.MULTILINE)
     return {"errors": int(match[2]), "words": int(match[3])} if match else {}
 
 
@@ -325,7 +325,7 @@ def of_run(o: Opened, key: str) -> Values:
 
 def latency_of_window(o: Opened) -> Values:
     """Beside the block, where the settings are those of the session."""
-    note = o.window.desk.form.fields[latency.BLOCK_KEY].note.text()
+    note = o.window.desk.form.fields[latency.BLOCK_KEY].note.full
     match = re.search(r"([\d.]+) ms scoring", note)
     return {"": Shown(match[1], 1e-3)} if match and o.json["machine"] else {}
 

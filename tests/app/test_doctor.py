@@ -75,7 +75,7 @@ def test_the_cache_tells_its_size_and_is_emptied(
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
     cache.keep(cache.GRAPHS, "x", {"arcs": np.zeros(2_000_000, np.uint8)}, {})
     main.main(["doctor"])
-    assert "2.0 MB in 1 files, at most 2,147.5 MB" in capsys.readouterr().out
+    assert "2.0 MB in 1 file, at most 2,147.5 MB" in capsys.readouterr().out
     main.main(["doctor", "--empty-cache", "--json"])
     told = capsys.readouterr()
     assert "The cache is empty: 2.0 MB freed." in told.err

@@ -146,7 +146,6 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "utterances of show --json": wer_by_hand,
         "show --json": lambda o: {"errors": o.json["wer_errors"], "words": o.json["wer_words"]},
         "show": wer_of_page,
-        "top bar": wer_of_top,
         "compare": lambda o: (
             {"errors": c["wer_errors"]["a"], "words": c["wer_words"]["a"]}
             if (c := compared(o)) and c["wer"]["a"] is not None
@@ -157,6 +156,16 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: o.json["wer"],
         "run --json": lambda o: of_run(o, "wer"),
         "show": lambda o: o.of_page(r"WER ([\d.]+)%", 0.01) if o.json["wer"] is not None else None,
+    },
+    "word errors under the last settings": {
+        "show --json": lambda o: {
+            "errors": o.json["configurations"][-1]["wer_errors"],
+            "words": o.json["configurations"][-1]["wer_words"],
+        },
+        "top bar": wer_of_top,
+    },
+    "wer under the last settings": {
+        "show --json": lambda o: o.json["configurations"][-1]["wer"],
         "top bar": lambda o: printed(o.window.top.wer.value, 0.01),
     },
     "errors of each utterance": {

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.views.columns import FACTOR, Extremes, RunningSums, column_edges
+from app.views.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
 
 pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)
 
@@ -18,7 +18,7 @@ def values(count: int, seed: int) -> np.ndarray:
 
 def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float:
     left, right = min(max(left, 0.0), end), min(max(right, 0.0), end)
-    if right <= left:
+    if right - left <= TOUCHED:
         return float("nan")
     area = sum(
         series[i] * (min(right, i + 1) - max(left, i))

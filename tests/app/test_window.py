@@ -213,11 +213,12 @@ def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
     assert w.playhead.cursor_frame > held
 
 
-def test_space_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
+def test_enter_presses_the_button_that_has_the_keyboard(qtbot, window, finished):
     w = window()
     w.open_session(finished)
+    w.pipeline.edit()
     w.top.toggles[0].switch.setFocus()
-    qtbot.keyClick(w.top.toggles[0].switch, Qt.Key.Key_Space)
+    qtbot.keyClick(w.top.toggles[0].switch, Qt.Key.Key_Return)
     assert w.pipeline.next.gmm.selection.enabled
     assert not w.playhead.playing
 
@@ -247,6 +248,7 @@ def test_keys_zoom_pan_step_and_clear(qtbot, window, finished):
 def test_letters_typed_into_a_field_are_not_commands(qtbot, window, finished):
     w = window()
     w.open_session(finished)
+    w.pipeline.edit()
     box = w.desk.form.fields["search.beam"].editor
     box.setFocus()
     before = w.axis.visible

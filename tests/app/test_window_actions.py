@@ -10,8 +10,9 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
 from app.window.actions.actions import Action, Registry, key_text
+from app.window.actions.found import score
 from app.window.main_window import MainWindow
-from app.window.palette import KeySheet, Palette, score
+from app.window.palette import KeySheet, Palette
 
 #: Keys that were promised to people; the registry may hold more.
 PROMISED = {
@@ -119,6 +120,38 @@ def test_the_palette_lists_everything_and_runs_nothing_that_cannot_be(qtbot, win
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert palette.isVisible()
     palette.close()
+
+
+def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
+    window.open_palette()
+    palette = window.findChild(Palette)
+
+    def found(query: str) -> list[str]:
+        palette.line.setText(query)
+        return [line.beside.partition("=")[0] for line in palette._found]
+
+    for option in window.pipeline.options:
+        sentence = option.help.partition(".")[0]
+        for query in (option.title, option.title.lower(), option.key, sentence):
+            assert option.key in found(query), (option.key, query)
+    assert found("beam")[0] == "search.beam"
+    assert found("search.max_active")[0] == "search.max_active"
+    palette.close()
+
+
+def test_a_setting_found_is_brought_into_view(qtbot, window):
+    for query, key in (("beam", "search.beam"), ("lattice", "search.lattice")):
+        window.show_welcome()
+        window.open_palette()
+        palette = window.findChild(Palette)
+        qtbot.keyClicks(palette.line, query)
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        assert window.pages.currentWidget() is window.desk
+        field = window.desk.form.fields[key]
+        assert field.isVisible()
+        place = field.mapTo(window.desk.form, field.rect().center())
+        assert window.desk.form.rect().contains(place)
+        assert field.editor.hasFocus()
 
 
 def test_arrows_move_in_the_palette(qtbot, window):

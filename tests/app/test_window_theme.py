@@ -6,11 +6,21 @@ import itertools
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QColor, QFontInfo
+from PySide6.QtGui import QColor, QFont, QFontInfo
 from PySide6.QtWidgets import QApplication
 
 from app.style.stylesheet import stylesheet
-from app.style.theme import DARK, FONT_FAMILY, LIGHT, Tokens, font, set_theme, theme, theme_changed
+from app.style.theme import (
+    DARK,
+    FONT_FAMILY,
+    LIGHT,
+    OWN_FONTS,
+    Tokens,
+    font,
+    set_theme,
+    theme,
+    theme_changed,
+)
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
@@ -117,3 +127,13 @@ def test_figures_have_one_width():
 
     metrics = QFontMetricsF(font())
     assert len({round(metrics.horizontalAdvance(d), 3) for d in "0123456789"}) == 1
+
+
+def test_menus_have_the_face_of_all_the_rest(qapp):
+    """A desktop sets fonts for menus, tool tips and lists, which would stand above the application's."""
+    for kind in OWN_FONTS:
+        QApplication.setFont(QFont("Serif", 17), kind)
+    set_theme("dark")
+    for kind in OWN_FONTS:
+        assert QApplication.font(kind).family() == FONT_FAMILY
+        assert QApplication.font(kind).pointSizeF() == font().pointSizeF()

@@ -14,12 +14,12 @@ from typing import Any
 
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, Value, assign, presets
-from pipelines.experiments.interleave import turns
 from pipelines.experiments.rerun import drained
 from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
+from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build

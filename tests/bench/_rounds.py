@@ -23,7 +23,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import Audio
 from pipelines.config import Config
-from pipelines.experiments.interleave import turns
+from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring import with_context

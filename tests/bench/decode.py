@@ -24,12 +24,12 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
-from pipelines.experiments.interleave import turns
 from pipelines.models import dictionary, sphinx
 from pipelines.models.language import arpa
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
+from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build

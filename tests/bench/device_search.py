@@ -20,10 +20,10 @@ from pipelines import availability
 from pipelines.audio import loading as audio
 from pipelines.config import presets
 from pipelines.device import DeviceWork, open_device
-from pipelines.experiments.interleave import turns
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.run import playlist
+from pipelines.run.interleave import turns
 from pipelines.scoring import build_scorer
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph import compile as graphs

@@ -33,10 +33,10 @@ from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.config import presets
-from pipelines.experiments.interleave import turns
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
+from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build

@@ -25,10 +25,10 @@ import numpy as np
 
 from pipelines.audio import loading as audio
 from pipelines.config import Search, presets
-from pipelines.experiments.interleave import turns
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.run import playlist
+from pipelines.run.interleave import turns
 from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst

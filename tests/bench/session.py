@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
-from pipelines.experiments.interleave import turns
+from pipelines.run.interleave import turns
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.process import children

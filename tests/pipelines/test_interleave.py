@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from pipelines.experiments.interleave import turns
+from pipelines.run.interleave import turns
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3, 5])

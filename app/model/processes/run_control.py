@@ -132,6 +132,11 @@ class RunControl(QObject):
         if self._state == "running":
             self._send({"do": "mark", "text": text})
 
+    def compare(self, other: Mapping[str, object] | None) -> None:
+        """Decode an utterance in turn with `other` settings and with those in force; None: decode on."""
+        if self._state == "running":
+            self._send({"do": "compare", "with": None if other is None else dict(other)})
+
     def stop(self) -> None:
         """End the run; its session is closed properly. While starting: give up."""
         if self._state == "running":

@@ -25,7 +25,8 @@ def always() -> bool:
 class Action:
     """One thing a user can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
 
-    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give.
+    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give. ``repeats``: whether
+    it is done again while its key is held down.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Action:
     checked: Callable[[], bool] | None = None
     help: str = ""
     obstacle: Callable[[], str | None] | None = None
+    repeats: bool = False
 
 
 class Registry(QObject):
@@ -60,6 +62,7 @@ class Registry(QObject):
         made.setObjectName(f"action-{action.id}")
         made.setShortcuts([QKeySequence(key) for key in action.keys])
         made.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
+        made.setAutoRepeat(action.repeats)
         if action.help:
             set_tip(made, action.help)
         made.setCheckable(action.checked is not None)

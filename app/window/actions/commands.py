@@ -151,6 +151,19 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add("run.mark", tr("Set a marker"), w.runs.mark, "M", enabled=w.when.is_running),
+        Action(
+            "run.compare",
+            tr("A/B: decode in turn with and without the last change"),
+            group,
+            w.side_by_side.switch,
+            ("B",),
+            enabled=lambda: w.side_by_side.active or w.side_by_side.obstacle() is None,
+            checked=lambda: w.side_by_side.active,
+            obstacle=w.side_by_side.obstacle,
+            help=tr(
+                "One utterance under both settings in turn, as fast as possible, until it is decided"
+            ),
+        ),
         add(
             "run.show",
             tr("Show the running session"),
@@ -186,22 +199,28 @@ def _view(w: MainWindow) -> list[Action]:
         *keys: str,
         enabled: Callable[[], bool] = has,
         checked: Callable[[], bool] | None = None,
+        repeats: bool = False,
     ) -> Action:
-        return Action(id, text, group, handler, keys, enabled, checked)
+        return Action(id, text, group, handler, keys, enabled, checked, repeats=repeats)
+
+    def again(id: str, text: str, handler: Callable[[], object], *keys: str) -> Action:
+        return add(id, text, handler, *keys, repeats=True)
 
     return [
-        add("view.pause", tr("Pause or resume the view"), w.space, "Space"),
+        add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
         add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
-        add("view.hold", tr("Freeze the view; the run continues"), w.hold, enabled=w.when.is_live),
-        add("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
-        add("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
-        add("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
-        add("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
-        add("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
-        add("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
-        add("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
-        add("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
+        again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
+        again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
+        again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
+        again("view.faster", tr("Replay faster"), partial(w.change_speed, 1), "]"),
+        again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W", "Ctrl++"),
+        again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S", "Ctrl+-"),
+        again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
+        again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
         add("view.fit", tr("Show everything"), axis.fit, "F", "0"),
+        add("view.select", tr("Select this utterance"), playhead.select_utterance, "U"),
+        add("view.from", tr("Select from the cursor on"), partial(playhead.select_from, True), "I"),
+        add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add(
             "view.window",
             tr("Follow the cursor with a window"),
@@ -221,7 +240,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("System theme"),
+            tr("Follow the system's theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),

@@ -1,27 +1,34 @@
-"""A live toggle of the top bar: the switch, its name, and what it does now."""
+"""A live toggle of the top bar: the switch, its name, and what it does now or what flipping it did."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
+from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided, Switch
 from app.window.actions.actions import key_text
 
-TOGGLE_WIDTH = 232
+TOGGLE_WIDTH = 312
+"""Room for "2.7× faster · +1.0 point (n = 81 words)"."""
 
 
 class LiveToggle(QWidget):
-    """A switch with its name and, below it, what it does now; toggles that share a place take turns."""
+    """A switch with its name and, below it, what flipping it did or else what it does now.
+
+    Toggles that share a place take turns.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._toggle: Toggle | None = None
+        self._effect: Effect | None = None
+        self._tip = self._text = self._now = ""
         self.switch = Switch()
         self.switch.toggled.connect(self._switched)
         self.title = Label()
@@ -30,6 +37,10 @@ class LiveToggle(QWidget):
         self.subtitle = Elided()
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
+        self.effect = Label()
+        self.effect.setObjectName("effect")
+        self.effect.setFont(font(0.9, strong=True))
+        self.effect.hide()
         self.setMinimumWidth(118)
         self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -40,7 +51,12 @@ class LiveToggle(QWidget):
         top = Qt.AlignmentFlag.AlignTop
         grid.addWidget(self.switch, 0, 0, 2, 1, top)
         grid.addWidget(self.title, 0, 1)
-        grid.addWidget(self.subtitle, 1, 1)
+        said = QHBoxLayout()
+        said.setContentsMargins(0, 0, 0, 0)
+        said.setSpacing(4)
+        said.addWidget(self.effect)
+        said.addWidget(self.subtitle, 1)
+        grid.addLayout(said, 1, 1)
         grid.setColumnStretch(1, 1)
 
     def sizeHint(self) -> QSize:
@@ -59,7 +75,7 @@ class LiveToggle(QWidget):
         tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
         for other in sharing[1:]:
             tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
-        set_tip(self, "\n".join(tips))
+        self._tip = "\n".join(tips)
         self.title.setText(title)
         self.switch.setEnabled(obstacle is None)
         blocked = self.switch.blockSignals(True)
@@ -67,5 +83,37 @@ class LiveToggle(QWidget):
         self.switch.blockSignals(blocked)
         self.switch.update()
         describe(self.switch, title)
-        describe(self.switch, description=obstacle or text)
-        self.subtitle.set_full(text)
+        self._text = obstacle or text
+        self._now = text
+        self._show_below()
+
+    @property
+    def toggle(self) -> Toggle | None:
+        """The toggle shown."""
+        return self._toggle
+
+    def show_effect(self, effect: Effect | None) -> None:
+        """Show what flipping it did; None: it was not flipped."""
+        if effect != self._effect:
+            self._effect = effect
+            self._show_below()
+
+    def _show_below(self) -> None:
+        effect = self._effect
+        if effect is None or self._toggle is None or self._toggle.idle:
+            self.effect.hide()
+            self.subtitle.set_full(self._now)
+            describe(self.switch, description=self._text)
+            set_tip(self, self._tip)
+            return
+        kind = effect.kind.replace(" ", "-")
+        if self.effect.property("kind") != kind:
+            self.effect.setProperty("kind", kind)
+            self.effect.style().unpolish(self.effect)
+            self.effect.style().polish(self.effect)
+        self.effect.setText(effect.headline)
+        self.effect.show()
+        self.subtitle.set_full(f"· {effect.beside}" if effect.beside else "")
+        said = " · ".join(filter(None, (effect.headline, effect.beside)))
+        describe(self.switch, description=f"{self._text}. {said}")
+        set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -8,8 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.model.figures import recorder_cost
+from app.model.hints import Hints
 from app.style.theme import font
 from app.widgets import THIN_SPACE, Elided
+from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 
 
 class StatusLine(QFrame):
-    """Three texts and a reminder of the keys."""
+    """Three texts, a reminder of the keys among them; a hint takes the place of the middle one."""
 
-    def __init__(self, keys: str, parent: QWidget | None = None) -> None:
+    def __init__(self, keys: str, hints: Hints, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("status-line")
         self.setProperty("bar", True)
@@ -43,6 +45,10 @@ class StatusLine(QFrame):
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         row.addWidget(self.cost, 5)
         row.addWidget(self.machine, 4)
+        self.hint = HintStrip(hints)
+        self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
+        self.machine.setVisible(self.hint.isHidden())
+        row.addWidget(self.hint, 4)
         row.addWidget(self.keys, 3)
         self.show_snapshot(None)
 
@@ -64,7 +70,7 @@ class StatusLine(QFrame):
         if cost.ns_per_span is not None:
             parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
         count = f"{cost.spans:,}".replace(",", THIN_SPACE)
-        parts.append(self.tr("{0} spans").format(count))
+        parts.append(self.tr("1 span") if cost.spans == 1 else self.tr("{0} spans").format(count))
         parts += cost.losses
         return " · ".join(parts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
@@ -12,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.model.effects import Effect
 from app.model.figures import Figures, clock_text, rtf_text
 from app.model.pipeline import Pipeline
 from app.style.icons import icon
@@ -22,6 +25,7 @@ from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
+from profiler.plain import counted
 
 NARROW = 1240
 """Below this width the long title of the preset and the device make room for the figures."""
@@ -98,15 +102,12 @@ class TopBar(QFrame):
 
         self.run = self._button(actions["run.start"], "play")
         self.run.setProperty("go", True)
-        self.pause = self._button(actions["view.hold"], "pause")
-        self.pause.setCheckable(True)
         self.stop = self._button(actions["run.stop"], "stop")
         self.recording = Recording()
 
         self.toggles = [LiveToggle() for _ in pipeline.places()]
 
         self.preset = PresetButton()
-        self.preset.chosen.connect(pipeline.choose)
         self.device = Elided()
         self.device.setObjectName("muted")
         self.device.setFont(font(0.9))
@@ -120,7 +121,7 @@ class TopBar(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 8, 16, 8)
         row.setSpacing(8)
-        for button in (self.run, self.pause, self.stop):
+        for button in (self.run, self.stop):
             row.addWidget(button)
         row.addSpacing(4)
         row.addWidget(self.recording)
@@ -156,26 +157,22 @@ class TopBar(QFrame):
             ink = tokens.color("on_accent" if go else "text")
             button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
 
-    def show_pause(self, live: bool, held: bool) -> None:
-        """The middle button freezes the view of the current run; it stays pressed meanwhile."""
-        self.pause.setEnabled(live)
-        self.pause.setChecked(held)
-        ink = "on_accent" if held else "text"
-        tokens = theme()
-        self.pause.setIcon(icon("pause", tokens.color(ink), tokens.color("muted")))
-
     def refresh(self) -> None:
         """Show toggles, preset and device according to the settings."""
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
-        self.preset.show_preset(line.preset)
+        self.preset.show_preset(line.preset, line.waiting)
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
-        parts.append(
-            self.tr("1 thread") if threads == 1 else self.tr("{0} threads").format(threads)
-        )
+        parts.append(counted(threads, self.tr("thread"), self.tr("threads")))
         self.device.set_full(" · ".join(parts))
+
+    def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
+        """Show beside each toggle what flipping it did: `effect_of` the settings that it changes."""
+        for widget in self.toggles:
+            toggle = widget.toggle
+            widget.show_effect(None if toggle is None else effect_of(toggle.keys))
 
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is."""
@@ -201,14 +198,20 @@ class TopBar(QFrame):
         )
         rate = shown.errors.rate
         if rate is None:
-            reason = self.tr("No utterance with a transcript is finished yet")
+            reason = self.tr("No utterance with a transcript is finished under these settings yet")
+            if shown.of_selection:
+                reason = self.tr("No word of a finished utterance is selected")
             self.wer.show_value("–", "", reason)
             return
-        counts = self.tr("{0} errors in {1} words of the utterances finished so far")
+        wrong = counted(shown.errors.errors, self.tr("error"), self.tr("errors"))
+        words = counted(shown.errors.words, self.tr("word"), self.tr("words"))
+        counts = self.tr("{0} in {1} of the utterances finished under these settings")
+        if shown.of_selection:
+            counts = self.tr("{0} in {1} of the selection")
         self.wer.show_value(
             f"{100 * rate:.1f} %",
-            self.tr("{0} words").format(shown.errors.words),
-            counts.format(shown.errors.errors, shown.errors.words),
+            words,
+            counts.format(wrong, words),
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:

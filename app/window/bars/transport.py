@@ -27,7 +27,7 @@ from app.views.pace import Pace
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
-from profiler.plain import one_line
+from profiler.plain import counted, one_line
 from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
@@ -196,6 +196,9 @@ class Transport(QFrame):
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
+        self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
+        self.compare.setCheckable(True)
+        actions["run.compare"].changed.connect(self._show_compared)
         self.follow = ActionButton(actions["view.window"], self.tr("Follow"))
         self.follow.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
@@ -213,6 +216,7 @@ class Transport(QFrame):
         row.addSpacing(4)
         row.addWidget(self.clock)
         row.addStretch(1)
+        row.addWidget(self.compare)
         row.addWidget(self.follow)
         row.addWidget(self.mark)
         row.addWidget(self.export)
@@ -246,6 +250,9 @@ class Transport(QFrame):
             wanted = shape if shape != "pause" else ("pause" if moving else "play")
             button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
 
+    def _show_compared(self) -> None:
+        self.compare.setChecked(self.compare.action.isChecked())
+
     def _go_live(self) -> None:
         self._playhead.go_live()
         self.refresh()
@@ -255,6 +262,7 @@ class Transport(QFrame):
         playhead = self._playhead
         self.live.setVisible(playhead.live)
         self.mark.setVisible(playhead.live)
+        self.compare.setVisible(playhead.live)
         self.live.setChecked(playhead.following)
         self.bar.setEnabled(playhead.session is not None)
         self._apply_theme(theme())
@@ -303,7 +311,7 @@ class Transport(QFrame):
             parts.append(one_line(str(session.meta["preset"])))
         audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
         parts.append(self.tr("{0} s of audio").format(f"{audio_s:.1f}"))
-        parts.append(self.tr("1 marker") if marks == 1 else self.tr("{0} markers").format(marks))
+        parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)
         return " · ".join(parts)

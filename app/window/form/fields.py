@@ -12,9 +12,9 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.plain_text import describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value
 
@@ -22,6 +22,10 @@ LONGEST_SUFFIX = 7
 """Longer units are shown in the tool tip, not in the field."""
 
 FIELD_WIDTH = 104
+
+ROW_HEIGHT = 29
+"""Pixels of a setting, whether it has something to say below its title or not: the rows do not jump."""
+
 UNBOUNDED = 2_000_000_000
 FOLDERS = ("directory", "folder")
 
@@ -56,39 +60,44 @@ class Field(QWidget):
         super().__init__(parent)
         self.option = option
         self.obstacle: str | None = None
-        self.title = Label(self.tr(option.title))
-        self.title.setWordWrap(True)
+        self.waits = False
+        self._locked = False
+        self.title = Elided(self.tr(option.title))
         self.waiting = self._note(self.tr("on next run"))
         self.reason = self._note("")
         self.note = self._note("")
         self.editor = self._make_editor()
+        self.editor.setMaximumHeight(ROW_HEIGHT - 4)
         self.editor.setObjectName(f"option-{option.key}")
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
         words = QVBoxLayout()
+        words.setContentsMargins(0, 0, 0, 0)
         words.setSpacing(0)
         words.addStretch(1)
         for label in (self.title, self.waiting, self.reason):
             words.addWidget(label)
         words.addStretch(1)
-        row = QHBoxLayout()
+        line = QWidget()
+        line.setFixedHeight(ROW_HEIGHT)
+        row = QHBoxLayout(line)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(6)
         row.addWidget(Dot(option.live))
         row.addLayout(words, 1)
         row.addWidget(self.editor)
         below = QVBoxLayout(self)
         below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(2)
-        below.addLayout(row)
+        below.setSpacing(0)
+        below.addWidget(line)
         self.note.setIndent(14)  # under the title, behind the dot
         below.addWidget(self.note)
         self._show_tip()
 
-    def _note(self, text: str) -> Label:
-        label = Label(text)
+    def _note(self, text: str) -> Elided:
+        label = Elided(text)
         label.setObjectName("muted")
         label.setFont(font(0.85))
-        label.setWordWrap(True)
         label.hide()
         return label
 
@@ -109,7 +118,9 @@ class Field(QWidget):
 
     def _make_editor(self) -> QWidget:
         option = self.option
-        suffix = f" {option.unit}" if 0 < len(option.unit) <= LONGEST_SUFFIX else ""
+        sign, _, rest = option.unit.partition(" ")
+        unit = sign if rest and not sign.isalnum() else option.unit  # of "× real time" the ×
+        suffix = f" {unit}" if 0 < len(unit) <= LONGEST_SUFFIX else ""
         if option.type == "bool":
             switch = Switch(small=True)
             switch.toggled.connect(self._edited)
@@ -127,7 +138,7 @@ class Field(QWidget):
                 int(-UNBOUNDED if option.minimum is None else option.minimum),
                 int(UNBOUNDED if option.maximum is None else option.maximum),
             )
-            whole.set_unit(suffix)
+            whole.set_unit(suffix, self._numbers())
             whole.valueChanged.connect(self._edited)
             whole.setFixedWidth(FIELD_WIDTH)
             return whole
@@ -137,7 +148,7 @@ class Field(QWidget):
                 -UNBOUNDED if option.minimum is None else option.minimum,
                 UNBOUNDED if option.maximum is None else option.maximum,
             )
-            real.setSuffix(suffix)
+            real.set_unit(suffix, self._numbers())
             real.valueChanged.connect(self._edited)
             real.setFixedWidth(FIELD_WIDTH)
             return real
@@ -147,6 +158,10 @@ class Field(QWidget):
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path
+
+    def _numbers(self) -> dict[float, str]:
+        """Numbers that are shown as words."""
+        return {float(value): self.tr(word) for value, word in self.option.words.items()}
 
     def _edited(self, value: Value) -> None:
         self.edited.emit(self.option.key, value)
@@ -170,6 +185,7 @@ class Field(QWidget):
 
     def show_waiting(self, waits: bool) -> None:
         """Mark that the value takes effect only with the next run."""
+        self.waits = waits
         self.waiting.setVisible(waits)
 
     def show_acting(self, acts: bool) -> None:
@@ -183,14 +199,19 @@ class Field(QWidget):
         if sentence != self.obstacle:
             self.obstacle = sentence
             self._show_tip()
-        self.editor.setEnabled(sentence is None)
-        self.reason.setText(short)
+        self.editor.setEnabled(sentence is None and not self._locked)
+        self.reason.set_full(short)
         self.reason.setVisible(bool(short))
 
     def show_note(self, text: str) -> None:
         """Show what the value amounts to; an empty text shows nothing."""
-        self.note.setText(text)
+        self.note.set_full(text)
         self.note.setVisible(bool(text))
+
+    def show_locked(self, locked: bool) -> None:
+        """Show the value of a recording, which cannot be changed."""
+        self._locked = locked
+        self.editor.setEnabled(self.obstacle is None and not locked)
 
     def show_choices(self, obstacles: Mapping[Value, str]) -> None:
         """Grey out unavailable choices, each with a sentence that says why."""

@@ -2,8 +2,9 @@
 
 Nothing here names a setting: a new one in the tree appears under its layer with the widget of its
 type, its range, unit and help. A dot marks what can change during a run; a change that
-waits for the next run says so. Settings that cannot act with the others are folded away under
-the heading of their layer, and say why when unfolded.
+waits for the next run says so. The main settings of each layer are shown; others, and those that cannot act
+beside the rest, are folded away under the heading of their layer, and layers without any main one follow at the end.
+While a recording is looked at, the form shows its settings at the cursor, and none can be changed.
 """
 
 from __future__ import annotations
@@ -16,44 +17,45 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QScrollArea,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
+from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
+from app.window.form.which import Which
 from pipelines.config import Value
+from profiler.plain import counted
 
 
 class Layer(QWidget):
-    """A heading and its settings; those that cannot act are folded away behind a small button."""
+    """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.fields: list[Field] = []
         label = Label(self.tr(name).upper())
         label.setObjectName("form-layer")
-        label.setFont(font(0.82, strong=True))
+        label.setFont(font(0.85, strong=True))
         label.setIndent(0)
-        self.more = QToolButton()
+        self.more = ToolButton()
         self.more.setObjectName("form-more")
+        self.more.setFont(font(0.85))
         self.more.setCheckable(True)
-        self.more.setFont(font(0.82))
-        self.more.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
-        self.more.hide()
         heading = QHBoxLayout()
         heading.setSpacing(0)
         heading.addWidget(label, 1)
         heading.addWidget(self.more)
         self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 8, 0, 0)
-        self.column.setSpacing(5)
+        self.column.setContentsMargins(0, 6, 0, 0)
+        self.column.setSpacing(2)
         self.column.addLayout(heading)
 
     def add(self, field: Field) -> None:
@@ -61,18 +63,27 @@ class Layer(QWidget):
         self.fields.append(field)
         self.column.addWidget(field)
 
+    @property
+    def is_main(self) -> bool:
+        """Whether it has a main setting that can act."""
+        return any(field.option.main and field.obstacle is None for field in self.fields)
+
     def fold(self) -> None:
-        """Show what can act, and the rest on request."""
+        """Show the main settings, and the rest on request."""
         shown = self.more.isChecked()
-        idle = [field for field in self.fields if field.obstacle is not None]
+        rest = [f for f in self.fields if not f.option.main or f.obstacle is not None]
         for field in self.fields:
-            field.setVisible(field.obstacle is None or shown)
-        self.more.setVisible(bool(idle))
-        self.more.setText(self.tr("{0} idle {1}").format(len(idle), "▴" if shown else "▾"))
-        tip = self.tr("No effect with the other settings: {0}")
-        names = ", ".join(field.title.text() for field in idle)
-        set_tip(self.more, tip.format(names))
-        describe(self.more, tip.format(names))
+            # What waits for the next run is not folded away: nobody would know of it.
+            field.setVisible(shown or field not in rest or field.waits)
+        self.more.setVisible(bool(rest))
+        self.more.setText(self.tr("{0} more {1}").format(len(rest), "▴" if shown else "▾"))
+        lines = [", ".join(f.title.full for f in rest if f.obstacle is None)]
+        idle = ", ".join(f.title.full for f in rest if f.obstacle is not None)
+        if idle:
+            lines.append(self.tr("Not used here: {0}").format(idle))
+        tip = "\n".join(filter(None, lines))
+        set_tip(self.more, tip)
+        describe(self.more, tip)
 
 
 class PipelineForm(QFrame):
@@ -80,12 +91,14 @@ class PipelineForm(QFrame):
 
     choose_audio = Signal()
     looked_at = Signal()
+    edit_asked = Signal(bool)
+    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
     def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("pipeline-form")
         self.setProperty("card", True)
-        self.setMinimumWidth(224)
+        self.setMinimumWidth(258)
         self.pipeline = pipeline
         self.fields: dict[str, Field] = {}
 
@@ -104,11 +117,17 @@ class PipelineForm(QFrame):
         describe(self.speech, self.tr("Speech to decode"))
         self.speech.clicked.connect(lambda _=False: self.choose_audio.emit())
 
+        self.which = Which()
+        self.which.asked.connect(self.edit_asked)
         rows = QWidget()
         rows.setObjectName("scrolled")
-        column = QVBoxLayout(rows)
+        column = self._column = QVBoxLayout(rows)
         column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(5)
+        column.setSpacing(2)
+        self._main, self._rest = QVBoxLayout(), QVBoxLayout()
+        for part in (self._main, self._rest):
+            part.setSpacing(4)
+            column.addLayout(part)
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -116,13 +135,12 @@ class PipelineForm(QFrame):
                 layer = self.layers[option.layer] = Layer(option.layer)
                 if len(self.layers) == 1:
                     layer.column.addLayout(self._speech_row())
-                column.addWidget(layer)
             field = Field(option)
             field.edited.connect(pipeline.set)
             self.fields[option.key] = field
             layer.add(field)
         column.addStretch(1)
-        scroll = QScrollArea()
+        scroll = self._scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setWidget(rows)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
@@ -139,6 +157,7 @@ class PipelineForm(QFrame):
         layout.setContentsMargins(14, 9, 6, 10)
         layout.setSpacing(6)
         layout.addLayout(header)
+        layout.addWidget(self.which)
         layout.addWidget(scroll, 1)
         layout.addLayout(legend)
 
@@ -165,7 +184,7 @@ class PipelineForm(QFrame):
         if audio is None:
             text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
         elif audio.bundled:
-            text = self.tr("{0} voices").format(audio.files)
+            text = counted(audio.files, self.tr("voice"), self.tr("voices"))
             tip = self.tr("Bundled synthetic voices")
         else:
             one = audio.files == 1
@@ -178,7 +197,14 @@ class PipelineForm(QFrame):
 
     def refresh(self) -> None:
         """Update every value."""
+        recorded = self.pipeline.recorded is not None
+        if self.property("recorded") != recorded:
+            self.setProperty("recorded", recorded)
+            for widget in (self, *self.findChildren(QWidget)):
+                widget.style().unpolish(widget)
+                widget.style().polish(widget)
         for key, field in self.fields.items():
+            field.show_locked(recorded)
             field.show_value(self.pipeline.value(key))
         self._refresh_marks()
 
@@ -199,8 +225,35 @@ class PipelineForm(QFrame):
             field.show_waiting(pipeline.waits(key))
             switch = option.switched_by
             field.show_acting(not switch or bool(pipeline.value(switch)))
+        self._arrange()
+        name = pipeline.preset.name
+        changed = self.tr("{0} (modified)") if pipeline.differs() else "{0}"
+        self._preset.set_full(changed.format(name))
+
+    def _arrange(self) -> None:
+        """Layers with main settings first, both parts in the order of the data."""
         for layer in self.layers.values():
             layer.fold()
-        name = pipeline.preset.name
-        changed = self.tr("{0}, changed") if pipeline.differs() else "{0}"
-        self._preset.set_full(changed.format(name))
+        parts = (
+            (self._main, [layer for layer in self.layers.values() if layer.is_main]),
+            (self._rest, [layer for layer in self.layers.values() if not layer.is_main]),
+        )
+        for part, layers in parts:
+            there = [item.widget() for i in range(part.count()) if (item := part.itemAt(i))]
+            if there != layers:
+                for layer in layers:
+                    part.addWidget(layer)
+
+    def show_which(self, editing: bool, offered: bool, running: bool) -> None:
+        """Say whose settings these are."""
+        self.which.show_which(editing, offered, running)
+
+    def reveal(self, key: str) -> None:
+        """Bring a setting into view and give it the keyboard."""
+        field = self.fields[key]
+        if field.isHidden():
+            self.layers[field.option.layer].more.setChecked(True)
+        self.show()
+        self._column.activate()
+        self._scroll.ensureWidgetVisible(field)
+        field.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)

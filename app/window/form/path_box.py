@@ -13,8 +13,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QWidget
 
+from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, set_tip
 from profiler.files.inputs import regular
 
@@ -49,11 +50,10 @@ class PathBox(QLineEdit):
         self._path = ""
         self.setAcceptDrops(True)
         self.setPlaceholderText(self.tr("not set"))
-        self.button = QToolButton(self)
+        self.button = ToolButton(self)
         self.button.setObjectName("path-button")
         self.button.setText("…")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         what = self.tr("Choose a folder…") if folder else self.tr("Choose a file…")
         set_tip(self.button, what)
         describe(self.button, f"{title}: {what}")
@@ -144,7 +144,8 @@ class PathBox(QLineEdit):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Accept one file or one folder, as `folder` says."""
         if self._dropped(event) is not None:
-            event.acceptProposedAction()
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
         else:
             event.ignore()
 
@@ -154,7 +155,8 @@ class PathBox(QLineEdit):
         if path is None:
             event.ignore()
             return
-        event.acceptProposedAction()
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
         self._take(path)
 
     def _dropped(self, event: QDropEvent) -> str | None:

@@ -50,10 +50,14 @@ class PresetButton(Button):
     def _open(self) -> None:
         self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
 
-    def show_preset(self, preset: presets.Preset) -> None:
-        """Show which one is chosen."""
+    def show_preset(self, preset: presets.Preset, waiting: presets.Preset | None = None) -> None:
+        """Show which one is chosen, and which waits for the next run."""
         self._title = self.tr(preset.title)
-        set_tip(self, f"{self._title}: {self.tr(preset.description)}")
+        tip = f"{self._title}: {self.tr(preset.description)}"
+        if waiting is not None:
+            tip = self.tr("{0}\nNext run: {1}").format(tip, self.tr(waiting.title))
+            self._title = self.tr("next: {0}").format(self.tr(waiting.title))
+        set_tip(self, tip)
         describe(self, self.tr("Preset: {0}").format(self._title))
         self._shorten()
 

@@ -67,9 +67,12 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
         for u in session.utterances
         if u.done and isinstance(start, int) and u.first_frame >= start
     ]
+    epochs = [side.get("epoch") for side in about.get("arms", ())] or [0, 1]
+    if len(epochs) != 2 or not all(isinstance(epoch, int) for epoch in epochs):
+        raise BadInput(f"{session.path} does not say which configurations its A/B had.")
     a, b = (
         Arm(name, session, tuple(u for u in counted if u.epochs == (epoch,)), epoch)
-        for epoch, name in enumerate("AB")
+        for epoch, name in zip(epochs, "AB", strict=True)
     )
     if not a.utterances or not b.utterances:
         raise BadInput(
@@ -189,6 +192,13 @@ def by_key(utterances: Iterable[Utterance]) -> dict[Key, list[Utterance]]:
     return found
 
 
+def cell_edges(length: int, step: int) -> Array:
+    """Where the cells of `length` frames begin and the last one ends, int64 [cells + 1]."""
+    # A rest shorter than half a cell joins the one before.
+    edges: Array = np.append(np.arange(0, max(length - step // 2, 1), step), length)
+    return edges
+
+
 def lay_out(
     sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]
 ) -> Times:
@@ -202,8 +212,7 @@ def lay_out(
     begin, end = [], []
     which: list[int] = []
     for number, (found, length) in enumerate(zip(utterances, lengths, strict=True)):
-        # A rest shorter than half a cell joins the one before.
-        edges = np.append(np.arange(0, max(length - step // 2, 1), step), length)
+        edges = cell_edges(length, step)
         first = np.array([u.first_frame for u in found[:repeats]])[:, None]
         begin.append(first + edges[:-1])
         end.append(first + edges[1:])

@@ -1,0 +1,135 @@
+"""Reference and hypothesis side by side, each word at its time: for the words view and for the errors in a range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pipelines.audio import word_errors as wer
+from pipelines.audio.word_errors import SAME, Aligned, ErrorCount, errors_of
+from profiler.session.model import FRAME_S
+
+if TYPE_CHECKING:
+    from profiler.session.model import Utterance
+
+Word = tuple[str, int, int]
+Place = tuple[float, float]
+
+MAX_CELLS = 4_000_000
+"""Largest product of words said and words heard that is aligned for drawing: about 30 ms."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word with its place in time and what became of it.
+
+    `kind` is one of `pipelines.audio.word_errors`'s; for a deleted word the place is a guess between its neighbours.
+    """
+
+    text: str
+    kind: str
+    first_s: float
+    last_s: float
+
+    @property
+    def middle_s(self) -> float:
+        """Middle of its place."""
+        return (self.first_s + self.last_s) / 2
+
+
+Columns = tuple[tuple[Token | None, Token | None], ...]
+
+
+def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> ErrorCount:
+    """Errors and reference words in frames [first, last) of utterances that are over.
+
+    An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range.
+    Those that the run did not score do not count.
+    """
+    errors = words = 0
+    for utterance in utterances:
+        start, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
+        scored = errors_of(utterance) if start < last and end > first else None
+        if scored is None:
+            continue
+        if first <= start and end <= last:
+            errors, words = errors + scored.errors, words + scored.words
+            continue
+        said = tuple((utterance.reference or "").split())
+        _, _, columns, _ = aligned(said, tuple(utterance.words), False, start)
+        for reference, hypothesis in columns or ():
+            token = hypothesis or reference
+            if token is not None and first <= token.middle_s / FRAME_S < last:
+                errors += token.kind != SAME
+                words += reference is not None
+    return ErrorCount(errors, words)
+
+
+@lru_cache(maxsize=64)
+def aligned(
+    said: tuple[str, ...] | None, heard: tuple[Word, ...], partial: bool, first_frame: int
+) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, Columns | None, ErrorCount | None]:
+    """Words heard, words said, both side by side, and the errors between them."""
+    given = [word for word, _, _ in heard]
+    places = _places(heard)
+    if said is None or (len(said) + 1) * (len(heard) + 1) > MAX_CELLS:
+        plain = [
+            Token(_shown(word, part), SAME, *place)
+            for word, of_word in zip(given, places, strict=True)
+            for part, place in zip(wer.parts(word), of_word, strict=True)
+        ]
+        return tuple(plain), None if said is None else (), None, None
+    steps = wer.align(said, given, partial)
+    at = _guessed(_heard_at(steps, places), first_frame * FRAME_S)
+    columns: list[tuple[Token | None, Token | None]] = []
+    for step, place in zip(steps, at, strict=True):
+        above = below = None
+        if step.reference_index is not None and step.reference is not None:
+            above = Token(_shown(said[step.reference_index], step.reference), step.kind, *place)
+        if step.hypothesis_index is not None and step.hypothesis is not None:
+            below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
+        columns.append((above, below))
+    counted = wer.counted(steps)
+    return (
+        tuple(below for _, below in columns if below is not None),
+        tuple(above for above, _ in columns if above is not None),
+        tuple(columns),
+        ErrorCount(counted.errors, counted.reference_words),
+    )
+
+
+def _shown(given: str, part: str) -> str:
+    """A word as it was given, punctuation and all, or its part where it is compared as several words."""
+    return wer.spelled(given) if len(wer.parts(given)) == 1 else part
+
+
+def _places(heard: tuple[Word, ...]) -> list[list[Place]]:
+    """From when to when each part of each word was heard, seconds: a word's time is shared out evenly."""
+    found = []
+    for word, first, frames in heard:
+        n = len(wer.parts(word))
+        step = frames * FRAME_S / max(n, 1)
+        start = first * FRAME_S
+        found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])
+    return found
+
+
+def _heard_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
+    """The place of what was heard in each step; None where nothing was."""
+    every = (place for of_word in places for place in of_word)
+    return [None if step.hypothesis_index is None else next(every) for step in steps]
+
+
+def _guessed(at: list[Place | None], start_s: float) -> list[Place]:
+    """The places with those that are not known put between their neighbours."""
+    after: list[float | None] = []
+    for place in reversed(at):
+        after.append(place[0] if place is not None else after[-1] if after else None)
+    found = []
+    for place, following in zip(at, reversed(after), strict=True):
+        end = start_s if following is None else max(start_s, following)
+        found.append((start_s, end) if place is None else place)
+        start_s = found[-1][1] if place is not None else start_s
+    return found

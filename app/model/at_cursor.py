@@ -1,0 +1,96 @@
+"""The settings at the cursor of a recording: what form and toggles show while one is looked at, unchangeable.
+
+A run under way is changed in the form, so there is nothing to look up; a person may also ask for the settings of
+the next run instead, and goes back to the recording by moving its cursor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QObject, Signal
+
+from app.model.latency import settings_before
+from app.model.pipeline import Pipeline
+from app.model.playhead import Playhead
+from pipelines import config as settings
+from pipelines.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from profiler.session.reader import Session
+
+_read: WeakKeyDictionary[Session, dict[tuple[int, int, int], Config | None]] = WeakKeyDictionary()
+
+
+def settings_at(session: Session, frame: int) -> Config | None:
+    """The settings in force at the last frame before `frame`; None where this version cannot read them."""
+    found = settings_before(session, frame)
+    if found is None:
+        return None
+    known = _read.setdefault(session, {})
+    key = (found.epoch, found.first_frame, found.applied_ns)
+    if key not in known:
+        try:
+            known[key] = settings.from_dict(found.tree)
+        except ConfigError:
+            known[key] = None
+    return known[key]
+
+
+class AtCursor(QObject):
+    """Shows in a pipeline what a recording had at the cursor, until somebody wants to change the next run.
+
+    ``changed``: another question is answered by the form now (``editing``, ``offered``).
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, pipeline: Pipeline, playhead: Playhead, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._pipeline, self._playhead = pipeline, playhead
+        self._told: tuple[bool, bool] | None = None
+        self._editing = True
+        self._at_end = True
+        playhead.opened.connect(self._opened)
+        playhead.changed.connect(self._follow)
+        playhead.closed.connect(lambda: self._show(None))
+        pipeline.editing.connect(lambda: self.edit(True))
+
+    @property
+    def editing(self) -> bool:
+        """Whether the form is for a run, under way or next."""
+        return self._pipeline.recorded is None
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is a recording whose settings can be shown."""
+        return self._playhead.session is not None and not self._playhead.live
+
+    def edit(self, wanted: bool) -> None:
+        """Show the settings of the next run, or again those at the cursor."""
+        self._editing = wanted
+        snapshot = self._playhead.snapshot()
+        if snapshot is not None:
+            self._follow(snapshot)
+
+    def _opened(self, _session: object) -> None:
+        self._editing, self._at_end = self._playhead.live, True
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        at_end = snapshot.live or snapshot.cursor_frame >= snapshot.track.n_frames
+        if self._at_end and not at_end:
+            self._editing = False  # looking back ends what was being edited
+        self._at_end = at_end
+        wanted = not (snapshot.live or self._editing)
+        self._show(settings_at(snapshot.session, snapshot.cursor_frame) if wanted else None)
+
+    def _show(self, config: Config | None) -> None:
+        self._pipeline.show_recorded(config)
+        now = (self.editing, self.offered)
+        if now != self._told:
+            self._told = now
+            self.changed.emit()

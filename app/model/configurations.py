@@ -1,0 +1,147 @@
+"""The settings of a session: which of its epochs ran alike, and which are to be held against each other.
+
+Settings that differ in the course of the run alone (pace, loop) are the same: neither work nor words change with them.
+No Qt: the command line asks here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.config import COURSE, flatten
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+NEVER = 1 << 62
+"""A frame that no session reaches."""
+
+
+class Sides(NamedTuple):
+    """Epochs that ran with the settings before and after, and whether an A/B decodes them in turn."""
+
+    before: frozenset[int]
+    after: frozenset[int]
+    in_turn: bool
+
+
+Settings = Mapping[str, object]
+
+
+class Configurations:
+    """The settings of a session, by epoch; those that differ in the course of the run alone are the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Settings] = {}
+
+    def of(self, session: Session, end: int) -> list[tuple[int, Settings]]:
+        """Epochs and settings as they came into force before frame `end`, in order."""
+        found = []
+        for row in session.configs:
+            if row.first_frame >= max(end, 1):
+                continue
+            if row.epoch not in self._known:
+                self._known[row.epoch] = {
+                    key: value
+                    for key, value in flatten(row.tree)
+                    if key not in COURSE and not isinstance(value, Mapping)
+                }
+            found.append((row.epoch, self._known[row.epoch]))
+        return found
+
+    def all(self, session: Session) -> list[tuple[frozenset[int], Settings]]:
+        """Every configuration of the session with its epochs, in the order in which they first acted."""
+        rows = self.of(session, NEVER)
+        found: list[tuple[frozenset[int], Settings]] = []
+        for _, settings in rows:
+            if all(settings != known for _, known in found):
+                found.append((_epochs(rows, settings), settings))
+        return found
+
+    def since(self, session: Session, end: int) -> int:
+        """The frame from which the settings in force before `end` have been so without a break."""
+        rows = [row for row in session.configs if row.first_frame < max(end, 1)]
+        settings = self.of(session, end)
+        first = 0
+        for row, (_, these), (_, before) in zip(rows[1:], settings[1:], settings[:-1], strict=True):
+            if these != before:
+                first = int(row.first_frame)
+        return first
+
+    def alike(self, session: Session, end: int) -> frozenset[int]:
+        """Epochs before `end` with the settings in force there."""
+        rows = self.of(session, end)
+        return _epochs(rows, rows[-1][1]) if rows else frozenset()
+
+    def before(
+        self, session: Session, end: int, keys: Collection[str]
+    ) -> dict[str, bool | int | float | str] | None:
+        """Of the last settings that differ from those in force in nothing but `keys`: what differs."""
+        rows = self.of(session, end)
+        for _, settings in reversed(rows[:-1]):
+            changed = differing(settings, rows[-1][1])
+            if changed and changed <= set(keys):
+                values = {key: settings.get(key) for key in sorted(changed)}
+                return {k: v for k, v in values.items() if isinstance(v, bool | int | float | str)}
+        return None
+
+    def sides(self, session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
+        """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
+        rows = self.of(session, end)
+        if not rows:
+            return None
+        going = going_on(session, end)
+        by_epoch = dict(rows)
+        if going is not None and not set(going.epochs) <= by_epoch.keys():
+            # One of them has not had its turn: until then, what was known before.
+            rows, going = self.of(session, going.start), None
+        now = rows[-1][1]
+        earlier = rows[:-1]
+        if going is not None:
+            other, now = (by_epoch[epoch] for epoch in going.epochs)
+            earlier = [(going.epochs[0], other)]
+        for _, settings in reversed(earlier):
+            changed = differing(settings, now)
+            if changed and (keys is None or changed <= set(keys)):
+                before, after = _epochs(rows, settings), _epochs(rows, now)
+                return Sides(before, after, _has_turns(session, before, after))
+        return None
+
+
+class GoingOn(NamedTuple):
+    """An A/B at the cursor: where it began, and the epochs of its arms."""
+
+    start: int
+    epochs: tuple[int, int]
+
+
+def going_on(session: Session, end: int) -> GoingOn | None:
+    """The A/B within which frame `end` lies."""
+    about = session.meta.get("ab") or {}
+    start, over, epochs = about.get("measured_from"), about.get("ended"), _epochs_of_arms(session)
+    if epochs is None or start is None or end <= start or (over is not None and end > over):
+        return None
+    return GoingOn(start, epochs)
+
+
+def _epochs_of_arms(session: Session) -> tuple[int, int] | None:
+    found = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
+    if len(found) != 2 or not all(isinstance(epoch, int) for epoch in found):
+        return None
+    return found[0], found[1]
+
+
+def _has_turns(session: Session, before: frozenset[int], after: frozenset[int]) -> bool:
+    """Whether the A/B of the session was between these."""
+    epochs = _epochs_of_arms(session)
+    return epochs is not None and epochs[0] in before and epochs[1] in after
+
+
+def _epochs(rows: Iterable[tuple[int, Settings]], wanted: Settings) -> frozenset[int]:
+    return frozenset(epoch for epoch, settings in rows if settings == wanted)
+
+
+def differing(a: Settings, b: Settings) -> set[str]:
+    """The settings in which two configurations differ."""
+    return {key for key in {*a, *b} if a.get(key) != b.get(key)}

@@ -1,0 +1,233 @@
+"""What a change of settings did, for those who look at a session: which settings are held against which.
+
+The settings in force are held against the last ones before them that differ in no more than was changed, on speech that
+both have decoded (`profiler.analysis.comparison.same_speech`). While an A/B goes on it is its two arms.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakKeyDictionary
+
+from PySide6.QtCore import QCoreApplication
+
+from app.model.configurations import Configurations, going_on
+from pipelines.audio.word_errors import ErrorCount, word_errors
+from pipelines.config import COURSE
+from profiler.errors import BadInput
+
+if TYPE_CHECKING:
+    from profiler.analysis.comparison.same_speech import SameSpeech
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("effects", text)
+
+
+Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
+
+POINT: Final = 0.01
+"""A point of word error rate."""
+
+UNSCORED: Final = ErrorCount()
+
+TENFOLD: Final = 9.95
+"""A factor is given with two significant figures or so; from here on without decimals …"""
+
+NEAR: Final = 1.095
+"""… and below with two of them: 1.04× faster."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What changing to the settings in force did.
+
+    `kind`: how far it is known. `factor`: time before / time after, None where no speech is shared; `low`, `high`: its
+    interval, None where there is none yet. `before`, `after`: word errors over the same utterances. `seconds`: of
+    speech that the times are of. `turns`: of the A/B, 0 without one. `baseline`: stretches of frames that the time
+    before is of.
+    """
+
+    kind: Kind
+    factor: float | None = None
+    low: float | None = None
+    high: float | None = None
+    before: ErrorCount = UNSCORED
+    after: ErrorCount = UNSCORED
+    seconds: float = 0.0
+    turns: int = 0
+    baseline: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval says which is faster, or that they are equal."""
+        return self.kind in ("faster", "slower", "no difference")
+
+    @property
+    def points(self) -> float | None:
+        """Change of the word error rate in points; None where no scored utterance is shared."""
+        if self.before.rate is None or self.after.rate is None:
+            return None
+        return (self.after.rate - self.before.rate) / POINT
+
+    @property
+    def headline(self) -> str:
+        """What became of the time, in a few words; for other speech, only that."""
+        if self.kind == "preparing":
+            return tr("preparing …")
+        if self.factor is None:
+            return tr("other speech")
+        if self.kind == "no difference":
+            return tr("no difference")
+        factor = self.factor if self.factor >= 1 else 1 / self.factor
+        decimals = 0 if factor >= TENFOLD else 2 if factor < NEAR else 1
+        times = f"{factor:.{decimals}f}"
+        return (tr("{0}× faster") if self.factor >= 1 else tr("{0}× slower")).format(times)
+
+    @property
+    def words(self) -> str:
+        """What became of the words: +1.0 point (n = 81 words); empty before an utterance is shared."""
+        if self.points is None:
+            return ""
+        size = f"{abs(self.points):.1f}"
+        sign = "±" if size == "0.0" else "+" if self.points > 0 else "\N{MINUS SIGN}"
+        unit = tr("point") if size == "1.0" else tr("points")
+        return tr("{0} {1} (n = {2} words)").format(sign + size, unit, self.after.words)
+
+    @property
+    def beside(self) -> str:
+        """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words."""
+        if self.turns and not self.decided:
+            one = self.turns == 1
+            return tr("A/B: 1 turn each") if one else tr("A/B: {0} turns each").format(self.turns)
+        return self.words
+
+    @property
+    def details(self) -> str:
+        """All that there is to say, in sentences."""
+        said = {
+            "preparing": tr("The change does not act yet: what it needs is being made."),
+            "other speech": tr(
+                "Nothing decoded since the change has also been decoded with the settings before it, and other "
+                "speech costs something else: there is no fair ratio yet."
+            ),
+            "undecided": tr("Too little has been decoded both ways to tell."),
+        }
+        parts = [said[self.kind]] if self.kind in said else []
+        if self.factor is not None:
+            same = tr("Time before / time after, over {0} s of speech decoded both ways: {1}")
+            span = f"{self.factor:.2f}"
+            if self.low is not None and self.high is not None:
+                span = tr("{0}, 95 % interval {1} to {2}").format(
+                    span, f"{self.low:.2f}", f"{self.high:.2f}"
+                )
+            parts.append(same.format(f"{self.seconds:.1f}", span))
+        if self.turns:
+            parts.append(tr("A/B: {0} turns each").format(self.turns))
+        if self.points is not None:
+            errors = tr("Word errors over the same utterances: {0} before, {1} after, of {2} words")
+            parts.append(errors.format(self.before.errors, self.after.errors, self.after.words))
+        return "\n".join(parts)
+
+
+class Effects:
+    """Effects within one session, computed again when there is more to go by."""
+
+    def __init__(self) -> None:
+        self._state: tuple[object, ...] = ()
+        self._found: dict[frozenset[str] | None, Effect | None] = {}
+        self.configurations = Configurations()
+
+    def at(
+        self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None
+    ) -> Effect | None:
+        """What the last change of `keys` (None: of whatever) before frame `end` did; None without one."""
+        from profiler.analysis.comparison.same_speech import UNIT
+
+        done = sum(u.done and u.first_frame + u.n_frames <= end for u in session.utterances)
+        known = tuple((m.applied_frame or end) < end for m in session.markers)
+        state = (end // UNIT, done, known, len(session.configs), session.generation)
+        if state != self._state:
+            self._state, self._found = state, {}
+        if keys not in self._found:
+            self._found[keys] = self._effect(session, track, end, keys)
+        return self._found[keys]
+
+    def _effect(
+        self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None
+    ) -> Effect | None:
+        from profiler.analysis.attribution import CATEGORIES
+        from profiler.analysis.comparison import same_speech as same
+        from profiler.analysis.comparison.arms import arms_of
+        from profiler.analysis.comparison.statistics import MIN_REPEATS
+        from profiler.analysis.parts import OTHER_PROGRAMS
+
+        if _waits(session, end, keys):
+            return Effect("preparing")
+        sides = self.configurations.sides(session, end, keys)
+        if sides is None:
+            return None
+        # One side came after the other: what other programs took meanwhile is no doing of either.
+        own = track.wall_ns - track.categories_ns[:, CATEGORIES.index(OTHER_PROGRAMS)]
+        found = same.same_speech(session, own, end, sides.before, sides.after)
+        if sides.in_turn:
+            with suppress(BadInput):  # until both arms have had a turn
+                turns = same.in_turn(session, track.wall_ns, end, arms_of(session))
+                enough = turns is not None and turns.repeats >= MIN_REPEATS
+                if turns is not None and (enough or going_on(session, end) is not None):
+                    found = replace(turns, decoded=found.decoded)
+        return _told(found)
+
+
+_effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()
+
+
+def effects_of(session: Session) -> Effects:
+    """The effects within a session: the same for all who show them."""
+    if session not in _effects:
+        _effects[session] = Effects()
+    return _effects[session]
+
+
+def _told(found: SameSpeech) -> Effect:
+    from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
+
+    before, after = (
+        (word_errors(side) for side in zip(*found.decoded, strict=True))
+        if (found.decoded)
+        else (UNSCORED, UNSCORED)
+    )
+    ratio = found.ratio
+    if ratio is None:
+        return Effect("other speech", before=before, after=after)
+    kinds: dict[str, Kind] = {
+        A_FASTER: "slower",
+        B_FASTER: "faster",
+        NO_DIFFERENCE: "no difference",
+    }
+    kind = kinds.get(found.verdict, "undecided")
+    factor, low, high = (
+        None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low)
+    )
+    return Effect(
+        kind, factor, low, high, before, after, found.seconds, found.repeats, found.baseline
+    )
+
+
+def _waits(session: Session, end: int, keys: frozenset[str] | None) -> bool:
+    """Whether a change of `keys` has been asked for and does not act yet."""
+    given_up = [m.asked_frame for m in session.markers if m.kind == "error"]
+    for marker in session.markers:
+        if marker.kind != "option" or marker.asked_frame >= end or marker.key in COURSE:
+            continue
+        if keys is not None and marker.key not in keys:
+            continue
+        acts = marker.applied_frame is not None and marker.applied_frame < end
+        if not acts and not any(marker.asked_frame <= frame < end for frame in given_up):
+            return session.state == "recording" or marker.applied_frame is not None
+    return False

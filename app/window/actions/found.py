@@ -1,0 +1,157 @@
+"""What the palette finds: actions by name and help, settings by name, key and help, presets by name and text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication
+
+from app.model.pipeline import missing_file
+from app.window.actions.actions import Registry, key_text
+from pipelines.config import presets
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12
+"""Ranks of settings and presets: their name begins so, has it, their key has it, their help has it."""
+
+NOT_NOW: Final = 100
+"""Added to the rank of what cannot be used now."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One line of the palette: what it says, what it does, and why it cannot now.
+
+    `rank`: how well a query matches, the least first; None if it does not.
+    """
+
+    text: str
+    group: str
+    beside: str
+    usable: bool
+    why: str | None
+    do: Callable[[], object]
+    rank: Callable[[str], int | None]
+
+
+def score(query: str, text: str) -> int | None:
+    """Rank how well ``query`` matches ``text``: letters in order, starts of words first; None: no match."""
+    query, text = query.lower().replace(" ", ""), text.lower()
+    at, total = -1, 0
+    for letter in query:
+        found = text.find(letter, at + 1)
+        while found != -1 and found != at + 1 and found > 0 and text[found - 1] != " ":
+            later = text.find(letter, found + 1)
+            if later == -1 or text[later - 1] != " ":
+                break
+            found = later
+        if found == -1:
+            return None
+        begins = found == 0 or text[found - 1] == " "
+        total += 0 if found == at + 1 else (1 if begins else 4)
+        at = found
+    return total
+
+
+def _has(query: str, text: str) -> bool:
+    """Whether every word of the query is in the text."""
+    text = text.lower()
+    return all(word in text for word in query.lower().split())
+
+
+def _least(*ranks: int | None) -> int | None:
+    return min((rank for rank in ranks if rank is not None), default=None)
+
+
+def actions(registry: Registry) -> list[Found]:
+    """Every action of the window."""
+
+    def rank(text: str, group: str, help: str, query: str) -> int | None:
+        beside = score(query, f"{group} {text}")
+        explained = HELPED if query and help and _has(query, help) else None
+        return _least(score(query, text), None if beside is None else beside + 2, explained)
+
+    return [
+        Found(
+            text=action.text,
+            group=action.group,
+            beside="  ".join(key_text(key) for key in action.keys),
+            usable=action.enabled(),
+            why=registry.obstacle(action.id),
+            do=partial(registry.trigger, action.id),
+            rank=partial(rank, action.text, action.group, action.help),
+        )
+        for action in registry
+    ]
+
+
+def _rank(title: str, key: str, help: str, query: str) -> int | None:
+    """How well a query names something; nothing names none, so that only actions are listed at first."""
+    if not query.strip():
+        return None
+    if title.lower().startswith(query.lower().strip()):
+        return BEGINS
+    places = ((title, NAMED), (key, KEYED), (f"{title} {key} {help}", HELPED))
+    return next((rank for text, rank in places if _has(query, text)), None)
+
+
+def presets_and_settings(window: MainWindow) -> list[Found]:
+    """What can be chosen besides actions."""
+    return [*_presets(window), *_settings(window)]
+
+
+def _presets(window: MainWindow) -> list[Found]:
+    """Every preset: choosing one takes it, or asks during a run."""
+    found = []
+    for name in presets.names():
+        preset = presets.load(name)
+        why = missing_file(preset.config)
+        found.append(
+            Found(
+                text=QCoreApplication.translate("PresetButton", preset.title),
+                group=QCoreApplication.translate("PresetButton", "Preset"),
+                beside=name,
+                usable=why is None,
+                why=why,
+                do=partial(window.runs.choose_preset, name),
+                rank=partial(_rank, preset.title, name, preset.description),
+            )
+        )
+    return found
+
+
+def _settings(window: MainWindow) -> list[Found]:
+    """Every setting: choosing one brings it into view in the form."""
+    line = window.pipeline
+
+    def show(key: str) -> None:
+        window.show_desk()
+        window.desk.form.reveal(key)
+
+    return [
+        Found(
+            text=QCoreApplication.translate("Field", option.title),
+            group=QCoreApplication.translate("Layer", option.layer),
+            beside=f"{option.key}={line.value(option.key)}",
+            usable=True,
+            why=line.obstacle(option.key),
+            do=partial(show, option.key),
+            rank=partial(_rank, option.title, option.key, option.help),
+        )
+        for option in line.options
+    ]
+
+
+def best(query: str, lines: Sequence[Found]) -> list[Found]:
+    """Those that match, best first; what cannot be used now comes last."""
+    ranked = [
+        (rank + (0 if line.usable else NOT_NOW), at, line)
+        for at, line in enumerate(lines)
+        if (rank := line.rank(query)) is not None
+    ]
+    return [line for *_, line in sorted(ranked, key=lambda row: row[:2])]

@@ -1,0 +1,58 @@
+"""The strip that says what to try next, with a button to wave it away; no hint, no strip."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.model.hints import Hints
+from app.style.icons import icon
+from app.style.plain_text import Button, describe, set_tip
+from app.style.theme import Tokens, font, theme, theme_changed
+from app.widgets import Elided
+
+
+class HintStrip(QWidget):
+    """One line of `hints`."""
+
+    shown = Signal(bool)
+    """Whether there is a hint."""
+
+    def __init__(self, hints: Hints, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("hint-strip")
+        self._hints = hints
+        self.text = Elided()
+        self.text.setFont(font(0.92, strong=True))
+        self.away = Button()
+        self.away.setObjectName("hint-away")
+        self.away.setFixedSize(18, 18)
+        self.away.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        describe(self.away, self.tr("Dismiss the hint"))
+        set_tip(self.away, self.tr("Dismiss the hint"))
+        self.away.clicked.connect(lambda _=False: hints.dismiss())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addStretch(1)
+        row.addWidget(self.text)
+        row.addWidget(self.away)
+        row.addStretch(1)
+        hints.changed.connect(self.refresh)
+        theme_changed.connect(self._apply_theme)
+        self._apply_theme(theme())
+        self.refresh()
+
+    def _apply_theme(self, tokens: Tokens) -> None:
+        self.away.setIcon(icon("close", tokens.color("muted"), tokens.color("muted")))
+
+    def refresh(self) -> None:
+        """Show the present hint."""
+        hint = self._hints.current
+        self.setVisible(hint is not None)
+        self.shown.emit(hint is not None)
+        if hint is not None:
+            text = self.tr("Hint {0} of {1}: {2}")
+            self.text.set_full(
+                text.format(self._hints.number(hint), len(self._hints.all), hint.text)
+            )

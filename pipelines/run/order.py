@@ -1,0 +1,161 @@
+"""In which order a run decodes its files: straight on, once more after a change, and two settings in turn.
+
+Whoever changes a setting wants to know what it did, and only the same speech tells: so the last complete
+utterance may be decoded again after a change, and on request one utterance is decoded in turn with two settings
+(`Control.compare`) until whoever asked has seen enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.run import playlist
+from pipelines.run.control import Control, shown
+from pipelines.run.decode import Decoder, Journal
+from pipelines.run.interleave import turns
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser
+from profiler.errors import Cancelled
+from profiler.spans import Cost
+
+if TYPE_CHECKING:
+    from pipelines.scoring.strategy import Progress
+
+MOST_ROUNDS: Final = 40
+"""Of a comparison: what has not shown by then is too small to matter here."""
+
+NAMES: Final = ("A", "B")
+
+
+@dataclass(frozen=True)
+class Past:
+    """An utterance that was decoded to its end: the settings that it met, in order."""
+
+    item: Item
+    configs: tuple[Config, ...]
+
+
+class Straight:
+    """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
+
+    about: Mapping[str, object] = {}
+
+    def __init__(self, repeat: int, control: Control, progress: Progress) -> None:
+        self._repeat, self._control, self._progress = repeat, control, progress
+        self._past: list[Past] = []
+        self._ahead: dict[str, Cost] = {}
+
+    def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
+        """Make ready what a live change is going to need, where the settings say so."""
+        now = recogniser.config
+        chosen = now.gmm.selection
+        if not chosen.prepare or chosen.enabled or settings.obstacle(now, PREPARE):
+            return
+        changed = settings.replace(now, SELECTION, True)
+        scorer, stopping = recogniser.scorer, lambda: self._control.stopping
+        recogniser.configure(changed, scorer.make_ready(changed, self._progress, stopping))
+        self._ahead = recogniser.costs()
+        recogniser.configure(now)
+
+    def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
+        """Decode in order."""
+        decoder.measure_roofs(self._ahead.values())
+        decoder.run(self._order(decoder, items, journal))
+
+    def _order(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:
+        again = lambda: decoder.recogniser.config.loop  # noqa: E731
+        for item in playlist.passes(items, self._repeat, again):
+            following: Item | None = item
+            while following is not None:
+                before = decoder.recogniser.config
+                done = len(decoder.result.utterances)
+                yield following
+                if len(decoder.result.utterances) == done:
+                    break  # it could not be read
+                self._past.append(Past(following, (before, *decoder.configs_met)))
+                if self._control.other is None or decoder.changing:
+                    following = self._once_more(decoder.recogniser.config)
+                else:
+                    yield from self._in_turn(decoder, following, journal)
+                    following = None
+
+    def _once_more(self, now: Config) -> Item | None:
+        """What to decode again: after a change, the last utterance that met nothing but the settings before it."""
+        if not now.repeat_on_change:
+            return None
+        *earlier, last = self._past
+        before = [c for c in last.configs if not alike(c, now)]
+        if not before:
+            return None
+        for past in reversed(earlier):
+            if all(alike(config, before[-1]) for config in past.configs):
+                return past.item
+        return last.item
+
+    def _in_turn(self, decoder: Decoder, item: Item, journal: Journal) -> Iterator[Item]:
+        """One utterance with the other settings (A) and the present ones (B) in turn, as fast as possible."""
+        other, now, epoch = self._control.other, decoder.recogniser.config, decoder.epoch
+        assert other is not None
+        changed = now
+        for key, value in other.items():
+            changed = settings.replace(changed, key, value)
+        arms = [msgspec.structs.replace(config, pace=0.0) for config in (changed, now)]
+        scorer, stopping = decoder.recogniser.scorer, lambda: self._control.stopping
+        try:
+            ready = [scorer.make_ready(arm, self._progress, stopping) for arm in arms]
+        except Cancelled:
+            return
+        epochs = decoder.new_epochs(len(arms))
+        about = {
+            "arms": [
+                {"name": name, "epoch": number, "set": settings_of}
+                for name, number, settings_of in zip(
+                    NAMES, epochs, (dict(other), _present(now, other)), strict=True
+                )
+            ],
+            "measured_from": decoder.frame,
+            "ended": None,
+        }
+        journal.meta("ab", about)
+        text = ", ".join(shown(key, value) for key, value in other.items())
+        journal.marker("note", f"A/B begins, against {text}", decoder.frame)
+        decoder.hold_changes(True)
+        wanted = takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS)))
+        for turn in wanted:
+            decoder.recogniser.configure(arms[turn.arm], ready[turn.arm])
+            decoder.switch(decoder.recogniser, epochs[turn.arm])
+            yield item
+        decoder.recogniser.configure(now, ready[1])
+        decoder.switch(decoder.recogniser, epoch)
+        decoder.hold_changes(False)
+        journal.meta("ab", about | {"ended": decoder.frame})
+        journal.marker("note", "A/B ends", decoder.frame)
+        if self._control.other is other:
+            self._control.stop_comparing()
+
+    def _wanted(self, other: Mapping[str, settings.Value]) -> bool:
+        control = self._control
+        return control.other is other and not control.changing and not control.stopping
+
+
+SELECTION, PREPARE = "gmm.selection.enabled", "gmm.selection.prepare"
+
+
+def alike(a: Config, b: Config) -> bool:
+    """Whether two configurations do the same work: they differ at most in what comes when."""
+    plain = Config()
+    for key in settings.COURSE:
+        value = settings.get(plain, key)
+        a, b = settings.replace(a, key, value), settings.replace(b, key, value)
+    return a == b
+
+
+def _present(now: Config, other: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
+    return {key: settings.get(now, key) for key in other}

@@ -1,0 +1,246 @@
+"""What a change did, in the words of the top bar: against what, how far it is known, and the word errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from app.model.configurations import Configurations
+from app.model.effects import Effect, effects_of
+from app.model.figures import figures
+from app.model.time_axis import TimeAxis
+from pipelines import config as settings
+from pipelines.audio.word_errors import ErrorCount
+from pipelines.config import Config, presets
+from profiler.analysis.attribution import CATEGORIES
+from profiler.analysis.parts import OTHER_PROGRAMS
+from profiler.session.model import ConfigEpoch, Marker, Utterance
+
+SECOND = 100
+SELECTION, SKIP, BLOCK, PACE = "gmm.selection.enabled", "frames.skip", "block", "pace"
+BASE = presets.load("demo").config
+
+
+@dataclass(eq=False)
+class Run:
+    """A session decoded with settings that change between utterances, and its track."""
+
+    configs: list[ConfigEpoch] = field(default_factory=list)
+    markers: list[Marker] = field(default_factory=list)
+    utterances: list[Utterance] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+    state: str = "recording"
+    generation: int = 0
+    path: str = "made up"
+    wall: list[float] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)
+    now: Config = BASE
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self._config()
+
+    def _config(self) -> None:
+        tree = settings.to_dict(self.now)
+        self.configs.append(ConfigEpoch(self.epoch, self.end, tree, 0))
+
+    def change(self, key: str, value: Any, asked: int | None = None) -> None:
+        self.now = settings.replace(self.now, key, value)
+        self.epoch += 1
+        asked = self.end if asked is None else asked
+        number = len(self.markers)
+        self.markers.append(
+            Marker(number, "option", "text", 0, asked, self.end, self.epoch, key, value)
+        )
+        self._config()
+
+    def decode(self, name: str, cost: float, errors: int = 1, seconds: int = 5) -> None:
+        first = self.end
+        self.wall += [cost] * (seconds * SECOND)
+        self.other += [0.0] * (seconds * SECOND)
+        number = len(self.utterances)
+        self.utterances.append(
+            Utterance(
+                number, name, f"/{name}.wav", first, seconds * SECOND, float(seconds), "said",
+                "heard", (), 1, (self.epoch,), errors, 10, True, np.zeros((0, 2), np.int8),
+            )
+        )  # fmt: skip
+
+    @property
+    def end(self) -> int:
+        return len(self.wall)
+
+    @property
+    def track(self) -> Any:
+        categories = np.zeros((self.end, len(CATEGORIES)))
+        categories[:, CATEGORIES.index(OTHER_PROGRAMS)] = self.other
+        return SimpleNamespace(
+            wall_ns=np.array(self.wall), categories_ns=categories, n_frames=self.end
+        )
+
+    def effect(self, *keys: str, end: int | None = None) -> Effect | None:
+        at = self.end if end is None else end
+        found = effects_of(cast("Any", self))
+        return found.at(cast("Any", self), self.track, at, frozenset(keys) if keys else None)
+
+
+@pytest.fixture
+def flipped() -> Run:
+    """The same five seconds decoded with selection off, then on: 2.5 times faster, two errors more in ten words."""
+    run = Run()
+    run.decode("one", 5e6)
+    run.change(SELECTION, True)
+    run.decode("one", 2e6, errors=3)
+    return run
+
+
+def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped: Run) -> None:
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert effect.kind == "faster"
+    assert effect.headline == "2.5× faster"
+    assert effect.words == effect.beside == "+20.0 points (n = 10 words)"
+    assert "1 before, 3 after, of 10 words" in effect.details
+    assert flipped.effect(SKIP) is None, "nothing was done there"
+
+
+def test_other_speech_is_named_and_has_no_ratio() -> None:
+    run = Run()
+    run.decode("one", 5e6)
+    run.change(SELECTION, True)
+    run.decode("two", 1e6)
+    effect = run.effect(SELECTION)
+    assert effect is not None
+    assert (effect.kind, effect.factor, effect.headline) == ("other speech", None, "other speech")
+    assert effect.words == ""
+
+
+def test_a_change_that_does_not_act_yet_is_being_prepared(flipped: Run) -> None:
+    flipped.markers.append(
+        Marker(9, "option", "text", 0, flipped.end - 50, None, None, SELECTION, False)
+    )
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert effect.kind == "preparing"
+    assert flipped.effect(SKIP) is None
+
+
+def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped: Run) -> None:
+    flipped.wall[:500] = [25e6] * 500
+    flipped.other[:500] = [20e6] * 500
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert effect.factor == pytest.approx(2.5)
+
+
+def test_a_change_of_something_else_is_no_effect_of_the_toggle(flipped: Run) -> None:
+    flipped.change(BLOCK, 16)
+    flipped.decode("one", 1e6)
+    assert flipped.effect(SELECTION) is None, "with this block it was never off"
+    newest = flipped.effect()
+    assert newest is not None
+    assert newest.headline == "2.0× faster"
+
+
+def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
+    flipped.change(PACE, 4.0)
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert effect.headline == "2.5× faster"
+    known = Configurations()
+    assert known.since(cast("Any", flipped), flipped.end) == 500
+    assert known.alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
+
+
+def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
+    assert flipped.effect(SELECTION, end=400) is None
+    later = flipped.effect(SELECTION, end=550)
+    assert later is not None
+    assert later.kind == "other speech"
+    few = flipped.effect(SELECTION, end=750)
+    assert few is not None
+    assert (few.kind, few.headline, few.words) == ("undecided", "2.5× faster", "")
+
+
+def ab(run: Run, pairs: int) -> None:
+    """Selection off (A) and on (B) in turn over one utterance."""
+    arms = [settings.replace(run.now, SELECTION, False), settings.replace(run.now, SELECTION, True)]
+    epochs = (run.epoch + 1, run.epoch + 2)
+    run.meta["ab"] = {
+        "arms": [{"name": n, "epoch": e} for n, e in zip("AB", epochs, strict=True)],
+        "measured_from": run.end,
+        "ended": None,
+    }
+    for number in range(pairs):
+        for arm in (0, 1) if number % 2 == 0 else (1, 0):
+            run.now, run.epoch = arms[arm], epochs[arm]
+            run._config()
+            run.decode("one", (8e6, 2e6)[arm], errors=(1, 3)[arm])
+
+
+def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped: Run) -> None:
+    ab(flipped, 3)
+    for end in range(flipped.end - 1200, flipped.end + 1, 100):
+        effect = flipped.effect(SELECTION, end=end)
+        assert effect is not None
+        assert effect.factor is not None
+        assert effect.factor > 1, f"at frame {end}"
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert (effect.kind, effect.turns, effect.headline) == ("faster", 3, "4.0× faster")
+    assert effect.words == "+20.0 points (n = 10 words)"
+
+
+def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None:
+    ab(flipped, 2)
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert (effect.kind, effect.beside) == ("undecided", "A/B: 2 turns each")
+
+
+@pytest.mark.parametrize(
+    ("factor", "kind", "text"),
+    [
+        (2.71, "faster", "2.7× faster"),
+        (1.0 / 1.52, "slower", "1.5× slower"),
+        (1.04, "faster", "1.04× faster"),
+        (12.4, "faster", "12× faster"),
+        (1.001, "no difference", "no difference"),
+        (None, "other speech", "other speech"),
+    ],
+)
+def test_the_headline(factor: float | None, kind: Any, text: str) -> None:
+    assert Effect(kind, factor).headline == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (10, 11, "+1.0 point (n = 100 words)"),
+        (10, 12, "+2.0 points (n = 100 words)"),
+        (12, 10, "\N{MINUS SIGN}2.0 points (n = 100 words)"),
+        (10, 10, "±0.0 points (n = 100 words)"),
+    ],
+)
+def test_the_words(before: int, after: int, text: str) -> None:
+    effect = Effect("faster", 2.0, before=ErrorCount(before, 100), after=ErrorCount(after, 100))
+    assert effect.words == text
+
+
+def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:
+    def errors(end: int) -> ErrorCount:
+        shown = SimpleNamespace(
+            session=flipped, track=flipped.track, cursor_frame=end, live=True, axis=TimeAxis()
+        )
+        return figures(cast("Any", shown)).errors
+
+    assert errors(500) == ErrorCount(1, 10)
+    assert errors(700) == ErrorCount(0, 0), "none is finished under the new settings"
+    assert errors(1000) == ErrorCount(3, 10)
+    flipped.change(SELECTION, False)
+    flipped.decode("two", 5e6, errors=4)
+    assert errors(flipped.end) == ErrorCount(5, 20), "both of the times when it was off"

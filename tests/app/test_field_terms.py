@@ -1,0 +1,118 @@
+"""What people read: the field's terms, and "1 word"."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import app
+from app.model.figures import Figures
+from app.model.pipeline import Pipeline
+from app.window.actions.actions import Registry
+from pipelines import config as settings
+from pipelines.audio.word_errors import ErrorCount
+from pipelines.config import presets
+from profiler.plain import counted
+
+SOURCES = sorted(Path(app.__file__).parent.rglob("*.py"))
+
+#: Words that were ours alone -> what the field says.
+OURS = {
+    r"\b(said|heard)\b": "reference, hypothesis",
+    r"\bidle \{|\{0\} idle": "not used here",
+    r"\b(most|fewest) tokens\b": "max active, min active",
+    r"\b(held|hold|wished) real-time factor\b|\bgovernor\b": "adaptive beam, target RTF",
+    r"\bkeep alternatives\b|\bword sequences\b": "lattice, N-best",
+    r"\bmade smaller\b": "compression",
+    r"\bproducts by\b": "kernel",
+    r"\b(bi|tri)grams kept\b": "LM bigrams",
+    r"\bshown so far\b": "start to cursor",
+    r"\bpale: before\b|\brelative to before\b": "baseline",
+    r"\b(least|min) to (greatest|max)\b|\bgreatest\b": "min-max",
+    r"\bsystem theme\b|\btheme of the system\b": "follow the system",
+    r", changed$": "(modified)",
+    r"\bexamined takes\b": "each token examined",
+}
+
+
+def shown_texts() -> Iterator[tuple[str, str]]:
+    """Every text given to `tr`, and the titles and helps of settings and presets, each with its place."""
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            first = node.args[0]
+            if name == "tr" and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield f"{file.name}:{node.lineno}", first.value
+    for option in settings.options():
+        yield option.key, option.title
+        yield option.key, option.help
+    for preset_name in presets.names():
+        preset = presets.load(preset_name)
+        yield preset_name, preset.title
+        yield preset_name, preset.description
+
+
+@pytest.mark.parametrize("pattern", OURS)
+def test_texts_use_the_terms_of_the_field(pattern: str) -> None:
+    # What may be *said* is the field's word where speech is spoken, as in a grammar's help.
+    spoken = ("may be said", "said in any")
+    wrong = [
+        (place, text)
+        for place, text in shown_texts()
+        if re.search(pattern, text, re.IGNORECASE) and not any(s in text for s in spoken)
+    ]
+    assert wrong == [], f"the field says: {OURS[pattern]}"
+
+
+def test_one_is_singular() -> None:
+    assert [counted(n, "word", "words") for n in (0, 1, 2)] == ["0 words", "1 word", "2 words"]
+
+
+def test_the_top_bar_counts_one_word(qtbot) -> None:
+    from PySide6.QtWidgets import QWidget
+
+    from app.window.actions.actions import Action
+    from app.window.bars.topbar import TopBar
+
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    registry = Registry(widget)
+    for action_id in ("run.start", "run.stop"):
+        registry.add(Action(action_id, action_id, "Run", lambda: None))
+    bar = TopBar(Pipeline(), registry)
+    qtbot.addWidget(bar)
+    bar.show_figures(Figures(0.1, "whole run", 0.1, ErrorCount(1, 1)))
+    assert bar.wer.accessibleName() == "WER 100.0 % 1 word"
+    assert "1 error in 1 word of" in bar.wer.toolTip()
+
+
+def test_numbers_that_explain_nothing_are_said_in_words(qtbot) -> None:
+    from app.window.form.form import PipelineForm
+
+    pipeline = Pipeline()
+    form = PipelineForm(pipeline)
+    qtbot.addWidget(form)
+    pace, skip = form.fields["pace"].editor, form.fields["frames.skip"].editor
+    assert (pace.text(), skip.text()) == ("full speed", "off")
+    pipeline.set("pace", 1.0)
+    pipeline.set("frames.skip", 2)
+    assert (pace.text(), skip.text()) == ("real time", "every 2nd")
+    pipeline.set("pace", 2.5)
+    assert pace.text() == "2.5 ×"
+    for box, key in ((pace, "pace"), (skip, "frames.skip")):
+        box.interpretText()
+        assert box.value() == pipeline.value(key)
+    pace.selectAll()
+    qtbot.keyClicks(pace, "0")
+    pace.interpretText()
+    assert pace.text() == "full speed"
+    assert pipeline.value("pace") == 0.0
+    block = form.fields["block"].editor
+    pipeline.set("block", 1)
+    assert block.text() == "1 frame"

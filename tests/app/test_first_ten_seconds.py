@@ -1,0 +1,162 @@
+"""The first ten seconds of a new user, by mouse and keys on the real window with the real recogniser.
+
+Nothing is opened and nothing scrolled at 1280 × 800: the demo is started, what costs most is read, Gaussian selection
+is flipped, the cost changes, and the same speech decoded both ways gives ratio and words. Then the A/B decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.model import audio_choice
+from app.model.audio_choice import AudioChoice
+from app.model.effects import Effect, effects_of
+from app.views.bars import ROW
+from app.views.breakdown_model import breakdown_model
+from app.views.frames import CATEGORIES
+from app.window.main_window import MainWindow
+from profiler.session.reader import Session
+
+LONG = 400_000
+"""On a machine that has never run it, kernels are compiled and a model is derived first."""
+
+SMALL = QSize(1280, 768)
+"""What a screen of 1280 × 800 leaves a window with a title bar."""
+
+SPEECH = ("08-kal16-short.flac", "04-kal16-numbers.flac")
+TOGGLE, SELECTION, BLOCK = 0, "gmm.selection.enabled", "block"
+
+
+@pytest.fixture
+def desk(
+    qtbot: QtBot, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MainWindow]:
+    """A window as it is after `asrscope` on a new machine, whose demo decodes five seconds round and round."""
+    files = tuple(str(bundled_speech / name) for name in SPEECH)
+    voices = AudioChoice(files, str(bundled_speech / "transcripts.tsv"), bundled=True)
+    monkeypatch.setattr(audio_choice, "bundled", lambda: voices)
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.resize(SMALL)
+    with qtbot.waitActive(window):
+        window.show()
+        window.activateWindow()
+    yield window
+    window.close()
+
+
+def click(widget: QWidget) -> None:
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=widget.rect().center())
+
+
+def seen(window: MainWindow, widget: QWidget, area: QRect | None = None) -> bool:
+    """Whether all of a widget (or of an area of it) can be seen: it is in the window and no scroll area cuts it off."""
+    area = area or widget.rect()
+    here = QRect(widget.mapTo(window, area.topLeft()), area.size())
+    shown = widget.visibleRegion().boundingRect()
+    return window.rect().contains(here) and shown.contains(area)
+
+
+def effect(window: MainWindow) -> Effect | None:
+    shown = window.playhead.snapshot()
+    if shown is None:
+        return None
+    keys = window.top.toggles[TOGGLE].toggle.keys
+    found = effects_of(shown.session)
+    return found.at(shown.session, shown.track, shown.cursor_frame, keys)
+
+
+def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
+    w = desk
+
+    def until(condition: Callable[[], bool]) -> None:
+        qtbot.waitUntil(condition, timeout=LONG)
+
+    # One click starts it.
+    start = next(b for b in w.welcome.findChildren(QPushButton) if b.text() == "Run the demo")
+    click(start)
+    until(lambda: w.playhead.n_frames > 150)
+    assert w.pipeline.preset.name == "demo"
+    assert (w.pipeline.value(BLOCK), w.pipeline.value("pace")) == (1, 1.0)
+    assert not [b for b in w.notices.banners if b.kind == "error"]
+
+    # Everything that matters is on the window.
+    bars = w.desk.breakdown.bars
+    for widget in (w.top.rtf, w.top.wer, w.top.toggles[TOGGLE], w.desk.transport, w.status.hint):
+        assert seen(w, widget), widget
+    rows = QRect(0, 0, bars.width(), len(CATEGORIES) * ROW)
+    assert seen(w, bars, rows)
+    assert {"compute", "memory", "transfer", "search"} <= set(CATEGORIES)
+    shown = w.playhead.snapshot()
+    model = breakdown_model(shown.session, shown.track, shown.cursor_frame, None)
+    named = dict(zip(CATEGORIES, model.ms.tolist(), strict=True))
+    named.pop("other_programs")
+    assert max(named, key=named.__getitem__) in ("memory", "compute", "unexplained")
+    assert named["transfer"] == 0
+    assert "transfer" in model.reasons, "a zero is given its reason"
+    assert w.status.hint.text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
+
+    # Words are heard, and one file has been decoded to its end.
+    until(lambda: len([u for u in w.playhead.session.utterances if u.done]) >= 2)
+    assert w.top.wer.value != "–"
+
+    # One click on the switch; it acts within a second of speech, for all was prepared.
+    click(w.top.toggles[TOGGLE].switch)
+    until(lambda: any(m.applied_frame is not None for m in w.playhead.session.markers))
+    (marker,) = w.playhead.session.markers
+    assert marker.key == SELECTION
+    assert marker.applied_frame - marker.asked_frame < 100
+    assert w.status.hint.text.full.startswith("Hint 2 of 3: set Block to 16")
+    until(lambda: w.playhead.n_frames > marker.applied_frame + 100)
+    wall = w.playhead.track.wall_ns
+    before, after = (
+        float(np.median(part))
+        for part in (wall[: marker.asked_frame], wall[marker.applied_frame :])
+    )
+    assert after < before
+
+    # The same speech comes again by itself, and then there are a ratio and words.
+    until(lambda: (found := effect(w)) is not None and found.decided and found.points is not None)
+    found = effect(w)
+    assert found is not None
+    assert found.kind == "faster"
+    toggle = w.top.toggles[TOGGLE]
+    until(lambda: toggle.effect.property("kind") == "faster" and "words)" in toggle.subtitle.full)
+    assert toggle.effect.text().endswith("× faster")
+    assert seen(w, toggle.effect)
+
+    # One key: the same utterance in turn with both settings, until it is decided.
+    QTest.keyClick(w, Qt.Key.Key_B)
+    assert w.side_by_side.active
+    assert w.desk.transport.compare.isChecked()
+    until(lambda: not w.side_by_side.active)
+    until(lambda: w.playhead.session.meta["ab"]["ended"] is not None)
+    until(lambda: (now := effect(w)) is not None and now.turns >= 3 and now.decided)
+    decided = effect(w)
+    assert decided is not None
+    assert decided.kind == "faster"
+
+    # On to the next hint, which goes when it has been followed; the last is waved away.
+    w.pipeline.set(BLOCK, 16)
+    assert w.status.hint.text.full.startswith("Hint 3 of 3")
+    click(w.status.hint.away)
+    assert w.status.hint.isHidden()
+    assert w.memory.texts("hints") == ["block", "ladder", "selection"]
+
+    # What was recorded says the same again.
+    click(w.top.stop)
+    until(lambda: w.when.is_idle() and not w.playhead.live)
+    path = w.playhead.path
+    assert path is not None
+    with_turns = [u for u in Session.open(path).utterances if u.epochs in ((2,), (3,))]
+    assert len(with_turns) >= 6
+    w.playhead.seek(w.playhead.session.meta["ab"]["ended"])
+    until(lambda: effect(w) == decided)

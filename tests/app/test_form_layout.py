@@ -1,0 +1,79 @@
+"""The form at the smallest window to serve: what is changed most is in view, and nothing jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+from pipelines.config import presets
+
+SIZE = (1280, 800)
+FIRST = ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active")
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow]) -> MainWindow:
+    made = window()
+    made.resize(*SIZE)
+    made.show_desk()
+    QApplication.processEvents()
+    return made
+
+
+def tops(window: MainWindow) -> dict[str, int]:
+    """Where each setting in view begins."""
+    fields = window.desk.form.fields
+    return {
+        key: field.mapTo(window, QPoint(0, 0)).y()
+        for key, field in fields.items()
+        if field.isVisible()
+    }
+
+
+@pytest.mark.parametrize("name", ["gmm", "gmm-continuous", "dnn", "digits"])
+def test_what_is_changed_most_is_above_the_fold(opened: MainWindow, name: str) -> None:
+    opened.pipeline.choose(name)
+    QApplication.processEvents()
+    assert (opened.width(), opened.height()) == SIZE
+    view = opened.desk.form._scroll.viewport()
+    for key in FIRST:
+        field = opened.desk.form.fields[key]
+        assert field.isVisible(), key
+        place = field.mapTo(view, field.rect().topLeft()).y()
+        assert 0 <= place <= view.height() - field.height(), key
+        assert field.title.text() == field.title.full, f"the title of {key} is cut"
+    assert all(toggle.isVisible() for toggle in opened.top.toggles)
+
+
+def test_rows_stay_where_they_are(qtbot: QtBot, opened: MainWindow, tmp_path: Path) -> None:
+    before = tops(opened)
+    form = opened.desk.form
+    form.fields["block"].show_note("latency 210 ms: 160 ms block + 40 ms context + 9.6 ms scoring")
+    QApplication.processEvents()
+    assert tops(opened) == before
+    note = form.fields["block"].note
+    assert note.text().endswith("…")
+    assert note.fontMetrics().horizontalAdvance(note.text()) <= note.width() - note.indent()
+    opened.pipeline.run_started(presets.load(presets.DEFAULT).config)
+    opened.pipeline.set("model", "single-stream")  # waits, and says so
+    QApplication.processEvents()
+    assert form.fields["model"].waiting.isVisible()
+    after = tops(opened)
+    assert {key: after[key] for key in before} == before
+
+
+def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> None:
+    field = opened.desk.form.fields["threads"]
+    assert not field.isVisible()
+    opened.pipeline.run_started(opened.pipeline.next)
+    opened.pipeline.set("threads", 2)
+    assert field.isVisible()
+    assert field.waiting.isVisible()
+    opened.pipeline.run_ended()
+    assert not field.isVisible()

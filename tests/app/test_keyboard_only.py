@@ -1,0 +1,135 @@
+"""A person at the keyboard alone, on a real run: run, toggle, pause, select, export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+from pytestqt.qtbot import QtBot
+
+from app.model.at_cursor import settings_at
+from app.window.main_window import MainWindow
+from app.window.palette import Palette
+from profiler.export import writers
+
+LONG = 120_000
+"""Milliseconds: the kernels may have to be compiled first."""
+
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+class Keyboard:
+    """Types where the focus is, as a keyboard does."""
+
+    def __init__(self, qtbot: QtBot, window: MainWindow) -> None:
+        self._qtbot, self._window = qtbot, window
+
+    def press(self, key: Qt.Key, *held: Qt.KeyboardModifier) -> None:
+        with_keys = Qt.KeyboardModifier.NoModifier
+        for one in held:
+            with_keys |= one
+        to = QApplication.activePopupWidget() or QApplication.focusWidget() or self._window
+        if isinstance(to, Palette):
+            to = to.line
+        self._qtbot.keyClick(to, key, with_keys)
+        QApplication.processEvents()
+
+    def type(self, text: str) -> None:
+        for letter in text:
+            to = QApplication.focusWidget() or self._window
+            self._qtbot.keyClicks(to, letter)
+
+    def command(self, words: str) -> None:
+        """Find something in the palette and do it."""
+        self.press(Qt.Key.Key_P, CONTROL, SHIFT)
+        palette = self._window.findChild(Palette)
+        assert palette is not None
+        self._qtbot.keyClicks(palette.line, words)
+        self._qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> Iterator[MainWindow]:
+    made = MainWindow()
+    qtbot.addWidget(made)
+    with qtbot.waitActive(made):
+        made.show()
+        made.activateWindow()
+    yield made
+    made.close()
+
+
+def test_run_toggle_pause_select_export(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keyboard(qtbot, window)
+    keys.command("gmm, digits")  # its graph is built in two seconds
+    assert window.pipeline.preset.name == "digits"
+    keys.command("pace")
+    pace = window.desk.form.fields["pace"].editor
+    assert pace.hasFocus()
+    pace.selectAll()
+    keys.type("4")
+    keys.press(Qt.Key.Key_Return)
+    assert window.pipeline.next.pace == 4.0
+
+    # Run.
+    keys.press(Qt.Key.Key_R, CONTROL)
+    qtbot.waitUntil(lambda: window.playhead.n_frames > 100, timeout=LONG)
+    assert window.when.is_running()
+
+    # Toggle: Gaussian selection takes effect and leaves its marker.
+    keys.press(Qt.Key.Key_G)
+    qtbot.waitUntil(
+        lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=LONG
+    )
+    applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
+    qtbot.waitUntil(lambda: window.playhead.n_frames > applied + 100, timeout=LONG)
+
+    # Pause: the view stands, the run goes on.
+    keys.press(Qt.Key.Key_Space)
+    held = window.playhead.cursor_frame
+    assert not window.playhead.following
+    qtbot.waitUntil(lambda: window.playhead.n_frames > held + 50, timeout=LONG)
+    assert window.playhead.cursor_frame == held
+    assert window.when.is_running()
+
+    # Select what came after the change.
+    while window.playhead.cursor_frame > applied:
+        keys.press(Qt.Key.Key_Comma)
+    assert window.playhead.cursor_frame == applied
+    keys.press(Qt.Key.Key_I)
+    assert window.axis.selected is not None
+    assert window.axis.selected[0] == pytest.approx(applied / 100)
+    window._show_figures()
+    assert window.desk.breakdown.model().first_frame == applied
+
+    # Stop: the session is whole, and the form shows what was in force at the cursor.
+    keys.press(Qt.Key.Key_Period, CONTROL)
+    qtbot.waitUntil(lambda: window.when.is_idle() and not window.playhead.live, timeout=LONG)
+    assert window.playhead.cursor_frame == applied  # it ends where the change begins to act
+    assert window.pipeline.recorded is settings_at(window.playhead.session, applied)
+    assert not window.top.toggles[0].switch.isChecked()
+    keys.press(Qt.Key.Key_Period)
+    assert window.top.toggles[0].switch.isChecked()
+
+    # Export, through the palette and through the menu.
+    table = tmp_path / "table.csv"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(table), ""))
+    (form,) = [writer.FORMAT for writer in writers() if writer.FORMAT.suffix == ".csv"]
+    keys.command(form.title)
+    assert table.read_text(encoding="utf-8").startswith("stage")
+    table.unlink()
+    keys.press(Qt.Key.Key_E, CONTROL)
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    wanted = next(a for a in menu.actions() if a.text().startswith(form.title))
+    for _ in menu.actions():
+        keys.press(Qt.Key.Key_Down)
+        if menu.activeAction() is wanted:
+            break
+    keys.press(Qt.Key.Key_Return)
+    assert table.exists()

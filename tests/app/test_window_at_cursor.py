@@ -1,0 +1,144 @@
+"""The form beside a recording: the settings in force at the cursor, which nobody can change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.model.at_cursor import settings_at
+from app.window.main_window import MainWindow
+from pipelines import config as settings
+from profiler.session.reader import Session
+
+SELECTION = "gmm.selection.enabled"
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def changed(recording: Callable[..., object]) -> Path:
+    """Twelve seconds: Gaussian selection and another beam from 6 s on."""
+    made = recording("changed.asrs")
+    made.write(600)
+    later = settings.assign(settings.Config(), {SELECTION: True, "search.beam": 9.0})
+    made.epoch = made.lane.epoch = 1
+    made.writer.config(1, 600, settings.to_dict(later))
+    made.write(600)
+    made.close()
+    return made.path
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], changed: Path) -> MainWindow:
+    made = window()
+    made.open_session(changed)
+    return made
+
+
+def beam(window: MainWindow) -> float:
+    value: float = window.desk.form.fields["search.beam"].editor.value()
+    return value
+
+
+def test_the_settings_at_a_frame_are_those_of_its_epoch(changed: Path) -> None:
+    session = Session.open(changed)
+    beams = {frame: settings_at(session, frame).search.beam for frame in (0, 1, 600, 601, 1200)}
+    assert beams == {0: 13.0, 1: 13.0, 600: 13.0, 601: 9.0, 1200: 9.0}
+    assert settings_at(session, 700) is settings_at(session, 1200)
+    session.close()
+
+
+def test_form_and_toggles_follow_the_cursor(opened: MainWindow) -> None:
+    switch = opened.top.toggles[0].switch
+    for frame, on, wide in ((1200, True, 9.0), (300, False, 13.0), (900, True, 9.0)):
+        opened.playhead.seek(frame)
+        assert beam(opened) == wide
+        assert switch.isChecked() == on
+        assert opened.actions_[f"toggle.{SELECTION}"].isChecked() == on
+        assert opened.desk.form.fields[SELECTION].editor.isChecked() == on
+
+
+def test_nothing_of_a_recording_can_be_changed(qtbot: QtBot, opened: MainWindow) -> None:
+    before = opened.pipeline.next
+    opened.playhead.seek(300)
+    form = opened.desk.form
+    assert not any(field.editor.isEnabled() for field in form.fields.values())
+    assert not opened.top.toggles[0].switch.isEnabled()
+    assert "Recorded" in opened.top.toggles[0].toolTip()
+    assert not opened.actions_[f"toggle.{SELECTION}"].isEnabled()
+    qtbot.keyClick(opened, Qt.Key.Key_G)
+    qtbot.mouseClick(opened.top.toggles[0].switch, LEFT)
+    assert not opened.pipeline.set("search.beam", 5.0)
+    assert opened.pipeline.next == before
+    assert beam(opened) == 13.0
+
+
+def test_the_next_run_is_changed_on_request_and_kept(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.playhead.seek(300)
+    which = opened.desk.form.which
+    assert which.recorded.isChecked()
+    qtbot.mouseClick(which.next, LEFT)
+    assert which.next.isChecked()
+    assert beam(opened) == 9.0, "a session opened is repeated as it ended"
+    qtbot.keyClick(opened, Qt.Key.Key_K)
+    assert opened.pipeline.next.frames.skip == 2
+    qtbot.mouseClick(which.recorded, LEFT)
+    assert beam(opened) == 13.0
+    assert not opened.top.toggles[1].switch.isChecked()
+    assert opened.pipeline.next.frames.skip == 2
+
+
+def test_looking_back_shows_the_recording_again(qtbot: QtBot, opened: MainWindow) -> None:
+    which = opened.desk.form.which
+    qtbot.mouseClick(which.next, LEFT)
+    assert opened.pipeline.recorded is None
+    qtbot.keyClick(opened, Qt.Key.Key_Comma)
+    assert which.recorded.isChecked()
+    assert opened.pipeline.recorded is not None
+
+
+def test_a_preset_is_for_the_next_run(opened: MainWindow) -> None:
+    opened.runs.choose_preset("dnn")
+    assert opened.pipeline.recorded is None
+    assert opened.desk.form.which.next.isChecked()
+    assert opened.desk.form.fields["model"].editor.currentText() == "dnn"
+
+
+def test_without_a_recording_there_is_no_choice(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    w.show_desk()
+    form = w.desk.form
+    assert form.which.said.full == "settings of the next run"
+    assert not form.which.recorded.isVisible()
+    file = tmp_path / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    w.files.take_audio([file])
+    w.runs.start()
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=20_000)
+    assert form.which.said.full == "settings of this run"
+    w.playhead.seek(10)
+    assert w.pipeline.recorded is None, "a run under way can be changed wherever one looks"
+    w.runs.stop()
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=20_000)
+    w.playhead.seek(5)
+    assert form.which.recorded.isVisible()
+    assert form.which.recorded.isChecked()
+
+
+def test_settings_of_another_version_leave_the_form_to_the_next_run(
+    window: Callable[..., MainWindow], recording: Callable[..., object]
+) -> None:
+    made = recording("other.asrs")
+    made.writer.config(0, 0, {"a setting of": "another version"})
+    made.write(600)
+    made.close()
+    w = window()
+    w.open_session(made.path)
+    w.playhead.seek(300)
+    assert w.pipeline.recorded is None
+    assert w.desk.form.which.next.isChecked()

@@ -1,0 +1,139 @@
+"""Every view is hovered and clicked over a grid of points, in every state: nothing raises, and no key is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QHelpEvent, QMouseEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.style.theme import set_theme
+from app.views.readout import Readout
+from app.window.main_window import MainWindow
+
+LONG = 20_000
+ACROSS, DOWN = 7, 5
+HOUR = 360_000
+"""Frames."""
+
+NOTHING, LEFT = Qt.MouseButton.NoButton, Qt.MouseButton.LeftButton
+NO_KEY = Qt.KeyboardModifier.NoModifier
+
+
+def send(widget: QWidget, kind: QEvent.Type, at: QPoint, held: Qt.MouseButton = NOTHING) -> None:
+    button = (
+        LEFT if kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease) else NOTHING
+    )
+    spot, everywhere = QPointF(at), QPointF(widget.mapToGlobal(at))
+    QApplication.sendEvent(widget, QMouseEvent(kind, spot, everywhere, button, held, NO_KEY))
+
+
+def surfaces(view: QWidget) -> Iterator[QWidget]:
+    """What of a view takes the mouse."""
+    for child in (view, *view.findChildren(QWidget)):
+        if child.isVisible() and child.width() > 20 and child.height() > 20:
+            yield child.viewport() if isinstance(child, QAbstractScrollArea) else child
+
+
+def over_and_over(window: MainWindow) -> None:
+    """Hover, ask for the tip, and click, on a grid over every view and its table."""
+    for view in window.desk.views.values():
+        for as_table in (False, True):
+            view.show_table(as_table)
+            QApplication.processEvents()
+            for surface in dict.fromkeys(surfaces(view)):
+                for row in range(DOWN):
+                    for column in range(ACROSS):
+                        x = round((surface.width() - 1) * column / (ACROSS - 1))
+                        y = round((surface.height() - 1) * row / (DOWN - 1))
+                        at = QPoint(x, y)
+                        send(surface, QEvent.Type.MouseMove, at)
+                        for box in window.findChildren(Readout):
+                            if box.isVisible():
+                                box.grab()  # what is under the mouse is looked up as it is painted
+                        tip = QHelpEvent(QEvent.Type.ToolTip, at, surface.mapToGlobal(at))
+                        QApplication.sendEvent(surface, tip)
+                        if (row + column) % 3 == 0:
+                            send(surface, QEvent.Type.MouseButtonPress, at, LEFT)
+                            send(surface, QEvent.Type.MouseButtonRelease, at)
+                QApplication.sendEvent(surface, QEvent(QEvent.Type.Leave))
+            QApplication.processEvents()
+        view.show_table(False)
+    assert [b.text for b in window.notices.banners if b.kind == "error"] == []
+
+
+def look_around(window: MainWindow) -> None:
+    """The whole range and a part of it, with a selection and without."""
+    axis = window.axis
+    axis.fit()
+    over_and_over(window)
+    end = max(axis.end, 1.0)
+    axis.set_visible(0.4 * end, 0.45 * end)
+    axis.select(0.41 * end, 0.44 * end)
+    over_and_over(window)
+    window.grab()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_without_a_session(window: Callable[..., MainWindow], theme: str) -> None:
+    w = window()
+    set_theme(theme)
+    w.show_desk()
+    over_and_over(w)
+
+
+def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
+    window: Callable[..., MainWindow], finished: Path
+) -> None:
+    w = window()
+    w.open_session(finished)
+    for frame in (1200, 610, 0):
+        w.playhead.seek(frame)
+        over_and_over(w)
+    w.playhead.seek(700)
+    look_around(w)
+    w.playhead.close()
+    over_and_over(w)
+
+
+def test_while_a_run_is_followed_and_held(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    file = tmp_path / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    w.files.take_audio([file])
+    w.runs.start()
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=LONG)
+    over_and_over(w)
+    w.playhead.pause()
+    look_around(w)
+    assert w.when.is_running()
+
+
+def test_in_a_session_of_an_hour(
+    window: Callable[..., MainWindow], recording: Callable[..., object]
+) -> None:
+    made = recording("hour.asrs")
+    made.write(HOUR // 2)
+    made.marker("Gaussian selection on", HOUR // 2)
+    made.write(HOUR // 2)
+    made.close()
+    w = window()
+    w.open_session(made.path)
+    assert w.axis.end == HOUR / 100
+    look_around(w)
+
+
+def test_in_a_session_without_a_frame(
+    window: Callable[..., MainWindow], recording: Callable[..., object]
+) -> None:
+    made = recording("none.asrs")
+    made.close()
+    w = window()
+    w.open_session(made.path)
+    look_around(w)

@@ -1,0 +1,200 @@
+"""What keys do: Space pauses and plays whatever was clicked before, and no button is pressed that nobody tabbed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+
+LONG = 20_000
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> MainWindow:
+    """A window on a run under way."""
+    made = window()
+    file = tmp_path / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    made.files.take_audio([file])
+    made.runs.start()
+    qtbot.waitUntil(lambda: made.when.is_running() and made.playhead.n_frames > 40, timeout=LONG)
+    return made
+
+
+def press(qtbot: QtBot, window: MainWindow, key: Qt.Key) -> None:
+    """Press a key as a person does: it goes to whatever has the focus."""
+    qtbot.keyClick(QApplication.focusWidget() or window, key)
+
+
+def controls(window: MainWindow) -> list[QWidget]:
+    """What can be clicked, apart from what starts, stops or closes something."""
+    apart = (window.top.run, window.top.stop, window.top.preset, window.desk.form.speech)
+    found = [
+        w
+        for kind in (QAbstractButton, QComboBox, QAbstractSpinBox)
+        for w in window.findChildren(kind)
+    ]
+    names = ("Export…", "Mark", "…")
+    return [
+        w
+        for w in found
+        if w.isVisible() and w.isEnabled() and w not in apart
+        if not (isinstance(w, QAbstractButton) and w.text() in names)
+    ]
+
+
+def click(qtbot: QtBot, control: QWidget) -> None:
+    qtbot.mouseClick(control, LEFT)
+    QApplication.processEvents()
+    if isinstance(control, QComboBox):
+        control.hidePopup()
+    popup = QApplication.activePopupWidget()
+    if popup is not None:
+        popup.close()
+    QApplication.processEvents()
+
+
+def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: MainWindow) -> None:
+    process = live.runs.control.process_id
+    for control in controls(live):
+        click(qtbot, control)
+        settings = live.pipeline.next
+        live.playhead.go_live()
+        for following in (False, True):
+            press(qtbot, live, Qt.Key.Key_Space)
+            assert live.playhead.following == following, control.accessibleName()
+        assert live.pipeline.next == settings, control.accessibleName()
+    assert live.when.is_running()
+    assert live.runs.control.process_id == process
+
+
+def test_space_plays_a_saved_session_and_never_starts_a_run(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    w = window()
+    w.open_session(finished)
+    for control in controls(w):
+        click(qtbot, control)
+        w.playhead.seek(300)
+        w.playhead.pause()
+        settings, session = w.pipeline.next, w.playhead.path
+        for playing in (True, False):
+            press(qtbot, w, Qt.Key.Key_Space)
+            assert w.playhead.playing == playing, control.accessibleName()
+        assert w.pipeline.next == settings, control.accessibleName()
+        assert w.playhead.path == session
+    assert w.when.is_idle()
+    assert w.runs.control.process_id == 0
+
+
+def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(
+    qtbot: QtBot, live: MainWindow
+) -> None:
+    switch = live.top.toggles[1].switch
+    switch.setFocus(Qt.FocusReason.TabFocusReason)
+    press(qtbot, live, Qt.Key.Key_Space)
+    assert live.pipeline.next.frames.skip == 1
+    assert not live.playhead.following
+    press(qtbot, live, Qt.Key.Key_Return)
+    assert live.pipeline.next.frames.skip == 2
+    live.top.stop.setFocus(Qt.FocusReason.TabFocusReason)
+    press(qtbot, live, Qt.Key.Key_Space)
+    assert live.when.is_running()
+
+
+def test_nothing_has_the_focus_that_was_not_tabbed_to(
+    qtbot: QtBot, window: Callable[..., MainWindow]
+) -> None:
+    w = window()
+    assert not isinstance(QApplication.focusWidget(), QAbstractButton)
+    w.show_desk()
+    assert not isinstance(QApplication.focusWidget(), QAbstractButton)
+    qtbot.mouseClick(w.desk.form.fields["loop"].editor, LEFT)
+    assert not isinstance(QApplication.focusWidget(), QAbstractButton)
+
+
+def test_the_focus_does_not_slip_from_run_to_stop(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    w.show_desk()
+    w.top.run.setFocus(Qt.FocusReason.TabFocusReason)
+    press(qtbot, w, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 40, timeout=LONG)
+    assert not w.top.run.isEnabled()
+    assert not isinstance(QApplication.focusWidget(), QAbstractButton)
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Space, Qt.Key.Key_Return):
+        press(qtbot, w, key)
+    assert w.when.is_running()
+    w.top.toggles[0].switch.setFocus(Qt.FocusReason.TabFocusReason)
+    w.top.hide()
+    assert not isinstance(QApplication.focusWidget(), QAbstractButton)
+
+
+def test_without_a_session_space_presses_nothing(
+    qtbot: QtBot, window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = window()
+    for ask in ("getOpenFileName", "getOpenFileNames"):
+        monkeypatch.setattr(QFileDialog, ask, lambda *_: pytest.fail("a button was pressed"))
+    for button in w.welcome.findChildren(QAbstractButton):
+        if button.isVisible() and button.isEnabled():
+            button.setFocus(Qt.FocusReason.TabFocusReason)
+            press(qtbot, w, Qt.Key.Key_Space)
+    assert w.when.is_idle()
+
+
+def test_a_number_takes_digits_and_leaves_commands_to_the_window(
+    qtbot: QtBot, live: MainWindow
+) -> None:
+    box = live.desk.form.fields["search.beam"].editor
+    box.setFocus()
+    box.selectAll()
+    for key in (Qt.Key.Key_1, Qt.Key.Key_1, Qt.Key.Key_Period, Qt.Key.Key_5, Qt.Key.Key_Return):
+        press(qtbot, live, key)
+    assert live.pipeline.next.search.beam == 11.5
+    press(qtbot, live, Qt.Key.Key_K)
+    assert live.pipeline.next.frames.skip == 2
+    press(qtbot, live, Qt.Key.Key_Space)
+    assert not live.playhead.following
+    assert live.pipeline.next.search.beam == 11.5
+
+
+def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow]) -> None:
+    w = window()
+    again = {a.id for a in w.actions_ if w.actions_[a.id].autoRepeat()}
+    assert {"view.zoom_in", "view.left", "view.next"} <= again
+    assert again.isdisjoint({"view.pause", "run.start", "run.stop", "toggle.frames.skip"})
+
+
+def test_what_is_dropped_is_copied_and_not_moved(
+    window: Callable[..., MainWindow], finished: Path
+) -> None:
+    w = window()
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(finished))])
+    move, shift = Qt.DropAction.MoveAction, Qt.KeyboardModifier.ShiftModifier
+    both = move | Qt.DropAction.CopyAction
+    entered = QDragEnterEvent(QPoint(200, 200), both, data, LEFT, shift)
+    dropped = QDropEvent(QPointF(200, 200), both, data, LEFT, shift)
+    for event in (entered, dropped):
+        assert event.proposedAction() == move
+        QApplication.sendEvent(w, event)
+        assert event.isAccepted()
+        assert event.dropAction() == Qt.DropAction.CopyAction
+    assert w.playhead.path == finished

@@ -1,0 +1,150 @@
+"""Where the window opens and what it shows first: within its screen, an empty desk, and the charts after that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtWidgets import QApplication, QMainWindow
+
+from app.window.placement import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
+from app.window.skeleton import Skeleton
+
+WORKER = Path(__file__).with_name("window_worker.py")
+ROOM = QRect(0, 32, 1280, 768)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (QRect(0, 0, 1600, 1000), QRect(0, 32, 1280, 768)),
+        (QRect(100, 100, 1000, 640), QRect(100, 100, 1000, 640)),
+        (QRect(900, 700, 1000, 640), QRect(280, 160, 1000, 640)),
+        (QRect(-2000, -50, 1000, 640), QRect(0, 32, 1000, 640)),
+    ],
+)
+def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(
+    wanted: QRect, found: QRect
+) -> None:
+    assert fitted(wanted, ROOM) == found
+
+
+def test_the_first_window_has_the_first_size_in_the_middle(qtbot) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    place(window, None)
+    assert window.size() == FIRST_SIZE
+    room = QApplication.primaryScreen().availableGeometry().adjusted(0, TITLE_BAR, 0, 0)
+    assert (window.geometry().center() - room.center()).manhattanLength() <= 2
+    assert window.minimumSize() == MINIMUM
+
+
+def test_the_place_of_a_window_is_remembered_unless_that_screen_is_gone(qtbot) -> None:
+    before, again, elsewhere = (QMainWindow() for _ in range(3))
+    for one in (before, again, elsewhere):
+        qtbot.addWidget(one)
+    before.setGeometry(120, 140, 1100, 700)
+    place(again, before.saveGeometry())
+    assert again.geometry() == QRect(120, 140, 1100, 700)
+    before.setGeometry(5000, 3000, 1100, 700)
+    place(elsewhere, before.saveGeometry())
+    assert QApplication.primaryScreen().availableGeometry().contains(elsewhere.geometry())
+    assert elsewhere.size() == QSize(1100, 700)
+
+
+def run(code: str, tmp_path: Path, width: int, height: int) -> str:
+    screen = {"name": "screen", "x": 0, "y": 0, "width": width, "height": height}
+    screen |= {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
+    file = tmp_path / "screen.json"
+    file.write_text(json.dumps({"screens": [screen]}))
+    own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    own["ASRSCOPE_SESSIONS"] = str(tmp_path / "sessions")
+    own["QT_QPA_PLATFORM"] = f"offscreen:configfile={file}"
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **own},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: Path) -> None:
+    told = run(
+        """
+        from app.application import application
+        from app.window.main_window import MainWindow
+        app = application()
+        window = MainWindow()
+        window.show()
+        window.show_desk()
+        app.processEvents()
+        place = window.geometry()
+        # The offscreen platform gives windows a frame of two pixels, and moves them by it.
+        screen = app.primaryScreen().availableGeometry().adjusted(-2, -2, 2, 2)
+        print(screen.contains(place), place.width(), place.height())
+        for part in (window.top.rtf, window.top.wer, window.desk.breakdown, window.desk.transport):
+            corner = part.mapTo(window, part.rect().bottomRight())
+            print(window.rect().contains(corner))
+        window.close()
+        """,
+        tmp_path,
+        1280,
+        800,
+    ).split()
+    assert told == ["True", "1280", "768", *["True"] * 4]
+
+
+def test_an_empty_desk_is_painted_before_any_chart_is_loaded(tmp_path: Path) -> None:
+    told = run(
+        f"""
+        import sys
+        from PySide6.QtCore import QTimer
+        from app import gui
+        from app.window import skeleton
+
+        painted = []
+        plain = skeleton.Skeleton.paintEvent
+
+        def paint(self, event):
+            plain(self, event)
+            painted.append("pyqtgraph" in sys.modules)
+
+        skeleton.Skeleton.paintEvent = paint
+        first = gui._first_page
+
+        def page(window, *rest):
+            print("skeleton painted:", len(painted) > 0, "with charts:", any(painted))
+            first(window, *rest)
+            print("charts loaded:", "pyqtgraph" in sys.modules)
+            QTimer.singleShot(0, window.close)
+
+        gui._first_page = page
+        gui.open_window(None, True, ({sys.executable!r}, {str(WORKER)!r}))
+        """,
+        tmp_path,
+        1600,
+        1000,
+    )
+    assert told.splitlines()[:2] == [
+        "skeleton painted: True with charts: False",
+        "charts loaded: True",
+    ]
+
+
+def test_the_empty_desk_has_the_columns_of_the_desk(qtbot) -> None:
+    empty = Skeleton()
+    qtbot.addWidget(empty)
+    empty.resize(1280, 700)
+    picture = empty.grab().toImage()
+    colors = {picture.pixelColor(x, 350).name() for x in range(0, 1280, 4)}
+    assert len(colors) >= 2

@@ -1,0 +1,179 @@
+"""A preset chosen while a run is under way, and settings that the run under way can do nothing with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.model.pipeline import Pipeline
+from app.window.main_window import MainWindow
+from app.window.notices import Banner
+from pipelines import config as settings
+from pipelines.config import presets
+
+SELECTION, LAZY = "gmm.selection.enabled", "dnn.senones"
+LONG = 20_000
+
+
+@pytest.fixture
+def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> MainWindow:
+    """A window on a run of the default preset."""
+    made = window()
+    file = tmp_path / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    made.files.take_audio([file])
+    made.runs.start()
+    qtbot.waitUntil(lambda: made.when.is_running() and made.playhead.n_frames > 40, timeout=LONG)
+    return made
+
+
+def choose(window: MainWindow, name: str) -> Banner:
+    """Choose a preset at the top; return the question that this brings up."""
+    title = presets.load(name).title
+    entry = next(a for a in window.top.preset.choices.actions() if a.text() == title)
+    entry.trigger()
+    (question,) = [b for b in window.notices.banners if b.kind == "question"]
+    assert title in question.text
+    return question
+
+
+def answer(qtbot: QtBot, question: Banner, text: str) -> None:
+    button = next(b for b in question.findChildren(QPushButton) if b.text() == text)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def questions(window: MainWindow) -> list[str]:
+    return [b.text for b in window.notices.banners if b.kind == "question"]
+
+
+def asked(window: MainWindow) -> list[str]:
+    """What the worker was asked to change, as its markers say."""
+    return [m.text for m in window.playhead.session.markers]
+
+
+def test_a_preset_chosen_without_a_run_is_taken_at_once(window: Callable[..., MainWindow]) -> None:
+    w = window()
+    w.runs.choose_preset("dnn")
+    assert w.pipeline.next == presets.load("dnn").config
+    assert w.notices.banners == []
+
+
+def test_a_run_goes_on_as_it_is_until_the_question_is_answered(
+    qtbot: QtBot, live: MainWindow
+) -> None:
+    before, session = live.pipeline.next, live.playhead.path
+    question = choose(live, "dnn")
+    assert live.pipeline.running == live.pipeline.next == before
+    frames = live.playhead.n_frames
+    qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40, timeout=LONG)
+    answer(qtbot, question, "Cancel")
+    assert questions(live) == []
+    assert live.pipeline.waiting is None
+    assert asked(live) == []
+    assert live.playhead.path == session
+
+
+def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(
+    qtbot: QtBot, live: MainWindow
+) -> None:
+    before = live.pipeline.next
+    answer(qtbot, choose(live, "dnn"), "For the next run")
+    assert live.pipeline.next == before
+    assert live.top.preset.text().startswith("next: ")
+    assert live.top.toggles[0].title.text() == "Gaussian selection"
+    qtbot.wait(200)
+    assert asked(live) == []
+    live.runs.stop()
+    qtbot.waitUntil(live.when.is_idle, timeout=LONG)
+    assert live.pipeline.next == presets.load("dnn").config
+    assert live.pipeline.preset.name == "dnn"
+    assert live.pipeline.waiting is None
+
+
+def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWindow) -> None:
+    first = live.playhead.path
+    answer(qtbot, choose(live, "dnn"), "Finish this run and start")
+    qtbot.waitUntil(
+        lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=LONG
+    )
+    assert live.runs.control.request.preset == "dnn"
+    assert live.runs.control.request.config == settings.to_dict(presets.load("dnn").config)
+    assert live.pipeline.running == presets.load("dnn").config
+
+
+def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
+    w = window()
+    w.runs.demo("gmm")
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=LONG)
+    pace = w.pipeline.running.pace
+    assert pace > 0
+    answer(qtbot, choose(w, "dnn"), "Finish this run and start")
+    qtbot.waitUntil(
+        lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=LONG
+    )
+    assert w.runs.control.request.config["pace"] == pace
+    assert w.runs.control.request.loop
+
+
+def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
+    choose(live, "dnn")
+    live.runs.stop()
+    qtbot.waitUntil(live.when.is_idle, timeout=LONG)
+    assert questions(live) == []
+    assert live.pipeline.preset.name != "dnn"
+
+
+def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> None:
+    choose(live, "dnn")
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
+    assert not live.playhead.following
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    assert questions(live) == []
+    question = choose(live, "dnn")
+    first = question.findChildren(QPushButton)[0]
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert QApplication.focusWidget() is first
+    qtbot.keyClick(first, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn", timeout=LONG)
+
+
+def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(
+    qtbot: QtBot, live: MainWindow
+) -> None:
+    """A net's toggle over the data of mixtures would write a marker for nothing."""
+    live.pipeline.set("model", "dnn")
+    assert live.pipeline.waits("model")
+    assert live.top.toggles[0].title.text() == "Gaussian selection"
+    assert live.top.toggles[0].switch.isEnabled()
+    lazy = live.actions_[f"toggle.{LAZY}"]
+    assert not lazy.isEnabled()
+    assert "acts only with model = dnn" in lazy.toolTip()
+    assert "next run" in lazy.toolTip()
+    qtbot.keyClick(live, Qt.Key.Key_E)
+    assert live.pipeline.value(LAZY) == "all"
+    field = live.desk.form.fields[LAZY]
+    assert not field.editor.isEnabled()
+    assert field.obstacle is not None
+    assert not live.pipeline.set(LAZY, "active")
+    qtbot.keyClick(live, Qt.Key.Key_G)
+    assert live.pipeline.running.gmm.selection.enabled
+    qtbot.waitUntil(lambda: bool(asked(live)), timeout=LONG)
+    assert asked(live) == [f"{SELECTION}=True"]
+
+
+def test_without_a_run_settings_are_judged_by_the_next_one() -> None:
+    pipeline = Pipeline()
+    pipeline.set("model", "dnn")
+    assert pipeline.obstacle(LAZY) is None
+    assert pipeline.set(LAZY, "active")
+    pipeline.run_started(presets.load(presets.DEFAULT).config)
+    assert pipeline.obstacle(LAZY) is not None
+    assert pipeline.obstacle("dnn.net") is not None
+    assert pipeline.obstacle("graph.vocabulary") is None
+    pipeline.run_ended()
+    assert pipeline.obstacle(LAZY) is None

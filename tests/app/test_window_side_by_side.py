@@ -1,0 +1,129 @@
+"""The A/B switch and the hints, with a scripted worker: when they can be used, what they ask for, when they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.model.processes.run_control import RunControl
+from app.model.recent import Memory
+from app.window.main_window import MainWindow
+
+LONG = 20_000
+SELECTION, BLOCK = "gmm.selection.enabled", "block"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What workers are asked to compare, in order."""
+    told: list[object] = []
+    plain = RunControl.compare
+
+    def compare(self: RunControl, other) -> None:
+        told.append(other)
+        plain(self, other)
+
+    monkeypatch.setattr(RunControl, "compare", compare)
+    return told
+
+
+def run(qtbot, window: MainWindow, folder: Path) -> None:
+    file = folder / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    window.files.take_audio([file])
+    window.runs.start()
+    qtbot.waitUntil(
+        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=LONG
+    )
+
+
+def test_without_a_run_there_is_nothing_to_compare(qtbot, window, asked, finished) -> None:
+    w = window()
+    action = w.actions_["run.compare"]
+    assert not action.isEnabled()
+    assert "needs a run that is going on" in action.toolTip()
+    assert w.open_session(finished)
+    QTest.keyClick(w, Qt.Key.Key_B)
+    assert asked == []
+    assert not w.side_by_side.active
+
+
+def test_before_any_change_the_first_toggle_is_tried(qtbot, window, asked, tmp_path) -> None:
+    w = window()
+    run(qtbot, w, tmp_path)
+    QTest.keyClick(w, Qt.Key.Key_B)
+    (other,) = asked
+    assert other[SELECTION] is True
+    assert w.actions_["run.compare"].isChecked()
+    assert w.desk.transport.compare.isChecked()
+    QTest.keyClick(w, Qt.Key.Key_B)
+    assert asked[1:] == [None], "the same key ends it"
+    assert not w.desk.transport.compare.isChecked()
+
+
+def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, asked, tmp_path) -> None:
+    w = window()
+    run(qtbot, w, tmp_path)
+    QTest.keyClick(w, Qt.Key.Key_B)
+    assert w.side_by_side.active
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
+    assert not w.side_by_side.active
+
+
+def test_what_the_worker_refuses_is_over(qtbot, window, asked, tmp_path) -> None:
+    w = window()
+    run(qtbot, w, tmp_path)
+    QTest.keyClick(w, Qt.Key.Key_B)
+    w.runs.control.refused.emit("", "Both sides of the comparison have the same settings.")
+    assert not w.side_by_side.active
+    assert [b.kind for b in w.notices.banners][-1] == "error"
+
+
+def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> None:
+    w = window()
+    assert w.status.hint.isHidden()
+    assert not w.status.machine.isHidden()
+    w.pipeline.set(BLOCK, 1)
+    run(qtbot, w, tmp_path)
+    strip = w.status.hint
+    assert strip.text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
+    assert w.status.machine.isHidden(), "the hint has its place"
+    QTest.keyClick(w, Qt.Key.Key_G)
+    assert strip.text.full.startswith("Hint 2 of 3: set Block to 16")
+    QTest.mouseClick(strip.away, Qt.MouseButton.LeftButton)
+    assert strip.text.full.startswith("Hint 3 of 3: choose the preset")
+    assert Memory().texts("hints") == ["block", "selection"]
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
+    assert strip.isHidden()
+    w.close()
+    again = window()
+    run(qtbot, again, tmp_path)
+    assert again.status.hint.text.full.startswith("Hint 3 of 3")
+
+
+def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) -> None:
+    w = window()
+    w.pipeline.set("model", "dnn")
+    w.pipeline.set(BLOCK, 1)
+    run(qtbot, w, tmp_path)
+    assert w.status.hint.text.full.startswith("Hint 2 of 3")
+
+
+def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp_path) -> None:
+    memory = Memory()
+    memory.remember("preset", "gmm-quick")
+    memory.sync()
+    w = window()
+    assert w.pipeline.preset.name == "gmm-quick"
+    w.pipeline.set("search.beam", 9.0)
+    w.runs.demo()
+    assert w.pipeline.preset.name == "demo"
+    assert not w.pipeline.differs()
+    assert w.runs.control.request is not None
+    assert w.runs.control.request.preset == "demo"
+    assert w.runs.control.request.config["block"] == 1
