@@ -10,9 +10,10 @@ platform, resolution or theme, and the window is not held up. An answer has the 
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from collections.abc import Iterable
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -20,6 +21,9 @@ from app.pictures.jobs import Answer, Job, line
 from app.pictures.studio import Studio
 from profiler.errors import BadInput
 from profiler.plain import one_line
+
+YIELDING: Final = 10
+"""Added to the niceness of the process (POSIX)."""
 
 
 def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
@@ -45,7 +49,9 @@ def _answer(studio: Studio, job: Job) -> Answer:
 
 
 def main(session: str) -> int:
-    """Serve on the standard streams."""
+    """Serve on the standard streams, behind a run under way: that one is being measured."""
+    if hasattr(os, "nice"):
+        os.nice(YIELDING)
     try:
         serve(session, sys.stdin.buffer, sys.stdout.buffer)
     except (BadInput, OSError) as error:

@@ -22,9 +22,10 @@ from app.pictures.layout import laid_out, settle, themed
 from app.pictures.place import Place, placed
 from app.pictures.sheet import Sheet
 from app.pictures.told import told
-from app.pictures.wanted import Wanted
+from app.pictures.wanted import ROOFLINE, Wanted
 from app.pictures.writers import check_size, drawn, kind_of
 from app.views import VIEWS, create
+from app.views.breakdown import BreakdownView
 from app.views.view import View
 from profiler.files.outputs import writing
 from profiler.session.files import own_files
@@ -92,7 +93,6 @@ class Studio:
             try:
                 for _, view, axis in views:
                     view.update_snapshot(_snapshot(whole, place, axis))
-                    _explain(view, place.stage)
                 with laid_out(sheet, size):
                     return drawn(sheet, kind, scale or wanted.scale, text.origin, captioned=False)
             finally:
@@ -111,11 +111,16 @@ def desk_picture(
         studio.close()
 
 
-def _view(view_id: str, place: Place) -> tuple[View, TimeAxis]:
+def _view(name: str, place: Place) -> tuple[View, TimeAxis]:
     """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
+    view_id = "breakdown" if name == ROOFLINE else name
     over_time = VIEWS[view_id].column == "middle"
     axis = _axis(place, place.selected if over_time else place.figures_over)
-    return create(view_id, axis), axis
+    view = create(view_id, axis)
+    if isinstance(view, BreakdownView):
+        view.show_roofline(name == ROOFLINE)
+        view.bars.choose(place.stage)
+    return view, axis
 
 
 def _axis(place: Place, selected: tuple[int, int] | None) -> TimeAxis:
@@ -131,14 +136,6 @@ def _axis(place: Place, selected: tuple[int, int] | None) -> TimeAxis:
 
 def _snapshot(whole: Snapshot, place: Place, axis: TimeAxis) -> Snapshot:
     return replace(whole, cursor_frame=place.cursor_frame, live=False, following=False, axis=axis)
-
-
-def _explain(view: View, stage: str | None) -> None:
-    """Let the breakdown explain a stage."""
-    from app.views.breakdown import BreakdownView
-
-    if stage is not None and isinstance(view, BreakdownView):
-        view.bars.choose(stage)
 
 
 @contextmanager

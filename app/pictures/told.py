@@ -1,6 +1,7 @@
 """What a picture tells beside its charts: headline, caption, and where its numbers come from. No widgets.
 
-Settings are those in force at the cursor, with what changed within the stretch shown; never those of the next run.
+Settings are those in force in the selection, or else at the cursor, with what changed within the stretch shown; never
+those of the next run.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Told:
 def told(snapshot: Snapshot, place: Place, command: str) -> Told:
     """Return what a picture of `place` tells; `snapshot` is at its cursor and has its selection."""
     session = snapshot.session
-    over = _in_force(session, place.first_frame, place.cursor_frame)
+    shown = _Settings(session, _in_force(session, place.first_frame, place.cursor_frame))
+    first, end = place.selected or (place.first_frame, place.cursor_frame)
+    over = _in_force(session, first, min(end, place.cursor_frame))
     lines = _Settings(session, over)
     extent = _extent(place)
     origin = {
@@ -91,7 +94,7 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         "cursor": clock(place.cursor_frame * FRAME_S, 2),
         "selection": place.selection,
         "settings": lines.all_text(),
-        "changes": lines.changes_text(),
+        "changes": shown.changes_text(),
         **provenance_of(session, over[-1].tree if over else {}),
         "drift": _drift(session),
         "drawn with": f"Qt {qVersion()}, {FONT_FAMILY}",
@@ -104,7 +107,11 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         ),
         caption=tuple(
             one_line(line, MAX_CAPTION)
-            for line in (lines.caption(), _source(origin), origin["drawn by"])
+            for line in (
+                _settings_line(lines, shown, place),
+                _source(origin),
+                origin["drawn by"],
+            )
         ),
         origin=origin,
     )
@@ -170,29 +177,22 @@ class _Settings:
             found.append(Switched(tr(toggle.declared.title), text, toggle.on))
         return tuple(found)
 
-    def caption(self) -> str:
-        """Preset, what differs from it at the cursor, and what changed before."""
-        if self._now is None:
-            return tr("settings of another version")
-        parts = [self._preset_text()]
-        if changes := self.changes_text():
-            parts.append(tr("changed: {0}").format(changes))
-        return " · ".join(parts)
-
-    def _preset_text(self) -> str:
+    def differing(self) -> str:
+        """The preset and what differs from it in the end; empty for settings of another version."""
         now = self._now
-        assert now is not None
+        if now is None:
+            return ""
         if self._preset not in presets.names():
             return self.all_text()
         base = presets.load(self._preset).config
-        differing = [
+        found = [
             f"{option.key}={_value(settings.get(now, option.key))}"
             for option in settings.options()
             if settings.get(now, option.key) != settings.get(base, option.key)
             and settings.obstacle(now, option.key) is None
         ]
-        text = tr("settings at the cursor: preset {0}").format(self._preset)
-        return f"{text}, {' '.join(differing)}" if differing else text
+        text = tr("preset {0}").format(self._preset)
+        return f"{text}, {' '.join(found)}" if found else text
 
     def changes_text(self) -> str:
         """Every change within the stretch shown, with its time."""
@@ -211,6 +211,18 @@ class _Settings:
             for option in settings.options()
             if settings.get(now, option.key) != ""
         )
+
+
+def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
+    """The line of the caption about settings: those of the selection or at the cursor, and what changed in view."""
+    differing, changes = lines.differing(), shown.changes_text()
+    if not differing:
+        return tr("settings of another version")
+    title = tr("settings at the cursor") if place.selected is None else tr("settings selected")
+    parts = [f"{title}: {differing}"]
+    if changes:
+        parts.append(tr("changed: {0}").format(changes))
+    return " · ".join(parts)
 
 
 def _value(value: settings.Value) -> str:
@@ -252,6 +264,8 @@ def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
     scope = tr(found.scope) if not place.counted else place.counted
     rate, words = found.errors.rate, found.errors.words
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
+    if len(snapshot.session.configs) > 1 and not found.of_selection:
+        counted = tr("{0} under these settings").format(counted)
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), scope),
         Figure(

@@ -20,6 +20,12 @@ SIZE: Final = (1600, 1000)
 SCALE: Final = 2.0
 """Pixels per point of a PNG: sharp on paper and on dense screens."""
 
+ROOFLINE: Final = "roofline"
+"""The breakdown with its roofline in place of the stages: a picture of its own."""
+
+PICTURED: Final = (*VIEWS, ROOFLINE)
+"""What pictures are made of."""
+
 THEMES: Final = ("light", "dark")
 KINDS: Final = ("png", "svg", "pdf")
 
@@ -43,7 +49,7 @@ class Wanted:
     """One picture.
 
     Attributes:
-        views: names of views in any order; none for all.
+        views: of `PICTURED`, in any order; none for all views of the desk.
         size: width and height of the whole picture in points.
         scale: pixels per point of a PNG.
         theme: one of `THEMES`.
@@ -63,8 +69,8 @@ class Wanted:
     def checked(self) -> Wanted:
         """Return itself if its names are known; PictureError otherwise."""
         for name in self.views:
-            if name not in VIEWS:
-                known = ", ".join(VIEWS)
+            if name not in PICTURED:
+                known = ", ".join(PICTURED)
                 raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
         if self.theme not in THEMES:
             raise PictureError(
@@ -75,12 +81,12 @@ class Wanted:
     @property
     def shown(self) -> tuple[str, ...]:
         """The views in the order of the desk."""
-        return tuple(name for name in VIEWS if not self.views or name in self.views)
+        return tuple(name for name in PICTURED if name in (self.views or VIEWS))
 
     @property
     def name(self) -> str:
         """What it shows, for a file name."""
-        return "desk" if len(self.shown) == len(VIEWS) else "-".join(self.shown)
+        return "desk" if self.shown == tuple(VIEWS) else "-".join(self.shown)
 
     def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
         """The arguments of `asrscope` that make it: `session` as a file `out` of a kind."""

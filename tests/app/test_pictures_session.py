@@ -167,6 +167,21 @@ def test_figures_are_of_what_is_shown(studio: Studio, telling: list[tuple[Place,
     assert float(then["RTF"][0]) != float(whole["RTF"][0])
 
 
+def test_words_are_counted_where_figures_are(
+    switched: Path, telling: list[tuple[Place, Told]]
+) -> None:
+    """Six words in each of the two utterances of 6 s, the last of each missing."""
+    studio = Studio(switched)
+    for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
+        draw(studio, **options)
+    studio.close()
+    told = [figures(told.headline)["WER"] for _, told in telling]
+    assert told[1] == ("16.7 %", "6 words")
+    assert told[2][0] == "0.0 %"
+    assert told[2][1] == "3 words"
+    assert told[3] == ("–", "")
+
+
 def test_a_selection_drives_the_figures(studio: Studio, telling: list[tuple[Place, Told]]) -> None:
     draw(studio, select=("1..2",))
     draw(studio, select=("synthetic-0002",))
@@ -193,6 +208,24 @@ def test_a_stage_is_explained(
     draw(studio, views=("breakdown",), select=("score.exp",))
     assert explained[-1] == "score.exp"
     assert explained[0] != "score.exp"
+
+
+def test_the_roofline_is_a_picture_of_its_own(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    real = BreakdownView.settle
+
+    def settle(view: BreakdownView) -> None:
+        real(view)
+        seen.append((view.roofline_alone, view.roofline.isHidden()))
+
+    monkeypatch.setattr(BreakdownView, "settle", settle)
+    assert draw(studio, views=("roofline",)) != draw(studio, views=("breakdown",))
+    assert seen[0] == (True, False)
+    assert not seen[-1][0]
+    assert Wanted(("roofline",)).name == "roofline"
+    assert "roofline" not in Wanted().shown
 
 
 def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +268,8 @@ def switched(recording: Callable[..., Recording]) -> Path:
         ({"range_s": (5.0, 7.0)}, True, "", []),
         ({"range_s": (5.0, 9.0)}, False, "since 0:08.0", ["0:08.0"]),
         ({"range_s": (5.0, 9.0), "at_s": 7.0}, True, "", []),
+        ({"select": ("5..7",)}, True, "", ["0:04.0", "0:08.0"]),
+        ({"select": ("1..6",)}, True, "since 0:04.0", ["0:04.0", "0:08.0"]),
     ],
 )
 def test_settings_are_those_then_in_force(

@@ -23,7 +23,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.pictures.wanted import PictureError, Range, Wanted, is_range, range_text, read_range
+from app.pictures.wanted import (
+    PICTURED,
+    ROOFLINE,
+    PictureError,
+    Range,
+    Wanted,
+    is_range,
+    range_text,
+    read_range,
+)
 from app.style.plain_text import Button, Label, describe, literal, set_title
 from app.style.theme import font
 from app.views import VIEWS
@@ -107,7 +116,7 @@ class PictureDialog(QDialog):
 
     def _make_choices(self, start: Start) -> None:
         wanted = start.wanted
-        self.views = {view_id: self._check(self._title(view_id)) for view_id in VIEWS}
+        self.views = {view_id: self._check(self._title(view_id)) for view_id in PICTURED}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.shown)
         self.size_box = ChoiceBox()
@@ -160,7 +169,7 @@ class PictureDialog(QDialog):
         return QCheckBox(literal(text))
 
     def _title(self, view_id: str) -> str:
-        return self.tr(VIEWS[view_id].load().title)
+        return self.tr("Roofline") if view_id == ROOFLINE else self.tr(VIEWS[view_id].load().title)
 
     def _selection(self, what: str) -> str:
         if is_range(what):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -96,7 +97,8 @@ class Drawing(QObject):
             self._heard + bytes(self._process.readAllStandardOutput().data())
         ).split(b"\n")
         for told in whole:
-            self._take(msgspec.json.decode(told, type=Answer))
+            with contextlib.suppress(msgspec.DecodeError):  # some library's own words
+                self._take(msgspec.json.decode(told, type=Answer))
 
     def _take(self, answer: Answer) -> None:
         if self._under_way is not None and answer.number == self._under_way.number:
