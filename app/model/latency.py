@@ -20,11 +20,15 @@ from profiler.files import inputs
 from profiler.session.model import FRAME_S, ConfigEpoch, setting
 
 if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
 BLOCK_KEY: Final = "block"
 """The setting beside which it is shown."""
+
+LATEST_FRAMES: Final = 3000
+"""It is that of the last half minute: few enough frames to sum up quickly."""
 
 MAX_FRAMES: Final = 1 << 16
 """No block and no context is as long as eleven minutes; whatever says so is not believed."""
@@ -118,6 +122,22 @@ def of_session(
         # That is told of the net that the session began with; of each other one by its name.
         about = (session.meta.get("nets") or {}).get(nets[1])
     return Latency(block, _after(about), score_s)
+
+
+def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
+    """Return the latency of `config`, as measured in the session shown if that has the same settings.
+
+    `chosen`: as in `of_settings`.
+    """
+    measured = tree = None
+    if shown is not None and shown.session.configs:
+        end = shown.cursor_frame
+        # At the end of a finished session it is the one in the report.
+        most = LATEST_FRAMES if shown.live or end < shown.track.n_frames else None
+        measured = of_session(shown.session, shown.track, end, most)
+        force = settings_before(shown.session, end)
+        tree = None if force is None else force.tree
+    return of_settings(config, measured, tree, chosen)
 
 
 def settings_before(session: Session, end: int) -> ConfigEpoch | None:

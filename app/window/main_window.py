@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-LATENCY_FRAMES = 3000
-"""Latency is shown for the last half minute: few enough frames to sum up quickly."""
-
 FIGURES_MS = 150
 """The large figures are updated this often: faster, nobody could read them."""
 
@@ -336,16 +333,8 @@ class MainWindow(QMainWindow):
         """Show next to the block size how long its first frame waits; measured if the session has the same settings."""
         if self._desk is None:
             return
-        measured, tree, shown = None, None, self._snapshot
-        if shown is not None and shown.session.configs:
-            end = shown.cursor_frame
-            # At the end of a finished session it is the one in the report.
-            most = LATENCY_FRAMES if shown.live or end < shown.track.n_frames else None
-            measured = latency.of_session(shown.session, shown.track, end, most)
-            force = latency.settings_before(shown.session, end)
-            tree = None if force is None else force.tree
         chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_settings(self.pipeline.in_force, measured, tree, chosen)
+        parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen)
         self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
 
     def _on_opened(self, session: Session) -> None:
