@@ -14,7 +14,7 @@ from pipelines.search import alternatives, costs
 from pipelines.search import history as histories
 from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.kernels import calls, layout
+from pipelines.search.kernels import layout
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, I64
@@ -55,7 +55,7 @@ class Viterbi:
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
-        self._steps: calls.Steps = 0, 0, 0, 0, 0
+        self._steps: layout.Steps = 0, 0, 0, 0, 0
         self._first_frame = 0
         self._lost = False
         self._collected = 0

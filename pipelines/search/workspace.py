@@ -158,7 +158,7 @@ class Workspace:
         scale: float,
         patience_ns: int,
         spans: Lent,
-        stages: calls.Steps,
+        stages: layout.Steps,
         called_ns: int,
         first_frame: int,
     ) -> calls.Advanced:

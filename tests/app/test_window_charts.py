@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtWidgets import QMenu, QToolButton
+from PySide6.QtWidgets import QApplication, QMenu, QToolButton
 
 from app.model.time_axis import WINDOW_S
 from app.pictures.layout import settle
@@ -37,8 +37,10 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(shown: MainWindow) 
     assert cost.holding.locked
     assert cost.holding.log
     button = next(b for b in cost.findChildren(QToolButton) if b.text() == "Scale")
-    menu = button.menu()
+    button.click()
+    menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
+    menu.close()
     assert menu.actions() == [shown.actions_["scale.lock"], shown.actions_["scale.log"]]
     assert button in cost.header_controls, "not in a picture"
 

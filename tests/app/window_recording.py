@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from pipelines import config as settings
+from profiler.lanes import RING_RECORDS
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.waiting import wait_until
 
 BLOCK = 10
 WALL_PER_FRAME = 1_000_000
@@ -45,6 +47,9 @@ class Recording:
         for first in range(self.frames, self.frames + frames, BLOCK):
             if first % UTTERANCE == 0:
                 self._begin(first)
+            if self.lane.waiting > RING_RECORDS // 2:
+                # Written faster than any decode: what the file is behind with would be dropped.
+                wait_until(lambda: self.lane.waiting < RING_RECORDS // 4)
             self._block(first)
             if (first + BLOCK) % UTTERANCE == 0:
                 self._end(first + BLOCK - UTTERANCE)

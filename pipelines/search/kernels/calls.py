@@ -41,6 +41,7 @@ from pipelines.search.kernels.layout import (
     Plain,
     Records,
     Scratch,
+    Steps,
     Tokens,
 )
 from pipelines.search.kernels.numba_flags import njit_called, njit_inlined
@@ -49,8 +50,6 @@ from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 from profiler.span_layout import Lent
 
 PlainNumbers = tuple[int, int, float, float, float, float, int, int]
-Steps = tuple[int, int, int, int, int]
-"""The stages of emit, epsilon, prune, lattice and rank."""
 Recording = tuple[Lent, Steps, int]
 """Where spans go: a lent ring, the stages, and when the call was made (ns)."""
 Advanced = tuple[int, int, int, int, int, int]

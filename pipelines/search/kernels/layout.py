@@ -178,6 +178,8 @@ class Numbers(NamedTuple):
 
 Index = int | np.int32
 """A place, an arc, a frame or an entry of the history, as a kernel has it at hand."""
+Steps = tuple[int, int, int, int, int]
+"""The stages of emit, epsilon, prune, lattice and rank."""
 
 Columns = tuple[Array, ...]
 Plain = tuple[Columns, ...]
