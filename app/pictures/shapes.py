@@ -9,6 +9,7 @@ clip, to each shape; a shape that is cut is replaced by what is left of it, so t
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, Final, ParamSpec
@@ -170,7 +171,9 @@ def _kept(
         try:
             method(self, *arguments, **named)
         except Exception as fault:
-            self.faults.append(fault)
+            # Its frames hold what lives only while Qt paints: what they say is kept, they are not.
+            fault.add_note(traceback.format_exc())
+            self.faults.append(fault.with_traceback(None))
 
     return guarded
 

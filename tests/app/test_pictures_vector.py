@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command_line import asrscope
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
@@ -237,6 +237,11 @@ def test_a_fault_while_painting_is_raised_and_ends_nothing(monkeypatch: pytest.M
             with QPainter(self) as painter:
                 painter.drawText(10, 10, "text")
 
+    wrong = Wrong()
     monkeypatch.setattr("app.pictures.shapes.QTextLayout", None)
-    with pytest.raises(TypeError):
-        recorded(QSize(100, 100), lambda painter: Wrong().render(painter))
+    with pytest.raises(TypeError) as told:
+        recorded(QSize(100, 100), lambda painter: wrong.render(painter, QPoint()))
+    # Where it was is told in words: frames would keep what Qt takes away when it has painted.
+    frames = [frame.name for frame in told.traceback]
+    assert "drawTextItem" not in frames
+    assert any("drawTextItem" in note for note in told.value.__notes__)
