@@ -140,7 +140,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     until(lambda: not w.side_by_side.active)
     until(lambda: w.playhead.session.meta["ab"]["ended"] is not None)
     until(lambda: (now := effect(w)) is not None and now.turns >= 3 and now.decided)
-    decided = effect(w)
+    decided, at = effect(w), w.playhead.snapshot().cursor_frame
     assert decided is not None
     assert decided.kind == "faster"
 
@@ -158,5 +158,11 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert path is not None
     with_turns = [u for u in Session.open(path).utterances if u.epochs in ((2,), (3,))]
     assert len(with_turns) >= 6
-    w.playhead.seek(w.playhead.session.meta["ab"]["ended"])
-    until(lambda: effect(w) == decided)
+    # Not the same figures: live, an utterance that ended just before may not have been counted yet.
+    w.playhead.seek(at)
+    until(lambda: w.playhead.snapshot().cursor_frame == at)
+    again = effect(w)
+    assert again is not None
+    assert again.decided
+    assert again.kind == "faster"
+    assert again.turns >= 3
