@@ -59,16 +59,16 @@ COPIED = "net scores copied"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A product as a net calls it: of so many frames, in a net of so many bytes.
+    """A product as a net calls it, of so many frames.
 
-    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `in_rows`:
-    whether frames come as rows.
+    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `cycle_bytes`:
+    what net and search go through until it reads its weights again; `in_rows`: whether frames come as rows.
     """
 
     frames: int
     per_count: float
     times: float
-    net_bytes: float
+    cycle_bytes: float
     in_rows: bool
     passed: int
     """KiB of memory that the layer before goes through (`passed`)."""
