@@ -94,9 +94,9 @@ def split(
     """Return what the time of each span consists of; what is left of it is not attributed.
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
-    its roofs the machine's arithmetic and its memory were at that time. `waiting` [n]: which part of its time it
-    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so the result does
-    not depend on how many are given at once.
+    its roofs the machine's arithmetic and its memory were at that time. `waiting` [2, n]: which part of its time it
+    waited for data, by hot replay, and the least that it may be; memory is at least that. The arithmetic is done span
+    by span, so the result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -114,7 +114,11 @@ def split(
         least = slowed(least, np.minimum(slowness, 1.0))
         likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
     if waiting is not None:
-        likely, most = (at_least_waiting(end, waiting * own) for end in (likely, most))
+        waited, surely = waiting * own
+        likely, most = (at_least_waiting(end, waited) for end in (likely, most))
+        # Hot data wait too, as far as they fit no cache: what instructions take at least is never taken from them.
+        rest = least[[LAW_PARTS.index(name) for name in COMPUTE_PARTS]].sum(axis=0)
+        least = at_least_waiting(least, np.clip(surely, 0.0, np.maximum(own - rest, 0.0)))
     parts[:-1] = fitted(least, likely, own)
     return Split(parts, least, likely, most)
 

@@ -20,6 +20,7 @@ from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.law import FIRST_CACHE, LAW_PARTS
 from profiler.analysis.parts import (
     MEASURED_PARTS,
+    MEMORY_PARTS,
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PARTS,
@@ -141,14 +142,30 @@ def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
 def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     cost = law(units=10_000, read=1e5, chase=10)
     for share, bandwidth, latency in ((0.0, 3_000, 1_000), (0.2, 7_500, 2_500)):
-        waiting = np.array([share])
+        waiting = np.array([[share], [0.0]])
         assert parts_of(50_000, cost, waiting=waiting) == about(
             instructions=10_000, bandwidth=bandwidth, latency=latency
         )
     # A law that knows of no memory: then it was latency, as streams are in the law where there are any.
-    assert parts_of(50_000, law(units=10_000), waiting=np.array([0.2])) == about(
+    assert parts_of(50_000, law(units=10_000), waiting=np.array([[0.2], [0.0]])) == about(
         instructions=10_000, latency=10_000
     )
+
+
+def test_what_replays_are_sure_of_is_the_least_that_memory_may_be() -> None:
+    cost = law(units=10_000, read=1e5, chase=10)
+    at = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
+
+    def least(sure: float) -> tuple[float, float]:
+        found = split(one(50_000), cost, ROOFS, waiting=np.array([[0.96], [sure]])).least[:, 0]
+        return found[at].sum(), found.sum() - found[at].sum()
+
+    memory, own = least(0.0)
+    assert 0 < memory < 20_000
+    for sure in (0.4, 0.6):
+        assert least(sure) == pytest.approx((sure * 50_000, own))
+    # What the kernel's own instructions take at least is never taken from them.
+    assert least(0.95) == pytest.approx((50_000 - own, own))
 
 
 def test_waiting_below_what_the_law_says_changes_nothing() -> None:
@@ -213,7 +230,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
     draw = np.random.default_rng(len(rows))
     other = draw.integers(0, 10**6, len(rows)).astype(float) if beside else None
     slowness = draw.uniform(0.8, 8, (2, len(rows))) if beside else None
-    waiting = draw.uniform(0, 1, len(rows)) if beside else None
+    waiting = draw.uniform(0, 1, (2, len(rows))) if beside else None
 
     def piece(at: slice) -> list[np.ndarray]:
         return list(
@@ -223,7 +240,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
                 ROOFS,
                 None if other is None else other[at],
                 None if slowness is None else slowness[:, at],
-                None if waiting is None else waiting[at],
+                None if waiting is None else waiting[:, at],
             )
         )
 
