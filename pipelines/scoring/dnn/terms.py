@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from pipelines.scoring.blocks import FLOAT
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
-READ = "net read"
-"""Not a call but what comes off one that was timed after reading so many KiB."""
 SPLICE = "net splice"
 """A call: the input of a net, but for its copying; KiB read before."""
 MOST_PASSED = 1024
-"""KiB: what fills a second cache; of more there is no more to be pushed out, and its reading is less sure."""
+"""KiB: what fills a second cache; of more there is no more to be pushed out."""
 WINDOWS = "net windows"
 """Floats of windows copied; inputs, features."""
 RELU = "net relu"
@@ -103,12 +101,9 @@ def calls(
     """So many calls, each made after reading `passed` KiB.
 
     Weights push what Python needs out of the nearest caches: 2 of the 7 µs of a call. So it is timed after as much
-    was read, and reading, timed alone, comes off.
+    was read.
     """
-    return (
-        Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),
-        Term(CALL, named(READ, passed), Linear(fixed=-times)),
-    )
+    return (Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),)
 
 
 def splice(inputs: int, features: int, passed: int = MOST_PASSED) -> tuple[Term, ...]:
