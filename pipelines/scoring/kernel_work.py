@@ -20,9 +20,10 @@ COLD = 16 << 20
 """Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
 of memory that comes from."""
 
-SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 2 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph and the tokens that every block meets again; what is new with each frame (`asrscope show --json`
-on the presets: 0.37 MB at least); and what more of it would not push further out of the caches."""
+SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 5 << 20, 384 << 10, 12 << 20
+"""Bytes: of the graph, the tokens and Python that every block meets again (weights of 10 and of 4 MB came in runs as
+fast as in loops over 15 and 10 MB); what is new with each frame (by `asrscope show --json` on the presets 0.37 MB at
+least); and what more of it would not push further out of the caches."""
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
