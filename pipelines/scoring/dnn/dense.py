@@ -225,7 +225,8 @@ class DenseNet(Splicer):
     ) -> Call:
         """`layer` as it is called; what comes before the `first` one are rows."""
         in_rows = first or layer.into_rows
-        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
+        before = terms.passed(self._net_bytes, 1 + len(self._layers))
+        passed = terms.AFTER_SEARCH if first else before
         between = self._net_bytes + searched(frames)
         return Call(frames, per_count, times, between, in_rows, passed)
 

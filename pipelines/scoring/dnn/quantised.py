@@ -153,7 +153,7 @@ class QuantisedNet(Splicer):
             if i == 0:
                 more.append(call.kernel(terms.QUANTISED, (inputs,), float(inputs), 0.0))
             place = terms.MIDDLE if i else terms.FIRST
-            more += terms.calls(terms.INT8_CALL, (place,), call.passed)
+            more += terms.calls(terms.INT8_CALL, (place,), call.passed if i else terms.AFTER_SEARCH)
             costs[layer_stage(i + 1)] = self._product(layer, call, touched=4, more=more)
         return costs
 

@@ -36,8 +36,10 @@ def _read(values: Array) -> np.float32:
     return total
 
 
-def after_reading(passed: int, once: Callable[[], object]) -> Task:
-    """`once` as often as asked, each time after `passed` KiB were read, whose time does not count.
+def after_reading(
+    passed: int, once: Callable[[], object], before: Callable[[], object] | None = None
+) -> Task:
+    """`once` as often as asked, each time after `passed` KiB were read and then `before`, whose time does not count.
 
     They are others each time, as the weights of a net are: the same ones would stay in a cache.
     """
@@ -50,6 +52,8 @@ def after_reading(passed: int, once: Callable[[], object]) -> Task:
         for _ in range(repeats):
             turn = (turn + 1) % len(pieces)
             _read(pieces[turn])
+            if before is not None:
+                before()
             start = timing.clock()
             once()
             seconds += timing.clock() - start
