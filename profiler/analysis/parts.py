@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.analysis.conditions import Waited
 from profiler.analysis.law import LAW_PARTS, Law, law_of
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -37,6 +38,7 @@ PART_NAMES: Final = {
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
+_MEMORY: Final = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
 
 
 TOLD_FROM: Final = 0.02
@@ -75,7 +77,8 @@ class Parts:
 
 class Split(NamedTuple):
     """Times of spans in ns: MEASURED_PARTS as they add up within the spans' time, float64 [6, n], and what the law
-    says of LAW_PARTS before any of it is fitted to the time, [5, n]: least, likely, most."""
+    says of LAW_PARTS before any of it is fitted to the time, [5, n]: least, likely, most; with what was measured of
+    waiting for data."""
 
     parts: Array
     least: Array
@@ -89,14 +92,14 @@ def split(
     roof_table: RoofTable,
     other: Array | None = None,
     slowness: Array | None = None,
-    waiting: Array | None = None,
+    waiting: Waited | None = None,
 ) -> Split:
     """Return what the time of each span consists of; what is left of it is not attributed.
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
-    its roofs the machine's arithmetic and its memory were at that time. `waiting` [n]: which part of its time it
-    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so the result does
-    not depend on how many are given at once.
+    its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
+    waited for data, by hot replay; then the law only has to account for the time with the data hot. The arithmetic
+    is done span by span, so the result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -113,25 +116,35 @@ def split(
         # A probe is a moment: the roofs themselves stay the least, or the most, that is possible.
         least = slowed(least, np.minimum(slowness, 1.0))
         likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
-    if waiting is not None:
-        likely, most = (at_least_waiting(end, waiting * own) for end in (likely, most))
-    parts[:-1] = fitted(least, likely, own)
-    return Split(parts, least, likely, most)
+    if waiting is None:
+        parts[:-1] = fitted(least, likely, own)
+        return Split(parts, least, likely, most)
+    low, mid, high = (share * own for share in waiting)
+    # The law may have counted some of the waiting: so much less than its least may the hot time hold.
+    hot = fitted(waited(least, -mid, likely), likely, own - mid)
+    parts[:-1] = waited(hot, mid, likely)
+    known = memory_of(least)
+    least = waited(least, np.maximum(low - known, 0.0), likely)
+    return Split(parts, least, waited(likely, mid, likely), waited(most, high, likely))
 
 
-def at_least_waiting(times: Array, waited: Array) -> Array:
-    """Return `times` [5, …] of LAW_PARTS with memory raised to `waited` [...] where the law gives less.
+def memory_of(times: Array) -> Array:
+    """The memory of `times` [5, …] of LAW_PARTS: bandwidth and latency together, [...]."""
+    total: Array = times[_MEMORY].sum(axis=0)
+    return total
 
-    It goes to bandwidth and latency as the law shares them out; where it knows of neither, to latency.
+
+def waited(times: Array, ns: Array, likely: Array) -> Array:
+    """Return `times` [5, …] of LAW_PARTS with `ns` [...] more of memory, or as far as there is any, less.
+
+    It goes to bandwidth and latency as the `likely` ones are; where there are neither, to latency.
     """
-    rows = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
-    known = times[rows]
-    total = known.sum(axis=0)
-    raised = np.maximum(waited - total, 0.0)
-    share = np.divide(known, total, out=np.zeros_like(known), where=total > 0)
-    share[-1] = np.where(total > 0, share[-1], 1.0)
     out = times.copy()
-    out[rows] = known + raised * share
+    total, known = memory_of(likely), memory_of(times)
+    share = np.divide(likely[_MEMORY], total, out=np.zeros_like(likely[_MEMORY]), where=total > 0)
+    share[-1] = np.where(total > 0, share[-1], 1.0)
+    left = np.divide(known + ns, known, out=np.zeros_like(known), where=(ns < 0) & (known > -ns))
+    out[_MEMORY] = np.where(ns < 0, times[_MEMORY] * left, times[_MEMORY] + ns * share)
     return out
 
 

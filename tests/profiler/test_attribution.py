@@ -17,6 +17,7 @@ from profiler.analysis.attribution import (
     judge,
 )
 from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.conditions import Waited
 from profiler.analysis.law import FIRST_CACHE, LAW_PARTS
 from profiler.analysis.parts import (
     MEASURED_PARTS,
@@ -24,11 +25,11 @@ from profiler.analysis.parts import (
     OTHER_PROGRAMS,
     PARTS,
     Parts,
-    at_least_waiting,
     fitted,
     intervals,
     slowed,
     split,
+    waited,
 )
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
@@ -138,24 +139,46 @@ def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
     assert found[MEASURED_PARTS.index("bandwidth"), 0] == pytest.approx(10_000)
 
 
-def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
+def share_of(low: float, mid: float, high: float) -> Waited:
+    return Waited(*(np.array([share]) for share in (low, mid, high)))
+
+
+def test_the_law_accounts_for_the_hot_time_and_the_replay_for_the_rest() -> None:
     cost = law(units=10_000, read=1e5, chase=10)
-    for share, bandwidth, latency in ((0.0, 3_000, 1_000), (0.2, 7_500, 2_500)):
-        waiting = np.array([share])
-        assert parts_of(50_000, cost, waiting=waiting) == about(
+    for share, bandwidth, latency in ((0.0, 3_000, 1_000), (0.2, 10_500, 3_500)):
+        assert parts_of(50_000, cost, waiting=share_of(share, share, share)) == about(
             instructions=10_000, bandwidth=bandwidth, latency=latency
         )
     # A law that knows of no memory: then it was latency, as streams are in the law where there are any.
-    assert parts_of(50_000, law(units=10_000), waiting=np.array([0.2])) == about(
+    waiting = share_of(0.1, 0.2, 0.3)
+    assert parts_of(50_000, law(units=10_000), waiting=waiting) == about(
         instructions=10_000, latency=10_000
     )
 
 
-def test_waiting_below_what_the_law_says_changes_nothing() -> None:
+def test_waiting_that_the_law_had_counted_is_counted_once() -> None:
+    # 10 µs of instructions and 30 of memory, of which hot only 2 were there: the other 28 are the replay's.
+    found = parts_of(40_000, law(units=10_000, read=1e6), waiting=share_of(0.7, 0.7, 0.7))
+    assert found["instructions"] == pytest.approx(10_000, rel=0.1)
+    assert found["bandwidth"] == pytest.approx(30_000, rel=0.1)
+    assert sum(found.values()) == pytest.approx(40_000)
+
+
+def test_what_hot_time_and_law_disagree_by_is_not_attributed() -> None:
+    found = parts_of(100_000, law(units=10_000, read=1e5), waiting=share_of(0.5, 0.6, 0.7))
+    assert found == about(instructions=10_000, bandwidth=63_000)
+    ends = split(one(100_000), law(units=10_000, read=1e5), ROOFS, waiting=share_of(0.5, 0.6, 0.7))
+    row = LAW_PARTS.index("bandwidth")
+    assert ends.least[row, 0] == pytest.approx(50_000)
+    assert ends.likely[row, 0] == pytest.approx(63_000)
+    assert ends.most[row, 0] > 70_000
+
+
+def test_memory_goes_to_both_kinds_as_the_law_has_them() -> None:
     times = np.array([[1.0], [2.0], [30.0], [10.0], [5.0]])
-    assert at_least_waiting(times, np.array([39.0])).tolist() == times.tolist()
-    raised = at_least_waiting(times, np.array([80.0]))
-    assert raised.tolist() == [[1.0], [2.0], [60.0], [20.0], [5.0]]
+    assert waited(times, np.array([40.0]), times)[:, 0].tolist() == [1, 2, 60, 20, 5]
+    assert waited(times, np.array([-20.0]), times)[:, 0].tolist() == [1, 2, 15, 5, 5]
+    assert waited(times, np.array([-50.0]), times)[:, 0].tolist() == [1, 2, 0, 0, 5]
 
 
 def test_without_law_or_roofs_nothing_is_explained() -> None:
@@ -213,7 +236,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
     draw = np.random.default_rng(len(rows))
     other = draw.integers(0, 10**6, len(rows)).astype(float) if beside else None
     slowness = draw.uniform(0.8, 8, (2, len(rows))) if beside else None
-    waiting = draw.uniform(0, 1, len(rows)) if beside else None
+    waiting = Waited(*np.sort(draw.uniform(0, 1, (3, len(rows))), axis=0)) if beside else None
 
     def piece(at: slice) -> list[np.ndarray]:
         return list(
@@ -223,7 +246,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
                 ROOFS,
                 None if other is None else other[at],
                 None if slowness is None else slowness[:, at],
-                None if waiting is None else waiting[at],
+                None if waiting is None else Waited(*(ends[at] for ends in waiting)),
             )
         )
 
