@@ -41,6 +41,20 @@ class SearchReplay:
         for column, buffer in self._used():
             buffer[:] = column
 
+    def take_over(self, kept: SearchReplay) -> None:
+        """Keep what `kept` keeps of another search over the same graph and by the same settings.
+
+        Its arrays, and the graph's, may lie elsewhere: that is what this is for.
+        """
+        self._decoder_state[:], self._floats[:] = kept._decoder_state, kept._floats
+        self._lost, self._collected = kept._lost, self._space.collected
+        for (_, buffer), (_, given) in zip(self._used(), kept._used(), strict=True):
+            buffer[:] = given
+        theirs, used = kept._space.books.history, int(self._decoder_state[layout.HISTORY])
+        if len(self._space.books.history) < len(theirs):
+            self._space.grow(len(theirs))
+        self._space.books.history[:used] = theirs[:used]
+
     def again(self, scores: F32, first_frame: int, lane: Lane) -> dict[str, int]:
         """Do the block kept before again; the ns of each stage, by its name.
 
