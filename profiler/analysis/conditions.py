@@ -6,7 +6,7 @@ ran; its leaves share that by their length. Between tiles the run may time two s
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,9 @@ LATEST: Final = 8
 """So many replays of a stage are taken together: one alone is too uncertain."""
 
 FEWEST: Final = 3
-ERRORS: Final = 3.0
-"""From so few replays on they tell how uncertain they are; this many standard errors below is what they are sure of:
-at 95 % (three replays) to 99 % (eight), by Student's distribution."""
-
-NS_PER_MS: Final = 1e6
+SURE: Final = 3.0
+"""From so few replays on they tell how uncertain they are, by so many standard errors on either side: of three they
+hold the truth in 90 of 100 cases, of eight in 98 (Student's distribution)."""
 
 
 def other_of(tiles: Array, stages: Mapping[int, Stage]) -> Array:
@@ -120,6 +118,14 @@ class Speed:
         return arithmetic, memory
 
 
+class Waited(NamedTuple):
+    """Which part of the time of spans was waiting for data, each [n] of 0…1: at least, likely, at most."""
+
+    least: Array
+    likely: Array
+    most: Array
+
+
 class Waiting:
     """Which part of their time stages waited for data that were in no cache, from the hot replays of a session."""
 
@@ -154,30 +160,28 @@ class Waiting:
         """How often the stage was replayed."""
         return len(self._times.get(stage, ()))
 
-    def share(self, stage: str, start_ns: Array) -> Array | None:
-        """Return 0…1 of each span's time by the last LATEST replays before it, float64 [2, n]; None without any.
-
-        First what it likely waited, then the least that it may be: ERRORS standard errors of the quotient below (as
-        of a ratio estimator; Cochran 1977, §6.4). 0 before the first replay; the least also before the third.
-        """
+    def share(self, stage: str, start_ns: Array) -> Waited | None:
+        """Return what of each span's time the last LATEST replays before it say; None without any at all."""
         times = self._times.get(stage)
         if times is None:
             return None
-        before = np.searchsorted(times, start_ns, side="right")
-        count = np.minimum(before, LATEST)
-        hot, timed = self._hot[stage] / NS_PER_MS, self._timed[stage] / NS_PER_MS
-        of_hot, whole, hot_hot, hot_timed, timed_timed = (
-            running[before] - running[before - count]
-            for values in (hot, timed, hot * hot, hot * timed, timed * timed)
-            for running in [np.concatenate([[0.0], np.cumsum(values)])]
+        known, place = np.unique(
+            np.searchsorted(times, start_ns, side="right"), return_inverse=True
         )
-        quotient = np.divide(of_hot, whole, out=np.ones(len(count)), where=whole > 0)
-        apart = hot_hot - 2 * quotient * hot_timed + quotient**2 * timed_timed
-        known = (count >= FEWEST) & (whole > 0)
-        error = np.divide(
-            np.sqrt(np.maximum(apart, 0.0) * count / np.maximum(count - 1, 1)),
-            whole,
-            out=np.full(len(count), np.inf),
-            where=known,
+        latest = known[:, None] - 1 - np.arange(LATEST)
+        there = latest >= 0
+        hot, timed = (
+            np.where(there, values[stage][np.maximum(latest, 0)], 0.0)
+            for values in (self._hot, self._timed)
         )
-        return np.asarray(np.clip([1.0 - quotient, 1.0 - quotient - ERRORS * error], 0.0, 1.0))
+        count, whole = there.sum(axis=1), timed.sum(axis=1)
+        ratio = np.divide(hot.sum(axis=1), whole, out=np.ones(len(known)), where=whole > 0)
+        # The standard error of a ratio of sums (Cochran 1977, 2.11), from what single replays are off.
+        off = ((hot - ratio[:, None] * timed) ** 2).sum(axis=1) * count
+        several = (count > 1) & (whole > 0)
+        error = np.sqrt(np.divide(off, count - 1, out=np.zeros(len(known)), where=several))
+        error = np.divide(SURE * error, whole, out=np.zeros(len(known)), where=whole > 0)
+        # Fewer say that there was waiting, and not how much.
+        error = np.where(count < FEWEST, 1.0 - ratio, error)
+        ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
+        return Waited(*ends)

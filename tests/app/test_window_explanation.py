@@ -88,7 +88,9 @@ def test_without_a_finished_session_the_action_says_why(window):
     assert len(window.notices.banners) == before + 1
 
 
-def test_a_stage_of_scoring_has_the_entry_and_one_of_search_has_it_greyed(qtbot, window, tmp_path):
+def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
+    qtbot, window, tmp_path
+):
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
@@ -96,17 +98,17 @@ def test_a_stage_of_scoring_has_the_entry_and_one_of_search_has_it_greyed(qtbot,
     asked = []
     view.explain.disconnect()
     view.explain.connect(asked.append)
-    found, scoring = {}, {line.name for line in view.bars.stages if line.group == "scoring"}
+    found, can = {}, {line.name for line in view.bars.stages if line.group in ("scoring", "search")}
     for y in range(view.bars.height()):
         line = view.bars.stage_at(QPoint(10, y))
         if line in view.bars.stages and line.name not in found:
             menu = view.menu_at(QPoint(10, y))
             (entry,) = menu.actions()
-            found[line.name] = entry.isEnabled() == (line.group == "scoring")
-            if line.group == "scoring":
+            found[line.name] = entry.isEnabled() == (line.name in can)
+            if line.name in can:
                 entry.trigger()
     assert found
     assert all(found.values())
     assert asked
-    assert set(asked) == scoring & set(found)
+    assert set(asked) == can & set(found)
     assert view.menu_at(QPoint(10, -5)) is None

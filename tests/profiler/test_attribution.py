@@ -17,6 +17,7 @@ from profiler.analysis.attribution import (
     judge,
 )
 from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.conditions import Waited
 from profiler.analysis.law import FIRST_CACHE, LAW_PARTS
 from profiler.analysis.parts import (
     MEASURED_PARTS,
@@ -139,17 +140,35 @@ def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
     assert found[MEASURED_PARTS.index("bandwidth"), 0] == pytest.approx(10_000)
 
 
+def share_of(low: float, mid: float, high: float) -> Waited:
+    return Waited(*(np.array([share]) for share in (low, mid, high)))
+
+
 def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     cost = law(units=10_000, read=1e5, chase=10)
     for share, bandwidth, latency in ((0.0, 3_000, 1_000), (0.2, 7_500, 2_500)):
-        waiting = np.array([[share], [0.0]])
-        assert parts_of(50_000, cost, waiting=waiting) == about(
+        assert parts_of(50_000, cost, waiting=share_of(share, share, share)) == about(
             instructions=10_000, bandwidth=bandwidth, latency=latency
         )
     # A law that knows of no memory: then it was latency, as streams are in the law where there are any.
-    assert parts_of(50_000, law(units=10_000), waiting=np.array([[0.2], [0.0]])) == about(
+    waiting = share_of(0.1, 0.2, 0.3)
+    assert parts_of(50_000, law(units=10_000), waiting=waiting) == about(
         instructions=10_000, latency=10_000
     )
+
+
+def test_waiting_that_the_law_had_counted_is_counted_once() -> None:
+    found = parts_of(40_000, law(units=10_000, read=1e6), waiting=share_of(0.7, 0.7, 0.7))
+    assert found == about(instructions=10_000, bandwidth=30_000)
+
+
+def test_what_law_and_replay_do_not_account_for_is_not_attributed() -> None:
+    waiting = share_of(0.5, 0.6, 0.7)
+    found = parts_of(100_000, law(units=10_000, read=1e5), waiting=waiting)
+    assert found == about(instructions=10_000, bandwidth=60_000)
+    ends = split(one(100_000), law(units=10_000, read=1e5), ROOFS, waiting=waiting)
+    row = LAW_PARTS.index("bandwidth")
+    assert [end[row, 0] for end in ends[1:]] == pytest.approx([50_000, 60_000, 70_000])
 
 
 def test_what_replays_are_sure_of_is_the_least_that_memory_may_be() -> None:
@@ -157,7 +176,7 @@ def test_what_replays_are_sure_of_is_the_least_that_memory_may_be() -> None:
     at = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
 
     def least(sure: float) -> tuple[float, float]:
-        found = split(one(50_000), cost, ROOFS, waiting=np.array([[0.96], [sure]])).least[:, 0]
+        found = split(one(50_000), cost, ROOFS, waiting=share_of(sure, 0.96, 0.97)).least[:, 0]
         return found[at].sum(), found.sum() - found[at].sum()
 
     memory, own = least(0.0)
@@ -170,8 +189,8 @@ def test_what_replays_are_sure_of_is_the_least_that_memory_may_be() -> None:
 
 def test_waiting_below_what_the_law_says_changes_nothing() -> None:
     times = np.array([[1.0], [2.0], [30.0], [10.0], [5.0]])
-    assert at_least_waiting(times, np.array([39.0])).tolist() == times.tolist()
-    raised = at_least_waiting(times, np.array([80.0]))
+    assert at_least_waiting(times, np.array([39.0]), times).tolist() == times.tolist()
+    raised = at_least_waiting(times, np.array([80.0]), times)
     assert raised.tolist() == [[1.0], [2.0], [60.0], [20.0], [5.0]]
 
 
@@ -230,7 +249,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
     draw = np.random.default_rng(len(rows))
     other = draw.integers(0, 10**6, len(rows)).astype(float) if beside else None
     slowness = draw.uniform(0.8, 8, (2, len(rows))) if beside else None
-    waiting = draw.uniform(0, 1, (2, len(rows))) if beside else None
+    waiting = Waited(*np.sort(draw.uniform(0, 1, (3, len(rows))), axis=0)) if beside else None
 
     def piece(at: slice) -> list[np.ndarray]:
         return list(
@@ -240,7 +259,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
                 ROOFS,
                 None if other is None else other[at],
                 None if slowness is None else slowness[:, at],
-                None if waiting is None else waiting[:, at],
+                None if waiting is None else Waited(*(ends[at] for ends in waiting)),
             )
         )
 
