@@ -40,6 +40,7 @@ class Sentence(QWidget):
         self._tokens = theme()
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
+        self._looks: tuple[object, ...] | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -47,9 +48,19 @@ class Sentence(QWidget):
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
-        """Show an utterance (None: nothing) with the playhead at a second."""
+        """Show an utterance (None: nothing) with the playhead at a second; paint it again if it looks different."""
+        looks = None if spoken is None else self._look(spoken, cursor_s)
         self._spoken, self._cursor_s = spoken, cursor_s
-        self.update()
+        if looks != self._looks:
+            self._looks = looks
+            self.update()
+
+    def _look(self, spoken: Spoken, cursor_s: float) -> tuple[object, ...]:
+        """What the picture depends on."""
+        cells = written_columns(spoken)
+        later = sum(cell[3] >= cursor_s for cell in cells)
+        inside = spoken.first_s <= cursor_s <= spoken.last_s
+        return cells, later, inside, spoken.partial
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
