@@ -188,14 +188,12 @@ class ManyExtremes:
         """Rebuild the blocks of a level from `kept` on, each of FACTOR blocks of the level below."""
         kept = min(kept, self._count[level])
         full = self._count[level - 1] // FACTOR
-        fresh = [
-            np.stack(values).reshape(len(values), -1, FACTOR)
-            for values in self._blocks(level - 1, kept * FACTOR, full * FACTOR)
-        ]
-        for pyramid, values in (
-            (self._low, fresh[0].min(axis=2)),
-            (self._high, fresh[1].max(axis=2)),
-        ):
+        ends = self._blocks(level - 1, kept * FACTOR, full * FACTOR)
+        reduced = (
+            [values.reshape(-1, FACTOR).min(axis=1) for values in ends[0]],
+            [values.reshape(-1, FACTOR).max(axis=1) for values in ends[1]],
+        )
+        for pyramid, values in zip((self._low, self._high), reduced, strict=True):
             pyramid[level - 1] = _wider(pyramid[level - 1], kept, full)
             pyramid[level - 1][:, kept:full] = values
         self._count[level] = full

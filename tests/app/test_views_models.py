@@ -25,7 +25,7 @@ from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCou
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.session.model import Utterance
+from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
 from profiler.spans import Stage
 
@@ -372,7 +372,7 @@ class SimpleSession:
     """What the words view reads of a session."""
 
     def __init__(self, utterances: list[Utterance]) -> None:
-        self.utterances = utterances
+        self.utterances = Utterances(utterances)
         self.markers: list[object] = []
         self.state = "closed"
 
