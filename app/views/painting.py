@@ -39,6 +39,11 @@ def is_vector(painter: QPainter) -> bool:
     return painter.paintEngine().type() == QPaintEngine.Type.User
 
 
+def is_pixels(painter: QPainter) -> bool:
+    """True on a screen and in PNG: what was drawn before can be painted as it was."""
+    return painter.paintEngine().type() == QPaintEngine.Type.Raster
+
+
 MAX_DEVICE_SCALE = 4
 """Beyond this many device pixels per pixel a chart is stretched instead of drawn finer."""
 
@@ -76,7 +81,7 @@ class Still:
         self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
     ) -> None:
         """Paint what `draw` draws into `area`; it is drawn again when `key`, size or scale is another."""
-        if is_vector(painter):
+        if not is_pixels(painter):
             draw(painter)
             return
         scale = device_scale(painter)
@@ -108,7 +113,7 @@ class Stamps:
         self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
     ) -> None:
         """Paint what `draw` draws into a rectangle of the size of `area` at its own origin; `key` says what that is."""
-        if is_vector(painter):
+        if not is_pixels(painter):
             painter.save()
             painter.translate(area.topLeft())
             draw(painter)
