@@ -197,7 +197,8 @@ class CostView(ChartView[CostModel]):
             scale.append(self.tr("logarithmic"))
         if model.spikes:
             scale.append(self.tr("▴ cut off by the scale"))
-        of = self.tr("{0} of {1} s").format(model.counted.short, f"{model.audio_s:.1f}")
+        whole = self.tr("{0}, {1} s") if model.counted.whole else self.tr("{0} of {1} s")
+        of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
         parts = (
             [*unit, *blocks[:1], *scale, of],
             [*unit, *blocks[1:], *scale, of],

@@ -16,11 +16,15 @@ def tr(text: str) -> str:
 
 
 class Counted(NamedTuple):
-    """Frames [first, last) that figures are of, none of them after the cursor, and whether somebody selected them."""
+    """Frames [first, last) that figures are of, none of them after the cursor.
+
+    `selected`: somebody selected them. `whole`: they are all that there is before the cursor.
+    """
 
     first: int
     last: int
     selected: bool
+    whole: bool
 
     @property
     def frames(self) -> int:
@@ -36,7 +40,9 @@ class Counted(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Which range, and how long it is."""
+        """Which range, and how long it is, unless that is all."""
+        if self.whole:
+            return tr("selection: all") if self.selected else tr("all in view")
         text = tr("selection {0} s") if self.selected else tr("in view {0} s")
         return text.format(f"{self.frames * FRAME_S:.1f}")
 
@@ -44,4 +50,4 @@ class Counted(NamedTuple):
 def counted(left: float, right: float, end: int, selected: tuple[int, int] | None) -> Counted:
     """The frames that figures are of, with `left` to `right` (frames) in view and the cursor at frame `end`."""
     first, last = selected or (round(max(left, 0.0)), round(max(right, 0.0)))
-    return Counted(min(first, end), min(last, end), selected is not None)
+    return Counted(min(first, end), min(last, end), selected is not None, first <= 0 < end <= last)
