@@ -305,6 +305,7 @@ class WorkView(ChartView[WorkModel]):
             columns,
             self._scales,
             self.axis.selected_frames,
+            snapshot.cursor_frame,
         )
 
     def show_model(self, model: WorkModel | None) -> None:
@@ -329,7 +330,8 @@ class WorkView(ChartView[WorkModel]):
     def show_texts(self, model: WorkModel) -> None:
         """Show the headings' figures and the note."""
         self.headings.set_model(model)
-        self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
+        note = self.tr("per 10 ms frame · band: min–max, line: mean")
+        self.set_note(self.tr("{0} · figures: {1}").format(note, model.counted.short), note)
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -353,11 +355,8 @@ class WorkView(ChartView[WorkModel]):
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
         parts = [f"{self.tr(TITLES[c.name])} {average(c)}" for c in model.curves]
-        return self.tr("Mean per frame from {0} to {1}: {2}.").format(
-            clock(model.first_s),
-            clock(min(model.last_s, model.cursor_frame * FRAME_S)),
-            ", ".join(parts),
-        )
+        text = self.tr("{0} the means per frame are: {1}.")
+        return text.format(model.counted.extent, ", ".join(parts))
 
     def table(self) -> Table:
         """Return the visible range in up to `TABLE_ROWS` stretches: mean and maximum."""

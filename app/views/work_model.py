@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.views.columns import column_edges
+from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import Holding, Scale, held, quantile_of, robust_top_of
@@ -90,11 +91,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class WorkModel:
-    """Counts per frame over the visible range, one lane per quantity that was recorded."""
+    """Counts per frame over the visible range, one lane per quantity that was recorded; averages are of `counted`."""
 
     first_s: float
     last_s: float
     cursor_frame: int
+    counted: Counted
     panels: tuple[Panel, ...]
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
@@ -126,20 +128,20 @@ def work_model(
     columns: int,
     before: Mapping[str, Scale] = NO_SCALES,
     selected: tuple[int, int] | None = None,
+    counted_to: int | None = None,
 ) -> WorkModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
-    `selected`: frames [first, last) over which the averages are taken; what is in view, if None.
+    `selected`: frames [first, last) over which the averages are taken; what is in view, if None. `counted_to`: the
+    cursor, which a replay draws beyond: no average is of frames from here on; `cursor_frame`, if None.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
-    if selected is not None:
-        first, last = min(selected[0], end), min(selected[1], end)
-    window = _Window(session, track, series, edges, (first, last), end)
+    over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
+    window = _Window(session, track, series, edges, over[:2], end)
     known = marks(session, end, len(series))
     panels = []
     for names in LANES:
@@ -149,6 +151,7 @@ def work_model(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
+        counted=over,
         panels=tuple(panels),
         marks=known,
         boundaries=boundaries(session, end),
@@ -197,7 +200,8 @@ class _Window:
         mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
         total = float(costs.total(*self.shown)[scoring].sum())
         average = _mean(total, self.shown[1] - self.shown[0])
-        return Curve(SCORING_TIME, mean, mean, mean, average) if total else None
+        known = costs.total(0, self.end)[scoring].any()
+        return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
 
     def _sampled(self, name: str) -> Curve | None:
         """A reading taken now and then: each column has the last one before its middle."""

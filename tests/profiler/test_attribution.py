@@ -407,15 +407,22 @@ def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst() -> N
 
 def test_the_sentence_is_plain() -> None:
     assert row(900_000, law(gemm=30e6, units=500_000, read=1e7)).sentence == (
-        "Moves 10 MB per block at 11.1 GB/s; of its 900 µs per block, 33% are arithmetic at peak, "
-        "33% memory bandwidth, 22% instructions beyond peak and 11% not attributed."
+        "Moves 10 MB per block at 11.1 GB/s; of its 900 µs per block, 33 % are arithmetic at peak, "
+        "33 % memory bandwidth, 22 % instructions beyond peak and 11 % not attributed."
     )
-    assert row(1_000, law(calls=1)).sentence == "Of its 1 µs per block, 100% is calls."
+    assert row(1_000, law(calls=1)).sentence == "Of its 1 µs per block, 100 % is calls."
 
 
 def test_scattered_work_says_what_a_unit_of_it_takes() -> None:
     cost = Cost({}, Linear(1e3), scattered=True, terms=(Term(ACCESS, "chase", Linear(8), LARGE),))
     assert "; each of its arcs takes 20 ns; " in row(1_000, cost).sentence
+
+
+def test_what_is_counted_without_a_noun_is_named_in_plain_words() -> None:
+    none = [0.0] * len(MEASURED_PARTS)
+    found = intervals(none, none, none, 2_000.0)
+    evidence = Evidence(2_000.0, 1, 1, found, 0.0, None, unit="examined", units=100.0)
+    assert "Each item examined takes 20 ns; " in judge(evidence).sentence
 
 
 def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
@@ -424,7 +431,7 @@ def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
     assert row(10_000, law(units=11_000 - 1)).defect is None
     found = row(10_000, law(units=12_000))
     assert found.defect == (
-        "It ran in 92% of the least time that the machine's measured roofs allow, so its cost law or a roof "
+        "It ran in 92 % of the least time that the machine's measured roofs allow, so its cost law or a roof "
         "is wrong."
     )
     assert found.parts is not None
