@@ -16,7 +16,7 @@ from app.style.theme import set_theme
 from app.views.readout import Readout
 from app.window.main_window import MainWindow
 
-ACROSS, DOWN = 7, 5
+ACROSS, DOWN = 5, 4
 HOUR = 360_000
 """Frames."""
 
@@ -48,13 +48,14 @@ def over_and_over(window: MainWindow) -> None:
             view.show_table(as_table)
             QApplication.processEvents()
             for surface in dict.fromkeys(surfaces(view)):
+                boxes = window.findChildren(Readout)
                 for row in range(DOWN):
                     for column in range(ACROSS):
                         x = round((surface.width() - 1) * column / (ACROSS - 1))
                         y = round((surface.height() - 1) * row / (DOWN - 1))
                         at = QPoint(x, y)
                         send(surface, QEvent.Type.MouseMove, at)
-                        for box in window.findChildren(Readout):
+                        for box in boxes:
                             if box.isVisible():
                                 box.grab()  # what is under the mouse is looked up as it is painted
                         tip = QHelpEvent(QEvent.Type.ToolTip, at, surface.mapToGlobal(at))
