@@ -38,11 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST = (
-    "test_campaign", "test_first_ten_seconds", "test_kernel_walls", "test_kernel_fences", "test_hostile_files",
-    "test_cost_terms", "test_continuous_run", "test_scoring_dnn_live", "test_worker", "test_one_figure",
+    "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_hostile_files", "test_campaign",
+    "test_first_ten_seconds", "test_continuous_run", "test_scoring_dnn_live", "test_worker", "test_one_figure",
     "test_window_hover", "test_cli_signals", "test_cli_whatif", "test_keyboard_only", "test_order", "test_run_device",
 )  # fmt: skip
-"""Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for."""
+"""Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
+
+The first two compile kernels that the others need: one those of the search, one those of scoring. What has many short
+processes comes later: each of them would compile for itself meanwhile.
+"""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
