@@ -133,6 +133,18 @@ def test_a_slow_machine_makes_arithmetic_and_memory_take_longer_each() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("slowness", "least", "most"), [(1.5, 1 / 1.1, 1.5 / 0.9), (0.5, 0.5 / 1.1, 1 / 0.9)]
+)
+def test_a_probe_is_a_moment_the_ends_of_the_roofs_stay_possible(
+    slowness: float, least: float, most: float
+) -> None:
+    found = split(one(90_000), law(units=10_000), ROOFS, slowness=np.array([[slowness], [1.0]]))
+    row = LAW_PARTS.index("instructions")
+    ends = (found.least[row, 0], found.likely[row, 0], found.most[row, 0])
+    assert ends == pytest.approx((10_000 * least, 10_000 * slowness, 10_000 * most))
+
+
 def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
     there = RoofTable((roof(table.BANDWIDTH, "read@cuda", 100e9, LARGE),))
     cost = Cost(terms=(Term(STREAM, "read", Linear(1e6), LARGE),), device="cuda")
@@ -155,6 +167,10 @@ def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     assert parts_of(50_000, law(units=10_000), waiting=waiting) == about(
         instructions=10_000, latency=10_000
     )
+    # A share of the time that the stage had the processor.
+    assert parts_of(
+        50_000, law(units=10_000), waiting=np.array([0.2]), other=np.array([10_000.0])
+    ) == about(instructions=10_000, latency=8_000, other_programs=10_000)
 
 
 def test_waiting_that_the_law_had_counted_is_counted_once() -> None:
