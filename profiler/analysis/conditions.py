@@ -47,12 +47,21 @@ def other_of(tiles: Array, stages: Mapping[int, Stage]) -> Array:
 
 def shared_out(leaves: Array, tiles: Array, tile_of: Array, stages: Mapping[int, Stage]) -> Array:
     """Return what of their tiles' other programs falls to `leaves`, float64 [leaves] in ns."""
+    share = _share(tiles, stages)
+    return np.asarray(leaves["duration_ns"] * share[tile_of]) if len(leaves) else np.zeros(0)
+
+
+def shared_out_rest(rest: Array, tiles: Array, stages: Mapping[int, Stage]) -> Array:
+    """Return what of their other programs falls to the `rest` of tiles that no leaf covers, float64 [tiles] in ns."""
+    return np.asarray(rest * _share(tiles, stages))
+
+
+def _share(tiles: Array, stages: Mapping[int, Stage]) -> Array:
+    """Which part of their time other programs had the processor, float64 [tiles] of 0…1."""
     other = other_of(tiles, stages)
-    if not other.any():
-        return np.zeros(len(leaves))
-    share = np.divide(other, tiles["duration_ns"], out=np.zeros(len(tiles)), where=other > 0)
-    found: Array = leaves["duration_ns"] * share[tile_of]
-    return found
+    share: Array = np.zeros(len(tiles))
+    np.divide(other, tiles["duration_ns"], out=share, where=other > 0)
+    return share
 
 
 class Speed:

@@ -74,5 +74,9 @@ class RunQueue:
 
 
 def _away_ns() -> int:
-    """Time in which the calling thread was on no processor, from some moment on."""
-    return time.perf_counter_ns() - time.thread_time_ns()
+    """Time in which the calling thread was on no processor, from some moment on.
+
+    Its own time is read first: a kernel takes the processor away when a call to it returns, and that waiting counts.
+    """
+    own = time.thread_time_ns()
+    return time.perf_counter_ns() - own

@@ -169,7 +169,7 @@ def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     )
     # A share of the time that the stage had the processor.
     assert parts_of(
-        50_000, law(units=10_000), waiting=np.array([0.2]), other=np.array([10_000.0])
+        50_000, law(units=10_000), waiting=share_of(0.2, 0.2, 0.2), other=np.array([10_000.0])
     ) == about(instructions=10_000, latency=8_000, other_programs=10_000)
 
 

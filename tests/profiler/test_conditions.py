@@ -90,12 +90,14 @@ def test_no_tile_gives_more_than_it_lasted() -> None:
     assert shared_out(leaves, tiles, np.array([0]), old).tolist() == [0]
 
 
-def test_they_are_a_category_of_scoring_and_a_part_of_its_stages() -> None:
+def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
     spans = spans_of(
         [(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300)]
     )
     found = breakdown(session_of(spans))
-    assert found.categories[OTHER_PROGRAMS] == pytest.approx(180)
+    # 600 of scoring and 200 between the stages, each by the three tenths of the block.
+    assert found.categories[OTHER_PROGRAMS] == pytest.approx(180 + 60)
+    assert found.categories["overhead"] == pytest.approx(140)
     assert found.categories["search"] == 200
     score, emit = found.stages
     assert score.parts is not None
