@@ -152,6 +152,7 @@ class Tied:
                     roofs.MIXTURE,
                     frames,
                     p.padded_densities,
+                    p.columns,
                     size=block_bytes(p, frames),
                     each=p.weights.size / self._components,
                 ),

@@ -6,6 +6,7 @@ Each is called as scoring calls it; its units are those of the cost law that nam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from types import MappingProxyType
 
 import numpy as np
@@ -105,22 +106,28 @@ def exponentials(size: int, numbers: Numbers) -> Work:
 
 
 def mixtures(size: int, numbers: Numbers) -> Work:
-    """Mixtures of `rows` frames: units are components."""
-    rows, densities = numbers
+    """Mixtures of `rows` frames, `columns` of weights a call: units are components.
+
+    Over more weights than a call has, other ones come each time; densities and products stay where they are, as those
+    of a block do.
+    """
+    rows, densities, columns = numbers
     if not size:
         panels = kernels.panels_together(rows)
         # Of so many panels as many densities as fit the first cache: 16 kB of weights.
         depth = densities * PANELS // panels
         return _product(rows, depth, panels, float(rows * depth * panels * LANES), True)
     width = 4 * PANELS * LANES
-    books = max(1, size // (STREAMS * densities * width * FLOAT))
+    books = max(1, columns // width)
+    book = width * STREAMS * densities
+    turns = max(1, round(size / (books * book * FLOAT)))
 
     def make() -> Task:
         g = filled((rows, books, STREAMS, densities))
-        weights = filled((books * width * STREAMS * densities,))
+        weights = cycle(filled((turns, books * book)))
         start = np.arange(books + 1) * width
         products = filled((rows, books * width))
-        return repeated(lambda: kernels.mix(g, weights, start, products, 0, books))
+        return repeated(lambda: kernels.mix(g, next(weights), start, products, 0, books))
 
     return Work(float(rows * books * width * STREAMS * densities), make)
 
