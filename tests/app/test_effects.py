@@ -154,6 +154,7 @@ def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
     known = Configurations()
     assert known.since(cast("Any", flipped), flipped.end) == 500
     assert known.alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
+    assert known.alike(cast("Any", flipped), 0) == {0}, "those it began with, before any frame"
 
 
 def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
