@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -36,6 +37,22 @@ def asrscope(
         timeout=300,
         env={**kept, **environment},
     )
+
+
+def python(code: str, folder: Path, **environment: str) -> str:
+    """What a Python process prints that runs `code`, with settings and sessions of its own in `folder`."""
+    own = {"XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    own["ASRSCOPE_SESSIONS"] = str(folder / "sessions")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **own, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @contextmanager

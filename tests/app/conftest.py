@@ -21,7 +21,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStand
 from PySide6.QtCore import QThread as QtThread
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from sample_session import write_sample
 from shown_windows import show, start_run
+from views_desk import FRAMES, Desk
 from window_recording import Recording
 
 from app.style.theme import set_theme
@@ -64,6 +66,22 @@ def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> Mai
     made = window()
     start_run(qtbot, made, tmp_path)
     return made
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up session of as many frames as the views' tests know of; nobody writes to it."""
+    path = tmp_path_factory.mktemp("sample") / "a.asrs"
+    return write_sample(path, frames=FRAMES, utterance_frames=256)
+
+
+@pytest.fixture
+def desk(sample: Path, qapp: QApplication) -> Iterator[Desk]:
+    """The four views over it."""
+    made = Desk(sample)
+    yield made
+    made.playhead.close()
+    made.window.close()
 
 
 def _alive(kind: type) -> list[object]:

@@ -129,6 +129,60 @@ def test_a_change_that_does_not_act_yet_is_being_prepared(flipped: Run) -> None:
     assert flipped.effect(SKIP) is None
 
 
+def test_what_is_not_made_ready_for_is_not_being_prepared(flipped: Run) -> None:
+    """A pace that waits for its block, a change that was given up, and one that the end of the run came before."""
+
+    def kind() -> str:
+        flipped.generation += 1  # or else what was found before would do
+        effect = flipped.effect(SELECTION)
+        assert effect is not None
+        return effect.kind
+
+    asked = flipped.end - 50
+    flipped.markers.append(Marker(9, "option", "text", 0, asked, None, None, PACE, 4.0))
+    everything = flipped.effect()
+    assert everything is not None
+    assert everything.kind == "faster"
+    flipped.markers[-1] = Marker(9, "option", "text", 0, asked, None, None, SELECTION, False)
+    flipped.state = "closed"
+    assert kind() == "faster"
+    flipped.state = "recording"
+    assert kind() == "preparing"
+    flipped.markers.append(Marker(10, "error", "no net", 0, asked + 10, None, None, None, None))
+    assert kind() == "faster"
+
+
+def test_a_change_that_has_come_to_act_is_seen_at_once(flipped: Run) -> None:
+    asked = flipped.end - 50
+    marker = Marker(9, "option", "text", 0, asked, None, None, SELECTION, False)
+    flipped.markers.append(marker)
+    waiting = flipped.effect(SELECTION)
+    assert waiting is not None
+    assert waiting.kind == "preparing"
+    flipped.markers[-1] = replace(marker, applied_frame=flipped.end - 1)
+    acts = flipped.effect(SELECTION)
+    assert acts is not None
+    assert acts.kind == "faster"
+
+
+def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
+    flipped.wall[500:1000] = np.linspace(1.5e6, 2.5e6, 500).tolist()
+    effect = flipped.effect(SELECTION)
+    assert effect is not None
+    assert effect.low is not None
+    assert effect.factor is not None
+    assert effect.high is not None
+    assert effect.low < effect.factor < effect.high
+
+
+def test_words_want_both_sides_and_stand_beside_what_an_ab_has_decided() -> None:
+    scored = ErrorCount(1, 10)
+    assert Effect("faster", 2.0, before=scored).points is None
+    assert Effect("faster", 2.0, before=scored).words == ""
+    decided = Effect("faster", 2.0, before=scored, after=scored, turns=3)
+    assert decided.beside == decided.words == "±0.0 points (n = 10 words)"
+
+
 def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped: Run) -> None:
     flipped.wall[:500] = [25e6] * 500
     flipped.other[:500] = [20e6] * 500
@@ -154,6 +208,7 @@ def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
     known = Configurations()
     assert known.since(cast("Any", flipped), flipped.end) == 500
     assert known.alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
+    assert known.alike(cast("Any", flipped), 0) == {0}, "those it began with, before any frame"
 
 
 def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:

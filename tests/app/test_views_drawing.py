@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
-from sample_session import write_sample
 from views_desk import (
     CTRL,
     FRAMES,
@@ -41,21 +39,6 @@ from app.views.part_bars import STRIP
 from app.views.readout import Line, Readout
 from app.views.scale import percent
 from app.views.work import COLORS
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample(
-        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
-    )
-
-
-@pytest.fixture
-def desk(path: Path, qapp: QApplication) -> Iterator[Desk]:
-    made = Desk(path)
-    yield made
-    made.playhead.close()
-    made.window.close()
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -291,14 +274,14 @@ def test_a_frozen_model_is_not_reduced_again_for_a_hover(
 
 
 def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once(
-    path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+    sample: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.views.breakdown.SPANS_AT_ONCE", 50)
     monkeypatch.setattr("profiler.analysis.stage_sums.STRETCH", 50)
     axis = TimeAxis()
     playhead, view = Playhead(axis), BreakdownView(axis)
     playhead.changed.connect(view.update_snapshot)
-    playhead.open(path)
+    playhead.open(sample)
     view.draw(view.snapshot)
     assert view.model() is not None, "the categories are there at once"
     assert not view.bars.stages
@@ -309,7 +292,7 @@ def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once
     stages = view.bars.stages
     playhead.close()
     view.clear()
-    playhead.open(path)
+    playhead.open(sample)
     view.draw(view.snapshot)
     assert not view.bars.stages
     view.settle()

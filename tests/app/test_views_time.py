@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
-from sample_session import SAID, write_sample
+from sample_session import SAID
 from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
@@ -22,21 +20,6 @@ from app.views.scale import Holding, Scale, held
 from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
 from pipelines.audio.word_errors import SAME
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample(
-        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
-    )
-
-
-@pytest.fixture
-def desk(path: Path, qapp: QApplication) -> Iterator[Desk]:
-    made = Desk(path)
-    yield made
-    made.playhead.close()
-    made.window.close()
 
 
 def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:

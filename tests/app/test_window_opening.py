@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from command_line import python
 from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QMainWindow
 
@@ -63,19 +61,7 @@ def run(code: str, tmp_path: Path, width: int, height: int) -> str:
     screen |= {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
     file = tmp_path / "screen.json"
     file.write_text(json.dumps({"screens": [screen]}))
-    own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
-    own["ASRSCOPE_SESSIONS"] = str(tmp_path / "sessions")
-    own["QT_QPA_PLATFORM"] = f"offscreen:configfile={file}"
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **own},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python(code, tmp_path, QT_QPA_PLATFORM=f"offscreen:configfile={file}")
 
 
 def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from command_line import python
 from PySide6.QtCore import QObject, QPointF
 from PySide6.QtGui import QImage, QPainter, QPainterPath, QPolygonF
 from PySide6.QtWidgets import QLabel
@@ -18,25 +16,9 @@ from profiler.session.reader import Session
 HEAVY = ("torch", "numba", "llvmlite", "kaldifst", "pocketsphinx", "soundfile", "soxr", "jiwer")
 
 
-def run(code: str, tmp_path: Path) -> str:
-    text = textwrap.dedent(code)
-    own = {"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
-    own["ASRSCOPE_SESSIONS"] = str(tmp_path / "sessions")
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **own},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
     """Torch in the window's process would stall it by 200 ms and cost seconds at the start."""
-    loaded = run(
+    loaded = python(
         f"""
         import sys
         from app.application import application
@@ -67,7 +49,7 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
     worker = Path(__file__).with_name("window_worker.py")
-    told = run(
+    told = python(
         f"""
         import sys
         from PySide6.QtCore import QTimer

@@ -283,3 +283,16 @@ def test_much_data_is_never_faster_than_little(rig: Rig) -> None:
     rig.ns["a"] = 150
     rig.blocks(LEAST)
     assert found(rig.session().kernel("a", size_bytes=1e6)) == pytest.approx(150)
+
+
+def test_a_short_run_has_them_before_its_share_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path / "s.asrs", monkeypatch, 1e-6)
+    rig.ns["a"] = 100_000
+    rig.need(term(KERNEL, "a"))
+    rig.blocks(50)
+    spans = np.frombuffer(rig.lane.take(), SPAN)
+    spent = spans[spans["stage"] == rig.recorder.stage_id("setup.roofs again")]["duration_ns"]
+    assert AT_FIRST_NS < spent.sum() <= AT_FIRST_NS + spent.max()
+    rig.writer.close()
