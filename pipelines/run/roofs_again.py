@@ -70,6 +70,7 @@ class RoofsAgain:
         self._stage = recorder.stage("setup.roofs again", "setup")
         self._known: dict[Key, Roof] = {}
         self._timed: dict[Key, _Timed] = {}
+        self._waiting: list[Key] = []
         self._turn = 0
         self._began = self._clock()
         self._spent = self._next = 0
@@ -83,10 +84,9 @@ class RoofsAgain:
         keys = dict.fromkeys(
             _key(term) for term, threads in terms if threads == 1 and term.roof not in GENERAL_CALLS
         )
-        before, self._timed = self._timed, {}
-        for key in keys:
-            if key in self._known:
-                self._timed[key] = before.get(key) or self._begun(key)
+        # Their data are made between later blocks, one kernel's at a time: what was changed live acts at once.
+        self._timed = {key: self._timed[key] for key in keys if key in self._timed}
+        self._waiting = [key for key in keys if key in self._known and key not in self._timed]
         self._turn = self._told = 0
 
     def _begun(self, key: Key) -> _Timed:
@@ -105,8 +105,14 @@ class RoofsAgain:
 
     def take(self, now: int, frame: int) -> int:
         """A block has ended `now`: time the next few, if there is time for it; returns when that was done, or `now`."""
+        if now < self._next:
+            return now
+        if self._waiting:
+            key = self._waiting.pop(0)
+            self._timed[key] = self._begun(key)
+            return self._done(now, frame)
         allowed = AT_FIRST_NS + self._share * (now - self._began)
-        if not self._timed or now < self._next or self._spent > allowed:
+        if not self._timed or self._spent > allowed:
             return now
         slowness = self._probe.slowness(self._known.get(Key(KERNEL, PROBES[0])))
         order = list(self._timed.values())
@@ -120,16 +126,21 @@ class RoofsAgain:
         self._turn = (self._turn + AT_ONCE) % len(order)
         if min(len(one.ns) for one in order) >= max(LEAST, 2 * self._told):
             self.tell()
-        end = self._clock()
-        self._lane.put(self._stage, now, end, frame, 0)
+        end = self._done(now, frame)
         self._spent += end - now
+        return end
+
+    def _done(self, began: int, frame: int) -> int:
+        """It is over for now; returns when."""
+        end = self._clock()
+        self._lane.put(self._stage, began, end, frame, 0)
         self._next = end + APART_NS
         return end
 
     def tell(self) -> None:
         """Write what was found so far into the session, where there is enough of it."""
         fewest = min((len(one.ns) for one in self._timed.values()), default=0)
-        if fewest < LEAST or fewest == self._told:
+        if self._waiting or fewest < LEAST or fewest == self._told:
             return
         self._told = fewest
         found: list[Roof] = []
