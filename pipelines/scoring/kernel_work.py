@@ -20,9 +20,9 @@ COLD = 16 << 20
 """Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
 of memory that comes from."""
 
-SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 5 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph, the tokens and Python that every block meets again (weights of 10 and of 4 MB came in runs as
-fast as in loops over 15 and 10 MB); what is new with each frame (by `asrscope show --json` on the presets 0.37 MB at
+SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 3 << 20, 384 << 10, 12 << 20
+"""Bytes: of the graph, the tokens and Python that every block meets again (frame by frame, parameters of 4 to
+10 MB came as fast as in loops over 3 to 6 MB more); what is new with each frame (by `asrscope show --json` on the presets 0.37 MB at
 least); and what more of it would not push further out of the caches."""
 
 AT_ONCE = 1 << 20
