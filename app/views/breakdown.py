@@ -225,7 +225,7 @@ class BreakdownView(View):
 
     def summary(self) -> str:
         """Return one sentence: the sum, the largest category, the dominating stage's verdict."""
-        model = self.model()
+        model = self._model  # as drawn: a drawing that is due is not brought forward for it
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.ms))
