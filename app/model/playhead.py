@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-READ_S = 0.06
-"""The file is read about as often as its writer commits; in between, the cursor runs through what was read."""
+READ_S = 0.1
+"""The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Replay speeds, relative to audio time."""

@@ -110,16 +110,29 @@ class Stamps:
         """Drawings made so far, for tests."""
 
     def paint(
-        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
+        self,
+        painter: QPainter,
+        area: QRectF,
+        key: object,
+        draw: Callable[[QPainter], None],
+        scale: float | None = None,
     ) -> None:
-        """Paint what `draw` draws into a rectangle of the size of `area` at its own origin; `key` says what that is."""
-        if not is_pixels(painter):
+        """Paint what `draw` draws into a rectangle of the size of `area` at its own origin.
+
+        Args:
+            painter: what to paint with.
+            area: where.
+            key: what is drawn.
+            draw: called where it is not known yet.
+            scale: `stamp_scale` of the painter, where many are painted in one go.
+        """
+        scale = stamp_scale(painter) if scale is None else scale
+        if not scale:
             painter.save()
             painter.translate(area.topLeft())
             draw(painter)
             painter.restore()
             return
-        scale = device_scale(painter)
         key = (key, area.width(), area.height(), scale)
         pixels = self._pixels.get(key)
         if pixels is None:
@@ -128,6 +141,11 @@ class Stamps:
             self.drawn += 1
             pixels = self._pixels[key] = drawn_on_pixels(area.size(), scale, draw)
         painter.drawPixmap(area.topLeft(), pixels)
+
+
+def stamp_scale(painter: QPainter) -> float:
+    """Device pixels per unit of a painter that keeps pixels; 0 where it draws everything."""
+    return device_scale(painter) if is_pixels(painter) else 0.0
 
 
 def drawn_on_pixels(size: QSizeF, scale: float, draw: Callable[[QPainter], None]) -> QPixmap:

@@ -16,7 +16,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import column_grid
-from app.views.painting import Stamps, bars, blit, is_vector, raster_scale
+from app.views.painting import Stamps, bars, blit, is_vector, raster_scale, stamp_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.strips import Strips, between, opaque, uprights
 from app.views.word_places import Placed, WordPlaces
@@ -111,10 +111,11 @@ class SpeechItem(PixelItem):
         wave, words = self.areas()
         self._paint_wave(painter, model, wave)
         self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
+        scale = stamp_scale(painter)
         for place in self.placed:
-            self._paint_placed(painter, place, words.top() + place.row * ROW)
+            self._paint_placed(painter, place, words.top() + place.row * ROW, scale)
 
-    def _paint_placed(self, painter: QPainter, place: Placed, top: float) -> None:
+    def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
         """A word where it stands; its pixels are the same wherever that is."""
 
         def draw(within: QPainter) -> None:
@@ -122,7 +123,8 @@ class SpeechItem(PixelItem):
             paint_word(within, self._tokens, place.text, place.token.kind, row, self._strong)
 
         area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
-        self._stamps.paint(painter, area, (self._tokens.name, place.text, place.token.kind), draw)
+        looks = (self._tokens.name, place.text, place.token.kind)
+        self._stamps.paint(painter, area, looks, draw, scale)
 
     def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(model.high))

@@ -135,11 +135,13 @@ def charts(window: Any) -> list[QWidget]:
 
 def live(seconds: str) -> dict[str, Any]:
     """The demo in the default layout."""
+    from app.gui import keep_what_is_there
     from pipelines.config import presets
 
     window = window_shown()
     window.show_desk()
     window.runs.demo("demo" if "demo" in presets.names() else None)
+    keep_what_is_there()  # as the application does at its start
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
     serve(SETTLE_S)
     playhead = window.playhead
