@@ -21,9 +21,9 @@ COLD = 16 << 20
 of memory that comes from."""
 
 SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 3 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph, the tokens and Python that every block meets again (frame by frame, parameters of 4 to
-10 MB came as fast as in loops over 3 to 6 MB more); what is new with each frame (by `asrscope show --json` on the presets 0.37 MB at
-least); and what more of it would not push further out of the caches."""
+"""Bytes: of the graph, the tokens and Python that every block meets again (frame by frame, parameters of 4 to 10 MB
+came as fast as in loops over 3 to 6 MB more); what is new with each frame (by `asrscope show --json` on the presets
+0.37 MB at least); and what more of it would not push further out of the caches."""
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
