@@ -12,7 +12,6 @@ from typing import Final
 
 import PySide6
 
-from profiler.machine.describe import own_version
 from profiler.plain import one_line
 
 MAX_LINES: Final = 300
@@ -88,6 +87,9 @@ def compose(message: str, session: str | None = None, details: str = "") -> str:
 
 def versions() -> str:
     """Return the versions of program and platform."""
+    # Reading what is installed takes a tenth of the start of the window.
+    from profiler.machine.describe import own_version
+
     python = ".".join(str(part) for part in sys.version_info[:3])
     return (
         f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, "

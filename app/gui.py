@@ -195,6 +195,10 @@ def _first_page(
         if not (last and window.open_session(last[0])):
             window.show_welcome()
             _ = window.desk  # made while the person reads the welcome page
-    # What is there now stays: looking through it for garbage again and again would hold up the window for 50 ms a time.
+    keep_what_is_there()
+
+
+def keep_what_is_there() -> None:
+    """What is there now stays: looking through it for garbage again would hold up the window for 50 ms a time."""
     gc.collect()
     gc.freeze()

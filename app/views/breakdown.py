@@ -60,7 +60,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
-    drawn_every_ms = 250
+    drawn_every_ms = 400
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -300,7 +300,8 @@ class BreakdownView(View):
         # A selection being dragged is updated as fast as counting allows, a growing tail from time to time.
         pause = self._pause_s if moves_by_itself else self._took_s
         if waited < pause:
-            if not self._count_soon.isActive():
+            # A moving cursor draws again soon anyway.
+            if not (snapshot.moving or self._count_soon.isActive()):
                 self._count_soon.start(int((pause - waited) * 1000) + 1)
             return
         if model.frames and not snapshot.track.stages.update(snapshot.session, SPANS_AT_ONCE):

@@ -15,7 +15,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
-from app.views.painting import polyline
+from app.views.painting import Still, polyline
 from app.views.plot import PixelItem, TimePlot
 from app.views.scale import times
 from app.views.stack import StackItem
@@ -68,12 +68,19 @@ class RealTimeItem(PixelItem):
     def __init__(self, plot: TimePlot, stack: StackItem) -> None:
         super().__init__(plot.box, z=110.0)
         self._stack = stack
+        self._still = Still()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw line and text, or the tag at the upper right."""
-        model, data, tokens = self._stack.model, self._stack.data_area(), theme()
+        model, data = self._stack.model, self._stack.data_area()
         if model is None or data.height() < 2:
             return
+        looks = (theme().name, realtime_text(model), model.realtime_shown, model.scale, data.top())
+        self._still.paint(painter, area, looks, self._paint)
+
+    def _paint(self, painter: QPainter) -> None:
+        model, data, tokens = self._stack.model, self._stack.data_area(), theme()
+        assert model is not None
         painter.setFont(font(0.88))
         if not model.realtime_shown:
             self._paint_tag(painter, realtime_text(model), data, tokens)
@@ -81,7 +88,7 @@ class RealTimeItem(PixelItem):
         place = float(model.scale.place(np.array([REALTIME_MS]))[0])
         y = round(data.bottom() - place * data.height()) + 0.5
         painter.setPen(QPen(tokens.color("danger"), 1, Qt.PenStyle.DashLine))
-        painter.drawLine(QLineF(0, y, area.width(), y))
+        painter.drawLine(QLineF(0, y, data.width(), y))
         text = QCoreApplication.translate("cost", "real time, RTF 1")
         self._paint_text(painter, text, y - 17, data.width(), tokens, "danger")
 

@@ -314,6 +314,8 @@ class _PerFrame:
         first_short, frames_short = first[short], frames[short]
         ends = first_short + frames_short
         in_a_row = bool((first_short[1:] == ends[:-1]).all())
+        # Blocks of one length: a row of the table is a block.
+        alike = in_a_row and len(short) > 0 and bool((frames_short == frames_short[0]).all())
         for number, share in spread.share.items():
             rest, store = spread.rest[number], self.row(number)
             for i in apart.tolist():
@@ -323,6 +325,10 @@ class _PerFrame:
             share_short, rest_short = share[short], rest[short]
             if not in_a_row:
                 _add_steps(store, first_short, frames_short, share_short, rest_short)
+            elif alike:
+                blocks = store[first_short[0] : ends[-1]].reshape(len(short), -1)
+                blocks += share_short[:, None]
+                blocks[:, 0] += rest_short
             elif len(short):
                 store[first_short[0] : ends[-1]] += np.repeat(share_short, frames_short)
                 store[first_short] += rest_short
