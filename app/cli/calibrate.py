@@ -49,13 +49,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--threads must be 1 to {cores} on this machine, not {arguments.threads}.")
     if arguments.png and not arguments.png.lower().endswith(".png"):
         raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
+    from pipelines.kernel_roofs import work_of
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
 
     progress = _output.Progress()
     try:
         known = calibration.calibrate(
-            arguments.threads, progress, fresh=arguments.fresh, kernels=roofs.KERNELS
+            arguments.threads,
+            progress,
+            fresh=arguments.fresh,
+            kernels=roofs.KERNELS,
+            work_of=work_of,
         )
     finally:
         progress.done()

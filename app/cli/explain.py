@@ -1,12 +1,13 @@
-"""Say what the time of a stage consists of, by doing it again: hot, cold, placed elsewhere, with a row more or less.
+"""Say what the time of a stage consists of, by doing it again: hot, cold, placed elsewhere, reshaped.
 
     asrscope explain run.asrs score.mixture
     asrscope explain run score.gaussians --preset gmm-continuous --set block=1
-    asrscope explain run.asrs score.gaussians --json
+    asrscope explain run.asrs search.emit --json
 
 SESSION is a session file, whose settings and audio are taken, or the word `run` for the settings given here. A block
-scored again at once finds its data hot: what it took longer in the run, it waited for caches and memory. That is
-measured on this machine, now, and laid beside what the stage's cost law says.
+scored, or searched from the same tokens, again at once finds its data hot: what it took longer in the run, it waited
+for caches and memory. That is measured on this machine, now, and laid beside what the stage's cost law says. Scoring is
+also done with a frame more and less, the search with half as many tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ US = 1e3
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help=f"a session file (.asrs), or `{RUN}`")
-    parser.add_argument("stage", metavar="STAGE", help="a stage of scoring, as in `asrscope show`")
+    parser.add_argument(
+        "stage", metavar="STAGE", help="a stage of scoring or search, as in `asrscope show`"
+    )
     _pipeline.add_arguments(parser, repeat=False)
     _output.json_flag(parser)
 
@@ -120,7 +123,7 @@ def as_text(tree: dict[str, Any]) -> str:
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
         f"  {tree['sentence']}",
-        f"  {tree['rounds']} rounds over {tree['audio']}; {tree['blocks']} blocks of each were scored again.",
+        f"  {tree['rounds']} rounds over {tree['audio']}; {tree['blocks']} blocks of each were done again.",
         *(f"  {note}" for note in tree["notes"]),
         "",
         f"{'replayed':26} {'µs a frame':>10}  {'middle half of the rounds':27} of the run",

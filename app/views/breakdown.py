@@ -39,6 +39,8 @@ from app.views.view import View
 from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
+EXPLAINED = ("scoring", "search")
+"""Groups whose stages can be done again, to explain them."""
 LEAST_STAGES = 420
 """Pixels that the stages keep above the roofline; with less, it is one key away."""
 
@@ -122,7 +124,7 @@ class BreakdownView(View):
             return None
         menu = new_menu(line.name, self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        can = line.group == "scoring"
+        can = line.group in EXPLAINED
         name = line.name
         add_entry(
             menu,

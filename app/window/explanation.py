@@ -44,7 +44,9 @@ class Explanation(QDialog):
         set_title(self, self.tr("Explain {0}").format(stage))
         self.resize(SIZE)
         self.state = Label(
-            self.tr("Scoring some seconds of the session's audio again, hot, cold and reshaped …")
+            self.tr(
+                "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
+            )
         )
         self.state.setWordWrap(True)
         self.bar = QProgressBar()

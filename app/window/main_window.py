@@ -265,7 +265,9 @@ class MainWindow(QMainWindow):
                 line.name if line is not None and line in self.desk.breakdown.bars.stages else ""
             )
         if not stage:
-            self.notices.info(self.tr("Choose a stage of scoring in the breakdown first."))
+            self.notices.info(
+                self.tr("Choose a stage of scoring or search in the breakdown first.")
+            )
             return
         Explanation(session.path, stage, self).open()
 

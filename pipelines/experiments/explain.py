@@ -1,10 +1,6 @@
-"""What a stage's time consists of, found by doing it again: hot, cold, placed elsewhere, with a row more or less.
+"""What a stage's time consists of, found by doing it again: hot, cold, placed elsewhere, reshaped (`replays`).
 
-Scoring is a pure function of its block, so a block can be scored again at once with its data hot (what it took longer
-in the run, it waited for), after everything has been pushed out of the caches, by a scorer whose parameters lie at
-other places in memory, and with one frame more or less (whether cost is stepwise in the rows of a tile). The run that
-is compared with decodes the same audio with nothing in between, in turns with the replays. Search is replayed on a
-copy of its state (`search.replay`).
+The run that is compared with decodes the same audio with nothing in between, in turns with the replays.
 """
 
 from __future__ import annotations
@@ -18,63 +14,40 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.audio import loading as audio
 from pipelines.config import Config
+from pipelines.experiments import replays
 from pipelines.experiments.rerun import Piece, Recording, Stretch, drained
 from pipelines.kernel_roofs import work_of
-from pipelines.models.opening import open_model
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer, roofs, with_context
-from pipelines.scoring.layered import LayeredScorer
+from pipelines.scoring import MAX_FRAMES, roofs, with_context
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.law import needed
 from profiler.analysis.parts import MEMORY_PARTS
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
-from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
 from profiler.session.model import FRAME_S
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import NullLane, Recorder
 
 ROUNDS: Final = 5
 MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""
-ELSEWHERE: Final = 2
-"""Other scorers, whose parameters lie elsewhere."""
-ASSUMED_CACHE_BYTES: Final = 32 << 20
-
-RUN, HOT, COLD, PLACED, LESS, MORE = (
-    "in the run",
-    "hot",
-    "cold",
-    "placed elsewhere, hot",
-    "one row less, hot",
-    "one row more, hot",
-)
-WAYS: Final = {
-    RUN: "decoding the audio, nothing in between",
-    HOT: "the same block again at once",
-    COLD: "again after the caches were filled with other data",
-    PLACED: "again, by scorers whose parameters lie at other addresses",
-    LESS: "again, with one frame less in the block",
-    MORE: "again, with one frame more in the block",
-}
 
 
 @dataclass(frozen=True)
 class Way:
-    """The stage's ns per frame in one way: median of the rounds, and the ends of their middle half."""
+    """The stage's ns per frame in one way: median of the rounds, and the ends of their middle half.
+
+    `shown`: what was done, in words.
+    """
 
     name: str
     ns: float
     low: float
     high: float
-
-    @property
-    def shown(self) -> str:
-        """What was done, in words."""
-        return WAYS[self.name]
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,22 +100,22 @@ def explain(
     progress: Progress,
     cancelled: Callable[[], bool],
 ) -> Explanation:
-    """Run `stretch` with `config` and explain `stage` of scoring.
+    """Run `stretch` with `config` and explain `stage` of scoring or search.
 
     BadInput when the stage does not run or cannot be replayed; Cancelled; and what `recogniser.build` raises.
     """
     recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
-    table = _roofs(config, recogniser, progress, cancelled)
+    recorder = Recorder()
+    recogniser.register(recorder)
+    group = replays.group_of(stage, recorder)
+    found = replays.KINDS[group](recogniser, recorder.stage_id(stage))
     features = [
         recogniser.frontend.features(audio.load(item.path).samples) for item in stretch.items
     ]
-    others = []
-    for _ in range(ELSEWHERE):
-        # The same parameters once more: what is read and packed again lies elsewhere.
-        model = open_model(config, progress, cancelled)
-        others.append(build_scorer(config, model, progress, cancelled))
-    again = _Again(config, recogniser, features, stage, others)
-    again.refuse_what_cannot_be()
+    found.refuse(with_context(features[0][:1], recogniser.scorer.context))
+    table = _roofs(config, recogniser, progress, cancelled)
+    found.prepare(recorder, progress, cancelled)
+    again = _Again(recogniser, recorder, features, stage, found)
     with threadpool_limits(config.threads):
         for number in range(-1, ROUNDS):
             if cancelled():
@@ -170,37 +143,26 @@ def _middle(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 class _Again:
-    """One recogniser that decodes the same features over and over, and replays blocks of them."""
+    """One recogniser that decodes the same features over and over, and does blocks of them again."""
 
     def __init__(
         self,
-        config: Config,
         recogniser: Recogniser,
+        recorder: Recorder,
         features: Sequence[Array],
         stage: str,
-        others: Sequence[Scorer],
+        replayed: replays.Replays,
     ) -> None:
-        self._recogniser, self._stage_name = recogniser, stage
-        self._recorder = recorder = Recorder()
-        recogniser.register(recorder)
-        self._elsewhere = [other for other in others if isinstance(other, LayeredScorer)]
-        for other in others:
-            other.stages(recorder)
-        names = [known.name for known in recorder.stages if known.group == "scoring"]
-        if stage not in names:
-            raise BadInput(
-                f"{stage!r} is no stage of scoring here, which alone can be scored again; "
-                f"there are {', '.join(names)}."
-            )
+        self._recogniser, self._stage_name, self._replays = recogniser, stage, replayed
+        self._recorder = recorder
         self._stage = recorder.stage_id(stage)
         self._tile = recorder.stage("decode.block", "decode", (OTHER_COUNT,))
-        for name, cost in recogniser.scorer.costs().items():
+        for name, cost in (recogniser.scorer.costs() | recogniser.search.costs()).items():
             recorder.cost(recorder.stage_id(name), 0, cost)
         self._lane = recorder.lane("decode", decode=True)
-        self._own = Lane(1, "replay", "cpu", decode=False)
         context = recogniser.scorer.context
         self._padded = [with_context(x, context) for x in features]
-        self._beyond, self._block = sum(context), min(config.block, MAX_FRAMES)
+        self._beyond, self._block = sum(context), min(recogniser.config.block, MAX_FRAMES)
         places = [
             (u, at)
             for u, x in enumerate(features)
@@ -215,27 +177,10 @@ class _Again:
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
         self._ns: dict[str, list[float]] = {}
-        size, _ = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
-        self._filler = np.zeros(2 * size // 8)
-
-    def refuse_what_cannot_be(self) -> None:
-        """BadInput where scoring a block again would not be the same work."""
-        scorer = self._recogniser.scorer
-        if not isinstance(scorer, LayeredScorer):
-            raise BadInput(
-                "Scoring on a device cannot be replayed; its stages have times of their own."
-            )
-        scorer.score(self._padded[0][: self._block + self._beyond], 0, NullLane())
-        if not scorer.replayable:
-            raise BadInput(
-                "With these settings a block cannot be scored again: scoring goes by what it computed before, "
-                "or takes turns with the search; choose gmm.senones=all or dnn.senones=all and no method that "
-                "follows the last frame."
-            )
 
     def decode(self, *, counts: bool) -> None:
         """The audio as a run decodes it; `counts`: whether this round is kept."""
-        taken = {True: 0.0, False: 0.0}
+        taken = 0.0
         frames = 0
         clock, lane, search = self._recorder.clock, self._lane, self._recogniser.search
         with RunQueue() as queue:
@@ -246,48 +191,45 @@ class _Again:
                     queue.waited_ns()
                 start, recorded = clock(), lane.recorded
                 scores = self._recogniser.scorer.score(self._of(utterance, at, n), first, lane)
-                after = lane.recorded
                 search.advance(scores, first, lane)
-                lane.put(self._tile, start, clock(), first, n, queue.waited_ns())
+                after = lane.recorded
+                end, other = clock(), queue.waited_ns()
+                lane.put(self._tile, start, end, first, n, other)
                 if (utterance, at) in self._chosen:
                     spans = lane.latest(lane.recorded - recorded)[: after - recorded]
-                    taken[True] += self._of_stage(spans)
+                    own = max(1.0 - other / (end - start), 0.0)
+                    taken += own * replays.ns_of(self._stage, spans)
                     frames += n
                 if at + n == self._lengths[utterance]:
                     self._keep(utterance, counts)
         if counts:
-            self._note(RUN, taken[True] / frames)
+            self._note(replays.RUN, taken / frames)
 
     def replay(self, *, counts: bool) -> None:
-        """Decode once more, and after each chosen block score it again in every way."""
+        """Decode once more, and do each chosen block again in every way."""
         sums: dict[str, float] = {}
         frames: dict[str, int] = {}
         scorer, search = self._recogniser.scorer, self._recogniser.search
-        assert isinstance(scorer, LayeredScorer)
-        elsewhere = self._elsewhere
-
-        def add(way: str, ns: float, n: int) -> None:
-            sums[way] = sums.get(way, 0.0) + ns
-            frames[way] = frames.get(way, 0) + n
-
         for utterance, at, n in self._blocks():
             if at == 0:
                 search.start(at)
-            block = self._of(utterance, at, n)
-            scores = scorer.score(block, at, NullLane())
+            chosen = (utterance, at) in self._chosen
+            if chosen:
+                self._replays.keep()
+            scores = scorer.score(self._of(utterance, at, n), at, NullLane())
             search.advance(scores, at, NullLane())
-            if (utterance, at) not in self._chosen:
+            if not chosen:
                 continue
-            add(HOT, self._hot(scorer), n)
-            self._filler += 1.0
-            add(COLD, self._once(scorer), n)
-            for other in elsewhere:
-                other.score(block, at, NullLane())
-                add(PLACED, self._hot(other), n)
-            for way, rows in ((LESS, n - 1), (MORE, n + 1)):
-                if rows and at + rows <= self._lengths[utterance] and rows <= MAX_FRAMES:
-                    elsewhere[0].score(self._of(utterance, at, rows), at, NullLane())
-                    add(way, self._hot(elsewhere[0]), rows)
+            longest = min(self._lengths[utterance] - at, MAX_FRAMES)
+
+            def rows(
+                frames: int, utterance: int = utterance, at: int = at, longest: int = longest
+            ) -> Array | None:
+                return self._of(utterance, at, frames) if 0 < frames <= longest else None
+
+            for way, ns, of in self._replays.again(rows, scores, n, at):
+                sums[way] = sums.get(way, 0.0) + ns
+                frames[way] = frames.get(way, 0) + of
         if counts:
             for way, ns in sums.items():
                 self._note(way, ns / frames[way])
@@ -300,12 +242,15 @@ class _Again:
         recording.spans, recording.utterances = np.concatenate(self._spans), self._pieces
         rows = breakdown(recording).stages  # type: ignore[arg-type]
         row = next((row for row in rows if row.name == self._stage_name), None)
-        if row is None:
+        hot, run = self._ns.get(replays.HOT), self._ns[replays.RUN]
+        if row is None or hot is None or not any(run):
             raise BadInput(f"The stage {self._stage_name} did not run with these settings.")
-        ways = tuple(Way(name, *_middle(ns)) for name in WAYS if (ns := self._ns.get(name)))
-        ratios = [
-            max(1.0 - hot / run, 0.0) for hot, run in zip(self._ns[HOT], self._ns[RUN], strict=True)
-        ]
+        ways = tuple(
+            Way(name, *_middle(ns), shown)
+            for name, shown in self._replays.ways.items()
+            if (ns := self._ns.get(name))
+        )
+        ratios = [max(1.0 - h / r, 0.0) for h, r in zip(hot, run, strict=True)]
         likely, low, high = _middle(ratios)
         waiting = low, likely, high
         return Explanation(row, ways, waiting, len(ratios), len(self._chosen))
@@ -332,17 +277,3 @@ class _Again:
 
     def _note(self, way: str, ns: float) -> None:
         self._ns.setdefault(way, []).append(ns)
-
-    def _hot(self, scorer: LayeredScorer) -> float:
-        scorer.again(0, self._own)
-        return self._once(scorer)
-
-    def _once(self, scorer: LayeredScorer) -> float:
-        while self._own.waiting:
-            self._own.take()
-        scorer.again(0, self._own)
-        return self._of_stage(self._own.latest(self._own.waiting))
-
-    def _of_stage(self, spans: Array) -> float:
-        mine = spans[spans["stage"] == self._stage]
-        return float((mine["end_ns"] - mine["start_ns"]).sum())

@@ -7,7 +7,6 @@ then where it was, to the bit: what follows from the same tokens and scores is t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32, Array
 from profiler.lanes import Lane
 from profiler.span_layout import SPAN
-
-TIMES: Final = 2
-"""Repeats of a block: the first still meets what the copy has put out of the caches."""
 
 
 class SearchReplay:
@@ -45,28 +41,37 @@ class SearchReplay:
         for column, buffer in self._used():
             buffer[:] = column
 
-    def again(
-        self, scores: F32, first_frame: int, lane: Lane, times: int = TIMES
-    ) -> dict[str, int]:
-        """Do the block kept before again, `times` times; the least ns of each stage, by its name.
+    def take_over(self, kept: SearchReplay) -> None:
+        """Keep what `kept` keeps of another search over the same graph and by the same settings.
+
+        Its arrays, and the graph's, may lie elsewhere: that is what this is for.
+        """
+        self._decoder_state[:], self._floats[:] = kept._decoder_state, kept._floats
+        self._lost, self._collected = kept._lost, self._space.collected
+        for (_, buffer), (_, given) in zip(self._used(), kept._used(), strict=True):
+            buffer[:] = given
+        theirs, used = kept._space.books.history, int(self._decoder_state[layout.HISTORY])
+        if len(self._space.books.history) < len(theirs):
+            self._space.grow(len(theirs))
+        self._space.books.history[:used] = theirs[:used]
+
+    def again(self, scores: F32, first_frame: int, lane: Lane) -> dict[str, int]:
+        """Do the block kept before again; the ns of each stage, by its name.
 
         `scores` and `first_frame` as `advance` was given them; `lane`: one for this alone, its spans are taken out.
         Empty where nothing can be repeated: nothing lived, or the history was collected in between.
         """
-        least: dict[str, int] = {}
         if self._lost or self._collected != self._space.collected:
-            return least
+            return {}
         lane.take()
+        self._put_back()
+        self.viterbi.advance(scores, first_frame, lane)
+        spans = np.frombuffer(lane.take(), SPAN)
         names = {number: name for name, number in self.viterbi._stage.items()}
-        for _ in range(times):
-            self._put_back()
-            self.viterbi.advance(scores, first_frame, lane)
-            spans = np.frombuffer(lane.take(), SPAN)
-            for number in np.unique(spans["stage"]).tolist():
-                ns = int(spans["duration_ns"][spans["stage"] == number].sum())
-                name = names[number]
-                least[name] = min(ns, least.get(name, ns))
-        return least
+        return {
+            names[number]: int(spans["duration_ns"][spans["stage"] == number].sum())
+            for number in np.unique(spans["stage"]).tolist()
+        }
 
     def _put_back(self) -> None:
         """The search as it was when `keep` was called."""

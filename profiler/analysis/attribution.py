@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from profiler.analysis.conditions import Waited
 from profiler.analysis.parts import (
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
@@ -75,7 +76,7 @@ def assign(
     roof_table: RoofTable,
     other: Array | None = None,
     slowness: Array | None = None,
-    waiting: Array | None = None,
+    waiting: Waited | None = None,
 ) -> dict[str, Array]:
     """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
 

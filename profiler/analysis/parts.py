@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.analysis.conditions import Waited
 from profiler.analysis.law import LAW_PARTS, Law, law_of
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -37,6 +38,7 @@ PART_NAMES: Final = {
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
+_MEMORY: Final = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
 
 
 TOLD_FROM: Final = 0.02
@@ -89,14 +91,15 @@ def split(
     roof_table: RoofTable,
     other: Array | None = None,
     slowness: Array | None = None,
-    waiting: Array | None = None,
+    waiting: Waited | None = None,
 ) -> Split:
     """Return what the time of each span consists of; what is left of it is not attributed.
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
-    its roofs the machine's arithmetic and its memory were at that time. `waiting` [n]: which part of its time it
-    waited for data, by hot replay; memory is at least that. The arithmetic is done span by span, so the result does
-    not depend on how many are given at once.
+    its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
+    waited for data, by hot replay; memory is at least that. The law has its data come from as far as in a run, so it
+    may have counted all of it. The arithmetic is done span by span, so the result does not depend on how many are
+    given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -114,24 +117,26 @@ def split(
         least = slowed(least, np.minimum(slowness, 1.0))
         likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
     if waiting is not None:
-        likely, most = (at_least_waiting(end, waiting * own) for end in (likely, most))
+        low, mid, high = (share * own for share in waiting)
+        law = likely
+        likely, most = at_least_waiting(law, mid, law), at_least_waiting(most, high, law)
+        # Hot data wait too, as far as they fit no cache: what instructions take at least is never taken from them.
+        rest = own - least.sum(axis=0) + least[_MEMORY].sum(axis=0)
+        least = at_least_waiting(least, np.clip(low, 0.0, np.maximum(rest, 0.0)), law)
     parts[:-1] = fitted(least, likely, own)
     return Split(parts, least, likely, most)
 
 
-def at_least_waiting(times: Array, waited: Array) -> Array:
-    """Return `times` [5, …] of LAW_PARTS with memory raised to `waited` [...] where the law gives less.
+def at_least_waiting(times: Array, waited: Array, law: Array) -> Array:
+    """Return `times` [5, …] of LAW_PARTS with memory raised to `waited` [...] where there is less.
 
-    It goes to bandwidth and latency as the law shares them out; where it knows of neither, to latency.
+    It goes to bandwidth and latency as the `law` [5, …] shares them out; where it knows of neither, to latency.
     """
-    rows = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
-    known = times[rows]
-    total = known.sum(axis=0)
-    raised = np.maximum(waited - total, 0.0)
-    share = np.divide(known, total, out=np.zeros_like(known), where=total > 0)
+    total = law[_MEMORY].sum(axis=0)
+    share = np.divide(law[_MEMORY], total, out=np.zeros_like(law[_MEMORY]), where=total > 0)
     share[-1] = np.where(total > 0, share[-1], 1.0)
     out = times.copy()
-    out[rows] = known + raised * share
+    out[_MEMORY] += np.maximum(waited - times[_MEMORY].sum(axis=0), 0.0) * share
     return out
 
 

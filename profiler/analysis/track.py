@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
-from profiler.analysis.conditions import Speed, Waiting, shared_out
+from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
 from profiler.analysis.nesting import group_codes, nest, pick
+from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
 from profiler.session.reader import Session
@@ -145,6 +146,8 @@ class CostTrack:
         covered = np.bincount(outer_of, weights=duration, minlength=len(outer))
         overhead = outer["duration_ns"] - covered
         other = shared_out(leaves, outer, outer_of, session.stages)
+        # Kernels take the processor away where a program calls them, and between the stages it does.
+        taken = grains(shared_out_rest(overhead, outer, session.stages))
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
@@ -152,6 +155,7 @@ class CostTrack:
         sound = self._places(outer, limit)
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
+            taken = taken[sound]
         stretches = []
         if len(leaves):
             spread = _Spread(leaves)
@@ -159,7 +163,8 @@ class CostTrack:
             stretches.append(self._sums.add(spread))
         if len(outer):
             spread = _Spread(outer)
-            spread.give(CATEGORIES.index(OVERHEAD), overhead)
+            spread.give(CATEGORIES.index(OVERHEAD), overhead - taken)
+            spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken)
             stretches.append(self._sums.add(spread))
         if stretches:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from search_graphs import settings as settings_of
+from search_graphs import smooth_scores, thousand_words
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import presets
-from pipelines.experiments import explain
-from pipelines.experiments.explain import COLD, HOT, LESS, MORE, PLACED, RUN, Explanation, Way
+from pipelines.experiments import explain, replays
+from pipelines.experiments.explain import Explanation, Way
+from pipelines.experiments.replays import (
+    COLD,
+    FRAME_LESS,
+    HALVED,
+    HOT,
+    LESS,
+    MORE,
+    PLACED,
+    RUN,
+    OfSearch,
+)
 from pipelines.experiments.rerun import Stretch
 from pipelines.models.opening import open_model
 from pipelines.run.playlist import Item
 from pipelines.scoring import build_scorer
+from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.parts import PARTS, Parts
 from profiler.errors import BadInput, Cancelled
-from profiler.spans import Lane, NullLane
+from profiler.spans import Lane, NullLane, Recorder
 
 QUICK = presets.load("gmm-quick").config
 
@@ -36,7 +52,7 @@ def stretch(bundled_speech) -> Stretch:
 def few(monkeypatch):
     monkeypatch.setattr(explain, "ROUNDS", 2)
     monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
-    monkeypatch.setattr(explain, "ELSEWHERE", 1)
+    monkeypatch.setattr(replays, "ELSEWHERE", 1)
 
 
 def test_a_stage_is_done_again_in_every_way(stretch):
@@ -52,11 +68,89 @@ def test_a_stage_is_done_again_in_every_way(stretch):
     assert found.conclusion.startswith("Replayed hot")
 
 
+def test_a_stage_of_search_is_done_again_in_every_way(stretch):
+    found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
+    assert [way.name for way in found.ways] == [RUN, HOT, COLD, PLACED, HALVED, FRAME_LESS]
+    assert all(0 < way.low <= way.ns <= way.high for way in found.ways)
+    assert all(way.shown for way in found.ways)
+    assert found.row.name == "search.emit"
+    assert found.row.parts is not None
+    assert found.conclusion.startswith("Replayed hot")
+
+
+def test_a_stage_that_did_not_run_is_one_sentence(stretch):
+    with pytest.raises(BadInput, match=r"search\.lattice did not run"):
+        explain.explain(QUICK, "search.lattice", stretch, quiet, lambda: False)
+
+
+class Known(OfSearch):
+    """What it takes hot and cold, ns a frame, is known."""
+
+    def refuse(self, block):
+        pass
+
+    def prepare(self, recorder, progress, cancelled):
+        pass
+
+    def keep(self):
+        pass
+
+    def again(self, rows, scores, n, at):
+        yield HOT, 100.0 * n, n
+        yield COLD, 300.0 * n, n
+
+
+def test_ways_and_waiting_are_what_was_measured_by_frames(stretch, monkeypatch):
+    monkeypatch.setattr(replays, "KINDS", {"search": Known})
+    monkeypatch.setattr(replays, "ns_of", lambda stage, spans: 16 * 400)
+    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
+    found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
+    ns = {way.name: (way.low, way.ns, way.high) for way in found.ways}
+    assert ns == {RUN: (400.0,) * 3, HOT: (100.0,) * 3, COLD: (300.0,) * 3}
+    assert found.waiting == (0.75, 0.75, 0.75)
+
+
+def searched(scores, again: bool):
+    """Words and cost of a search of which blocks are done again in every way, and the ways of each block."""
+    decoder, recorder = Viterbi(thousand_words(), settings_of(beam=10.0)), Recorder()
+    decoder.stages(recorder)
+    recogniser = SimpleNamespace(config=QUICK, search=decoder)
+    replayed = OfSearch(recogniser, recorder.stage_id("search.emit"))
+    replayed.prepare(recorder, quiet, lambda: False)
+    decoder.start(0)
+    ways = []
+    for at in range(0, len(scores), 16):
+        part = scores[at : at + 16]
+        if again:
+            replayed.keep()
+        decoder.advance(part, at, NullLane())
+        if again:
+            ways.append(list(replayed.again(lambda n: None, part, len(part), at)))
+    return decoder.finish(), decoder.best_cost, ways
+
+
+def test_searching_again_in_every_way_changes_no_word():
+    scores = smooth_scores(6, 80, thousand_words().n_senones)
+    words, cost, _ = searched(scores, False)
+    same, same_cost, ways = searched(scores, True)
+    assert (same, same_cost) == (words, cost)
+    assert words
+    for block in ways:
+        assert [(way, n) for way, _, n in block] == [
+            (PLACED, 16), (HALVED, 16), (FRAME_LESS, 15), (COLD, 16), (HOT, 16),
+        ]  # fmt: skip
+        assert all(ns > 0 for _, ns, _ in block)
+
+
 @pytest.mark.parametrize(
     ("changes", "stage", "sentence"),
     [
-        ({}, "score.nothing", "no stage of scoring here"),
-        ({}, "search.emit", "no stage of scoring here"),
+        ({}, "score.nothing", "no stage of scoring or search here.*score.mixture.*search.emit"),
+        ({}, "frontend.mfcc", "frontend.mfcc cannot be explained.*whole utterances"),
+        ({}, "search.backtrace", "search.backtrace cannot be explained.*no part of a block"),
+        ({"gmm.senones": "active"}, "search.active", "take turns frame by frame"),
+        ({"gmm.senones": "active"}, "search.emit", "frame by frame"),
+        ({"search.adaptive_beam": True}, "search.emit", "its beam follows the time"),
         ({"gmm.senones": "active"}, "score.mixture", "cannot be scored again"),
         (
             {"gmm.selection.enabled": True, "gmm.selection.method": "last-top-n"},

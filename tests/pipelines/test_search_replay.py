@@ -1,5 +1,7 @@
 """A block of the search run again: the search stays what it was, and its spans go nowhere else."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from search_graphs import settings, smooth_scores, thousand_words
@@ -86,3 +88,31 @@ def test_a_block_with_its_history_collected_in_between_is_not_repeated(scores, m
     assert cost == pytest.approx(plain[1])
     assert {} in taken
     assert any(taken)
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+def test_another_search_takes_over_and_does_the_same_at_other_places(scores, lattice, monkeypatch):
+    config = settings(beam=10.0, lattice=lattice)
+    decoder = Viterbi(thousand_words(), config)
+    # The other one has room for less.
+    monkeypatch.setattr(workspace, "FIRST_HISTORY", 256)
+    graph = thousand_words()
+    other = Viterbi(replace(graph, states=graph.states.copy(), arcs=graph.arcs.copy()), config)
+    recorder, own = Recorder(), Lane(7, "replay", "cpu", False)
+    for one in (decoder, other):
+        one.stages(recorder)
+    replay, elsewhere = SearchReplay(decoder), SearchReplay(other)
+    decoder.start(0)
+    for at in range(0, FRAMES, 16):
+        part = scores[at : at + 16]
+        replay.keep()
+        decoder.advance(part, at)
+        elsewhere.take_over(replay)
+        for _ in range(2):
+            assert set(elsewhere.again(part, at, own)) == set(replay.again(part, at, own))
+            pairs = list(zip(books(decoder), books(other), strict=True))
+            for wanted, got in pairs:
+                np.testing.assert_array_equal(got, wanted)
+    assert (
+        other._space.arrays.graph.arcs.ctypes.data != decoder._space.arrays.graph.arcs.ctypes.data
+    )

@@ -17,9 +17,11 @@ from profiler.analysis.attribution import (
     judge,
 )
 from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.conditions import Waited
 from profiler.analysis.law import FIRST_CACHE, LAW_PARTS
 from profiler.analysis.parts import (
     MEASURED_PARTS,
+    MEMORY_PARTS,
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PARTS,
@@ -131,6 +133,18 @@ def test_a_slow_machine_makes_arithmetic_and_memory_take_longer_each() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("slowness", "least", "most"), [(1.5, 1 / 1.1, 1.5 / 0.9), (0.5, 0.5 / 1.1, 1 / 0.9)]
+)
+def test_a_probe_is_a_moment_the_ends_of_the_roofs_stay_possible(
+    slowness: float, least: float, most: float
+) -> None:
+    found = split(one(90_000), law(units=10_000), ROOFS, slowness=np.array([[slowness], [1.0]]))
+    row = LAW_PARTS.index("instructions")
+    ends = (found.least[row, 0], found.likely[row, 0], found.most[row, 0])
+    assert ends == pytest.approx((10_000 * least, 10_000 * slowness, 10_000 * most))
+
+
 def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
     there = RoofTable((roof(table.BANDWIDTH, "read@cuda", 100e9, LARGE),))
     cost = Cost(terms=(Term(STREAM, "read", Linear(1e6), LARGE),), device="cuda")
@@ -138,23 +152,61 @@ def test_a_device_is_not_slowed_by_what_slows_the_processor() -> None:
     assert found[MEASURED_PARTS.index("bandwidth"), 0] == pytest.approx(10_000)
 
 
+def share_of(low: float, mid: float, high: float) -> Waited:
+    return Waited(*(np.array([share]) for share in (low, mid, high)))
+
+
 def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     cost = law(units=10_000, read=1e5, chase=10)
     for share, bandwidth, latency in ((0.0, 3_000, 1_000), (0.2, 7_500, 2_500)):
-        waiting = np.array([share])
-        assert parts_of(50_000, cost, waiting=waiting) == about(
+        assert parts_of(50_000, cost, waiting=share_of(share, share, share)) == about(
             instructions=10_000, bandwidth=bandwidth, latency=latency
         )
     # A law that knows of no memory: then it was latency, as streams are in the law where there are any.
-    assert parts_of(50_000, law(units=10_000), waiting=np.array([0.2])) == about(
+    waiting = share_of(0.1, 0.2, 0.3)
+    assert parts_of(50_000, law(units=10_000), waiting=waiting) == about(
         instructions=10_000, latency=10_000
     )
+    # A share of the time that the stage had the processor.
+    assert parts_of(
+        50_000, law(units=10_000), waiting=share_of(0.2, 0.2, 0.2), other=np.array([10_000.0])
+    ) == about(instructions=10_000, latency=8_000, other_programs=10_000)
+
+
+def test_waiting_that_the_law_had_counted_is_counted_once() -> None:
+    found = parts_of(40_000, law(units=10_000, read=1e6), waiting=share_of(0.7, 0.7, 0.7))
+    assert found == about(instructions=10_000, bandwidth=30_000)
+
+
+def test_what_law_and_replay_do_not_account_for_is_not_attributed() -> None:
+    waiting = share_of(0.5, 0.6, 0.7)
+    found = parts_of(100_000, law(units=10_000, read=1e5), waiting=waiting)
+    assert found == about(instructions=10_000, bandwidth=60_000)
+    ends = split(one(100_000), law(units=10_000, read=1e5), ROOFS, waiting=waiting)
+    row = LAW_PARTS.index("bandwidth")
+    assert [end[row, 0] for end in ends[1:]] == pytest.approx([50_000, 60_000, 70_000])
+
+
+def test_what_replays_are_sure_of_is_the_least_that_memory_may_be() -> None:
+    cost = law(units=10_000, read=1e5, chase=10)
+    at = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
+
+    def least(sure: float) -> tuple[float, float]:
+        found = split(one(50_000), cost, ROOFS, waiting=share_of(sure, 0.96, 0.97)).least[:, 0]
+        return found[at].sum(), found.sum() - found[at].sum()
+
+    memory, own = least(0.0)
+    assert 0 < memory < 20_000
+    for sure in (0.4, 0.6):
+        assert least(sure) == pytest.approx((sure * 50_000, own))
+    # What the kernel's own instructions take at least is never taken from them.
+    assert least(0.95) == pytest.approx((50_000 - own, own))
 
 
 def test_waiting_below_what_the_law_says_changes_nothing() -> None:
     times = np.array([[1.0], [2.0], [30.0], [10.0], [5.0]])
-    assert at_least_waiting(times, np.array([39.0])).tolist() == times.tolist()
-    raised = at_least_waiting(times, np.array([80.0]))
+    assert at_least_waiting(times, np.array([39.0]), times).tolist() == times.tolist()
+    raised = at_least_waiting(times, np.array([80.0]), times)
     assert raised.tolist() == [[1.0], [2.0], [60.0], [20.0], [5.0]]
 
 
@@ -213,7 +265,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
     draw = np.random.default_rng(len(rows))
     other = draw.integers(0, 10**6, len(rows)).astype(float) if beside else None
     slowness = draw.uniform(0.8, 8, (2, len(rows))) if beside else None
-    waiting = draw.uniform(0, 1, len(rows)) if beside else None
+    waiting = Waited(*np.sort(draw.uniform(0, 1, (3, len(rows))), axis=0)) if beside else None
 
     def piece(at: slice) -> list[np.ndarray]:
         return list(
@@ -223,7 +275,7 @@ def test_split_is_within_the_span_and_the_same_in_pieces(
                 ROOFS,
                 None if other is None else other[at],
                 None if slowness is None else slowness[:, at],
-                None if waiting is None else waiting[at],
+                None if waiting is None else Waited(*(ends[at] for ends in waiting)),
             )
         )
 

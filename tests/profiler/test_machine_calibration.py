@@ -101,6 +101,47 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
 
 
+def test_a_fresh_calibration_takes_what_cost_laws_named_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"tile", "gone", "a call"}
+    made: list[tuple[str, int]] = []
+
+    def figure(key: Key, *_: object) -> Roof:
+        made.append((key.name, key.bytes))
+        return Roof(*key, 1e9, 1e9, 1e9, "x")
+
+    for taker in ("together", "roof_of", "after_pauses"):
+        monkeypatch.setattr(terms, taker, figure)
+
+    def work_of(name: str, size: int) -> Work:
+        if name not in names:
+            raise KeyError(name)
+        return Work(1.0, lambda: lambda repeats: None)
+
+    named = [
+        (Term(KERNEL, "tile", Linear(1.0), 1 << 20), 1),
+        (Term(KERNEL, "gone", Linear(1.0)), 1),
+        (Term(KERNEL, "tile", Linear(1.0)), 2),
+        (Term(CALL, "a call", Linear(1.0)), 1),
+    ]
+    calibration.measure_terms(named, work_of)
+    before = calibration.load(stored()).measured
+    names.remove("gone")
+    made.clear()
+    machine.now += 1.0
+    calibration.calibrate(1, work_of=work_of)
+    assert not made
+    known = calibration.calibrate(1, fresh=True, work_of=work_of)
+    # Over much data at two moments; on two threads none was wanted.
+    assert sorted(made) == [("a call", 0), ("tile", 0), ("tile", 1 << 20), ("tile", 1 << 20)]
+    ours = [Key(KERNEL, "tile"), Key(KERNEL, "tile", bytes=1 << 20), Key(OVERHEAD, "a call", "")]
+    assert all(known.measured[key] > before[key] for key in ours)
+    two = Key(KERNEL, "tile", threads=2)
+    assert known.measured[two] == before[two]
+    assert not [key for key in known.roofs if key.name == "gone"]
+
+
 def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
     machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
     calibration.calibrate(1)

@@ -9,7 +9,7 @@ better of the two stays. The file is replaced as a whole at the end: no partial 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +20,25 @@ from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
 from profiler.machine.roofs import cpu, probe, terms, torch_child
 from profiler.machine.roofs.cpu import Step
-from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
+from profiler.machine.roofs.table import (
+    KERNEL,
+    OVERHEAD,
+    Cancelled,
+    Progress,
+    Roof,
+    RoofTable,
+)
 from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 15
+METHOD: Final = 17
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
+
+RUN: Final = "run"
+"""The part of the calibration that this process takes itself."""
 
 EACH_UP_TO: Final = 4
 """Every thread count is measured up to this one; from there the powers of two, and all cores."""
@@ -146,7 +156,7 @@ def _known_with(
     lacking = _lacking(known, steps, fresh)
     if lacking:
         roofs = cpu.take(lacking, progress, cancelled)
-        known.add(roofs, "run", time.time(), replace=fresh)
+        known.add(roofs, RUN, time.time(), replace=fresh)
         _keep(known)
     return known.roof_table
 
@@ -158,22 +168,27 @@ def calibrate(
     *,
     fresh: bool = False,
     kernels: Mapping[str, Work] | None = None,
+    work_of: WorkOf | None = None,
 ) -> Calibration:
     """Measure every roof that is not known, up to `threads` threads (all usable cores), and keep them.
 
-    `fresh` measures all again. profiler.errors.Cancelled as soon as `cancelled()`; nothing is kept then.
+    `fresh` measures all again, with `work_of` also what cost laws have named so far. profiler.errors.Cancelled as
+    soon as `cancelled()`; nothing is kept then.
     """
     known = load(file())
     counts = thread_counts(threads or usable_cores() or 1)
     now = time.time()
-    steps = _lacking(known, plan(counts, kernels, whole=True), fresh)
+    planned = plan(counts, kernels, whole=True)
+    if fresh and work_of is not None:
+        planned += _named(known, {step.key for step in planned}, counts, work_of)
+    steps = _lacking(known, planned, fresh)
     parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
     parts = [part for part in parts if fresh or not known.fit_part(part, now)]
     # The shares of the bar are those of the time: a core's roofs some 20 s, torch's start alone 3 s.
     share = 0.75 if parts else 1.0
     if steps:
         found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=True)
-        known.add(found, "run", time.time(), replace=fresh)
+        known.add(found, RUN, time.time(), replace=fresh)
     if parts:
         answer = torch_child.measure(parts, _scaled(progress, share, 1.0), cancelled)
         for part in parts:
@@ -229,6 +244,24 @@ def load(path: Path) -> Calibration:
 def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
     now = time.time()
     return [step for step in steps if fresh or not known.fit(step.key, now)]
+
+
+def _named(
+    known: Calibration, planned: Set[Key], counts: Sequence[int], work_of: WorkOf
+) -> list[Step]:
+    """What measures again the kernels and calls known besides the plan; those that are no more are forgotten."""
+    found = []
+    for key in list(known.roofs):
+        own = key.kind == KERNEL or (key.kind == OVERHEAD and key.name not in terms.GENERAL_CALLS)
+        if not own or key in planned or key.threads not in counts or known.part[key] != RUN:
+            continue
+        try:
+            work_of(key.name, key.bytes)
+        except KeyError:
+            del known.roofs[key], known.measured[key], known.part[key]
+        else:
+            found.append(key)
+    return terms.steps_of(found, work_of)
 
 
 def _scaled(progress: Progress | None, first: float, last: float) -> Progress | None:

@@ -30,17 +30,24 @@ GENERAL_CALLS: Final = ("numpy", "numba", "python")
 
 def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
     """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
-    found: dict[Key, Step] = {}
+    found: list[Key] = []
     for term, threads in terms:
         if term.kind in (KERNEL, ACCESS) and term.roof not in table.LADDERS:
-            for size in {0, int(term.bytes)}:
-                key = Key(table.KERNEL, term.roof, threads=threads, bytes=size)
-                found[key] = Step(key, _kernel(key, work_of))
+            sizes = {0, int(term.bytes)}
+            found += [Key(table.KERNEL, term.roof, threads=threads, bytes=n) for n in sizes]
         elif term.kind == CALL and term.roof not in GENERAL_CALLS:
-            key = Key(table.OVERHEAD, term.roof, "")
-            found[key] = Step(key, _call(key, work_of))
+            found.append(Key(table.OVERHEAD, term.roof, ""))
+    return steps_of(found, work_of)
+
+
+def steps_of(keys: Iterable[Key], work_of: WorkOf) -> list[Step]:
+    """Return what to measure for the roofs of `keys`, kernels' and calls'."""
+    found = [
+        Step(key, (_kernel if key.kind == table.KERNEL else _call)(key, work_of))
+        for key in dict.fromkeys(keys)
+    ]
     # A cache that others share may be theirs for a moment: over much data each is taken twice, at two moments.
-    return [*found.values(), *(step for step in found.values() if step.key.bytes)]
+    return [*found, *(step for step in found if step.key.bytes)]
 
 
 def access_steps() -> list[Step]:

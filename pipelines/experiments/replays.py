@@ -1,0 +1,300 @@
+"""How blocks are done again to explain a stage: those of scoring, and those of the search.
+
+Scoring is a pure function of its block, so a block can be scored again at once with its data hot (what it took longer
+in the run, it waited for), after everything has been pushed out of the caches, by a scorer whose parameters lie at
+other places in memory, and with one frame more or less (whether cost is stepwise in the rows of a tile). The search is
+done again from a copy of its state (`search.replay`): hot, cold, by a search whose graph and lists lie elsewhere, with
+half as many tokens, and with one frame less. What is done until the data are hot is that of the replays beside a run
+(`run.hot_replay.hot`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import numpy as np
+
+from pipelines import config as settings
+from pipelines.models.opening import open_model
+from pipelines.run.hot_replay import hot
+from pipelines.run.recogniser import Progress, Recogniser
+from pipelines.scoring import build_scorer
+from pipelines.scoring.layered import LayeredScorer
+from pipelines.scoring.scorer import Scores
+from pipelines.search.replay import SearchReplay
+from pipelines.search.viterbi import Viterbi
+from profiler.arrays import F32, Array
+from profiler.errors import BadInput
+from profiler.machine.describe import last_level_caches
+from profiler.spans import Lane, NullLane, Recorder
+
+ELSEWHERE: Final = 2
+"""Other scorers, or searches, whose data lie elsewhere."""
+ASSUMED_CACHE_BYTES: Final = 32 << 20
+
+RUN: Final = "in the run"
+HOT: Final = "hot"
+COLD: Final = "cold"
+PLACED: Final = "placed elsewhere, hot"
+LESS: Final = "one row less, hot"
+MORE: Final = "one row more, hot"
+FRAME_LESS: Final = "one frame less, hot"
+HALVED: Final = "half max active, hot"
+
+_AS_RUN: Final = {
+    RUN: "decoding the audio, nothing in between, other programs' time taken off",
+    HOT: "the same block again at once",
+    COLD: "again after the caches were filled with other data",
+}
+
+NO_BLOCKS: Final = {
+    "frontend": "the front end works on whole utterances, and only blocks can be done again",
+    "search.backtrace": "it follows the best path back when words are wanted, and is no part of a block",
+    "search.active": "it runs only where scoring and search take turns frame by frame, which cannot be done again",
+}
+"""Why a stage, or those of a group, cannot be explained so."""
+
+Rows = Callable[[int], "Array | None"]
+"""Frames wanted → the features f32 [frames and context, dim] from the block's first on; None where there are none."""
+
+
+class Replays(Protocol):
+    """Ways to do blocks of one kind again."""
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        """Their names, the run's before all others, and what is done in each, in words."""
+
+    def refuse(self, block: Array) -> None:
+        """BadInput where doing a block again would not be the same work; `block`: one to try it on."""
+
+    def prepare(
+        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
+    ) -> None:
+        """Make what is needed besides the recogniser. Raises Cancelled."""
+
+    def keep(self) -> None:
+        """A block follows that is done again when it has ended."""
+
+    def again(
+        self, rows: Rows, scores: Scores, n: int, at: int
+    ) -> Iterator[tuple[str, float, int]]:
+        """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
+
+        `scores`: what scoring gave for it. Afterwards scorer and search are as they were.
+        """
+
+
+class _Cold:
+    """Pushes everything out of the caches."""
+
+    def __init__(self) -> None:
+        size, _ = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
+        self._filler = np.zeros(2 * size // 8)
+
+    def __call__(self) -> None:
+        self._filler += 1.0
+
+
+class OfScoring:
+    """Blocks scored again."""
+
+    ways: Mapping[str, str] = MappingProxyType(
+        _AS_RUN
+        | {
+            PLACED: "again, by scorers whose parameters lie at other addresses",
+            LESS: "again, with one frame less in the block",
+            MORE: "again, with one frame more in the block",
+        }
+    )
+
+    def __init__(self, recogniser: Recogniser, stage: int) -> None:
+        self._recogniser, self._stage = recogniser, stage
+        self._own = Lane(1, "replay", "cpu", decode=False)
+        self._elsewhere: list[LayeredScorer] = []
+        self._cold = _Cold()
+
+    def refuse(self, block: Array) -> None:
+        """BadInput where scoring a block again would not be the same work."""
+        scorer = self._scorer
+        scorer.score(block, 0, NullLane())
+        if not scorer.replayable:
+            raise BadInput(
+                "With these settings a block cannot be scored again: scoring goes by what it computed before, "
+                "or takes turns with the search; choose gmm.senones=all or dnn.senones=all and no method that "
+                "follows the last frame."
+            )
+
+    def prepare(
+        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
+    ) -> None:
+        """Make scorers with the same parameters once more: what is read and packed again lies elsewhere."""
+        config = self._recogniser.config
+        for _ in range(ELSEWHERE):
+            model = open_model(config, progress, cancelled)
+            other = build_scorer(config, model, progress, cancelled)
+            other.stages(recorder)
+            if isinstance(other, LayeredScorer):
+                self._elsewhere.append(other)
+
+    def keep(self) -> None:
+        """Nothing: the scorer keeps its block."""
+
+    def again(
+        self, rows: Rows, scores: Scores, n: int, at: int
+    ) -> Iterator[tuple[str, float, int]]:
+        """Score the block again in every way."""
+        scorer = self._scorer
+        yield HOT, self._hot(scorer), n
+        self._cold()
+        yield COLD, self._once(scorer), n
+        ways = [(PLACED, other, n) for other in self._elsewhere]
+        ways += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
+        for way, other, frames in ways:
+            if (block := rows(frames)) is not None:
+                other.score(block, at, NullLane())
+                yield way, self._hot(other), frames
+
+    @property
+    def _scorer(self) -> LayeredScorer:
+        scorer = self._recogniser.scorer
+        if not isinstance(scorer, LayeredScorer):
+            raise BadInput(
+                "Scoring on a device cannot be replayed; its stages have times of their own."
+            )
+        return scorer
+
+    def _hot(self, scorer: LayeredScorer) -> float:
+        return _hot(lambda: self._once(scorer))
+
+    def _once(self, scorer: LayeredScorer) -> int:
+        while self._own.waiting:
+            self._own.take()
+        scorer.again(0, self._own)
+        return ns_of(self._stage, self._own.latest(self._own.waiting))
+
+
+class OfSearch:
+    """Blocks searched again, each time from the state before them."""
+
+    ways: Mapping[str, str] = MappingProxyType(
+        _AS_RUN
+        | {
+            PLACED: "again, on a copy of graph and lists at other addresses",
+            HALVED: "again, with half as many tokens at most",
+            FRAME_LESS: "again, without the block's last frame",
+        }
+    )
+
+    def __init__(self, recogniser: Recogniser, stage: int) -> None:
+        self._recogniser, self._stage = recogniser, stage
+        self._own = Lane(1, "replay", "cpu", decode=False)
+        self._cold = _Cold()
+        self._elsewhere: list[SearchReplay] = []
+
+    def refuse(self, block: Array) -> None:
+        """BadInput where searching a block again would not be the same work."""
+        config = self._recogniser.config
+        if not isinstance(self._recogniser.search, Viterbi):
+            raise BadInput(
+                "The search on a device cannot be replayed; its stages have times of their own."
+            )
+        if config.search.adaptive_beam:
+            raise BadInput(
+                "With search.adaptive_beam a block of the search is not the same work again, since its beam follows "
+                "the time; set search.adaptive_beam=false."
+            )
+        scorer = self._recogniser.scorer
+        if scorer.lazy or not isinstance(scorer.score(block, 0, NullLane()), np.ndarray):
+            raise BadInput(
+                "With these settings the search takes its scores frame by frame or from a device, so that no block of "
+                "it can be done again; choose device=cpu, and gmm.senones=all or dnn.senones=all."
+            )
+
+    def prepare(
+        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
+    ) -> None:
+        """Make searches over copies of the graph."""
+        self._name = recorder.stages[self._stage].name
+        config, search = self._recogniser.config, self._viterbi
+        self._kept = SearchReplay(search)
+        for _ in range(ELSEWHERE):
+            graph = dataclasses.replace(
+                search.graph, states=search.graph.states.copy(), arcs=search.graph.arcs.copy()
+            )
+            other = Viterbi(graph, config.search)
+            other.stages(recorder)
+            self._elsewhere.append(SearchReplay(other))
+        self._usual = config.search
+        most = settings.replace(config, "search.max_active", max(config.search.max_active // 2, 1))
+        self._halved = most.search
+
+    def keep(self) -> None:
+        """Keep the search's state before the block."""
+        self._kept.keep()
+
+    def again(
+        self, rows: Rows, scores: Scores, n: int, at: int
+    ) -> Iterator[tuple[str, float, int]]:
+        """Search the block again in every way; the last one leaves the state as the block had left it."""
+        assert isinstance(scores, np.ndarray)
+        for other in self._elsewhere:
+            other.take_over(self._kept)
+            yield PLACED, self._hot(other, scores, at), n
+        other = self._elsewhere[0]
+        if self._usual.max_active > 1:
+            other.viterbi.configure(self._halved)
+            yield HALVED, self._hot(other, scores, at), n
+            other.viterbi.configure(self._usual)
+        if n > 1:
+            yield FRAME_LESS, self._hot(other, scores[:-1], at), n - 1
+        self._cold()
+        yield COLD, self._once(self._kept, scores, at), n
+        yield HOT, self._hot(self._kept, scores, at), n
+
+    @property
+    def _viterbi(self) -> Viterbi:
+        search = self._recogniser.search
+        assert isinstance(search, Viterbi)
+        return search
+
+    def _hot(self, replay: SearchReplay, scores: F32, at: int) -> float:
+        return _hot(lambda: self._once(replay, scores, at))
+
+    def _once(self, replay: SearchReplay, scores: F32, at: int) -> int:
+        return replay.again(scores, at, self._own).get(self._name, 0)
+
+
+KINDS: Final[Mapping[str, Callable[[Recogniser, int], Replays]]] = MappingProxyType(
+    {"scoring": OfScoring, "search": OfSearch}
+)
+"""By group of the stage."""
+
+
+def group_of(stage: str, recorder: Recorder) -> str:
+    """Return the group, of KINDS, of a stage that can be done again; BadInput says why another cannot."""
+    group = {known.name: known.group for known in recorder.stages}.get(stage, "")
+    if why := NO_BLOCKS.get(stage) or NO_BLOCKS.get(group):
+        raise BadInput(f"{stage} cannot be explained by doing it again: {why}.")
+    if group not in KINDS:
+        names = [k.name for k in recorder.stages if k.group in KINDS and k.name not in NO_BLOCKS]
+        raise BadInput(
+            f"{stage!r} is no stage of scoring or search here, which alone can be done again; "
+            f"there are {', '.join(names)}."
+        )
+    return group
+
+
+def ns_of(stage: int, spans: Array) -> int:
+    """Return the time of the spans of `stage`, as a lane's `latest` gives them, ns."""
+    mine = spans[spans["stage"] == stage]
+    return int((mine["end_ns"] - mine["start_ns"]).sum())
+
+
+def _hot(once: Callable[[], int]) -> float:
+    """ns of `once` with its data hot."""
+    found, _ = hot(lambda: {RUN: once()})
+    return float(found[RUN])
