@@ -27,6 +27,7 @@ from PySide6.QtWidgets import QApplication
 from app import crash_report
 from app.application import application
 from app.model.processes.run_control import WORKER
+from app.model.recent import Memory
 from app.style.theme import SYSTEM, THEMES, set_theme
 from app.window.main_window import MainWindow
 from app.window.placement import AfterFirstPaint
@@ -168,8 +169,10 @@ def open_window(
 ) -> int:
     """Show the window until it is closed: on a session, on the demo, or in its last state."""
     app = application()
-    window = MainWindow(worker)
-    set_theme(window.memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))
+    memory = Memory()
+    # Before there is a widget: what Qt gave its own font or style first would keep it until the theme changes.
+    set_theme(memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))
+    window = MainWindow(worker, memory)
     with crash_log() as log, caught(window, log), closed_by_signals(window):
         if session_path is not None or demo or window.memory.sessions():
             window.pages.setCurrentWidget(window.skeleton)

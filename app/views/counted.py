@@ -42,7 +42,7 @@ class Counted(NamedTuple):
     def short(self) -> str:
         """Which range, and how long it is, unless that is all."""
         if self.whole:
-            return tr("selection: all") if self.selected else tr("all in view")
+            return tr("all selected") if self.selected else tr("start to cursor")
         text = tr("selection {0} s") if self.selected else tr("in view {0} s")
         return text.format(f"{self.frames * FRAME_S:.1f}")
 

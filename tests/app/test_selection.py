@@ -97,8 +97,8 @@ def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
     sentences, notes = (found := said())[:2], found[2:]
     whole = work.model()
     assert all(text.startswith("In view, 0:00 to 0:12,") for text in sentences)
-    assert "all in view, 12.0 s" in notes[0]
-    assert "figures: all in view" in notes[1]
+    assert "start to cursor, 12.0 s" in notes[0]
+    assert "figures: start to cursor" in notes[1]
     opened.axis.set_visible(2.0, 8.0)
     assert all("in view 6.0 s" in text for text in said()[2:])
     opened.axis.fit()

@@ -11,6 +11,7 @@ from command_line import python
 from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QMainWindow
 
+from app.style.theme import FONT_FAMILY
 from app.window.placement import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.skeleton import Skeleton
 
@@ -90,12 +91,16 @@ def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: P
     assert told == ["True", "1280", "768", *["True"] * 4]
 
 
-def test_an_empty_desk_is_painted_before_any_chart_is_loaded(tmp_path: Path) -> None:
+def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
+    tmp_path: Path,
+) -> None:
     told = run(
         f"""
         import sys
         from PySide6.QtCore import QTimer
+        from PySide6.QtWidgets import QWidget
         from app import gui
+        from app.style.theme import theme
         from app.window import skeleton
 
         painted = []
@@ -112,6 +117,12 @@ def test_an_empty_desk_is_painted_before_any_chart_is_loaded(tmp_path: Path) -> 
             print("skeleton painted:", len(painted) > 0, "with charts:", any(painted))
             first(window, *rest)
             print("charts loaded:", "app.views.cost" in sys.modules)
+            shown = [w for w in window.findChildren(QWidget) if w.isVisible()]
+            print("faces:", *set(w.font().family() for w in shown))
+            before = window.top.grab().toImage()
+            window.choose_theme("light" if theme().name == "dark" else "dark")
+            window.choose_theme("light" if theme().name == "dark" else "dark")
+            print("as after a change of the theme:", window.top.grab().toImage() == before)
             QTimer.singleShot(0, window.close)
 
         gui._first_page = page
@@ -121,9 +132,11 @@ def test_an_empty_desk_is_painted_before_any_chart_is_loaded(tmp_path: Path) -> 
         1600,
         1000,
     )
-    assert told.splitlines()[:2] == [
+    assert told.splitlines()[:4] == [
         "skeleton painted: True with charts: False",
         "charts loaded: True",
+        f"faces: {FONT_FAMILY}",
+        "as after a change of the theme: True",
     ]
 
 

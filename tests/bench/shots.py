@@ -2,7 +2,7 @@
 
     python -m tests.bench.shots --folder build/shots
 
-Decodes the bundled voices with the tricks switched on and off on the way, so that there is something to see. Every
+Decodes the bundled voices as the demo does, flipping the toggles on the way, so that there is something to see. Every
 picture is checked for texts that collide or are cut (`tests.app.text_geometry`); with one, the end is an error.
 """
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
 """A small laptop, a desktop, a 4K screen without scaling."""
 
-SWITCHES = (  # share of the run after which a setting changes
-    (0.30, "gmm.selection.enabled", True),
-    (0.55, "frames.skip", 2),
-    (0.80, "gmm.selection.enabled", False),
+SWITCHES = (  # share of the files after which a setting changes
+    (0.15, "frames.skip", 2),
+    (0.35, "frames.skip", 1),
+    (0.75, "gmm.selection.enabled", True),
 )
 
 
-def record(session: Path, vocabulary: int) -> None:
+def record(session: Path) -> None:
     """Decode the bundled voices into `session`, flipping the toggles on the way."""
     from pipelines import config
     from pipelines.audio import loading as audio
@@ -39,7 +39,7 @@ def record(session: Path, vocabulary: int) -> None:
     from pipelines.run.control import Control
     from pipelines.run.session_run import Request, execute
 
-    chosen = config.assign(presets.load("gmm").config, {"graph.vocabulary": vocabulary})
+    chosen = config.assign(presets.load("demo").config, {"pace": 0.0, "loop": False})
     paths, transcripts = playlist.bundled_speech()
     total = sum(audio.load(path).duration_s for path in audio.collect(paths)) * 100
 
@@ -57,7 +57,7 @@ def record(session: Path, vocabulary: int) -> None:
                 self.ask(key, value)
             return super().stopping
 
-    request = Request(chosen, "gmm", tuple(paths), transcripts, session, replace=True)
+    request = Request(chosen, "demo", tuple(paths), transcripts, session, replace=True)
     execute(request, Script(), lambda stage, fraction: None)
 
 
@@ -139,7 +139,6 @@ def main() -> int:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/shots"))
-    parser.add_argument("--vocabulary", type=int, default=5000)
     parser.add_argument("--session", type=Path, help="pictures of this one; none is recorded")
     arguments = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -147,7 +146,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     session: Path = arguments.session or folder / "shots.asrs"
     if arguments.session is None:
-        record(session, arguments.vocabulary)
+        record(session)
 
     from app.pictures.studio import desk_picture
     from app.pictures.wanted import Wanted
