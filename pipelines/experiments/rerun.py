@@ -160,8 +160,7 @@ def _gather(
 ) -> tuple[tuple[Item, ...], float, bool]:
     """Items, their seconds, and whether a file was left out before the last of them."""
     items: list[Item] = []
-    seconds = 0.0
-    left_out = False
+    seconds, left_out = 0.0, False
     for path in paths:
         left = limit_s - seconds
         if left < limit_s / 4 and items:
