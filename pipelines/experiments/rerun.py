@@ -396,5 +396,5 @@ def counted(
         alone = Alone(config, model, roof_table)
         alone.score(features)
         taken[name] = alone.taken
-    judge_alike([each.recording for each in taken.values()], progress, cancelled, fresh=True)
+    judge_alike([each.recording for each in taken.values()], progress, cancelled)
     return {name: each.all_from(0) for name, each in taken.items()}

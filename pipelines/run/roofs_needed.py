@@ -37,13 +37,10 @@ def judge_alike(
     recordings: Sequence[Judged],
     progress: Callable[[str, float | None], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
-    *,
-    fresh: bool = False,
 ) -> None:
     """Add to the roofs of all recordings those that the laws of any name; they were the same for all before.
 
     Configurations that never ran name roofs that no session has: they are measured unless this machine's are known.
-    `fresh`: those of all are measured, since what was measured an hour apart says little of a ratio.
     An empty table stays empty: without rates and bandwidths a law says nothing. Raises Cancelled.
     """
     roof_table = recordings[0].calibration
@@ -55,7 +52,7 @@ def judge_alike(
         if progress is not None:
             progress(f"measuring the machine: {what}", share)
 
-    known = calibration.measure_terms(needed(costs), work_of, told, cancelled, fresh=fresh)
+    known = calibration.measure_terms(needed(costs), work_of, told, cancelled)
     kinds = (KERNEL, CALL, ACCESS)
     names = {term.roof for cost in costs for term in cost.terms or () if term.kind in kinds}
     roof_table = roof_table.merged(_named(known, names))

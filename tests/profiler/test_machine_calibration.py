@@ -142,36 +142,6 @@ def test_a_fresh_calibration_takes_what_cost_laws_named_again(
     assert not [key for key in known.roofs if key.name == "gone"]
 
 
-@pytest.mark.parametrize("disturbed", [False, True])
-def test_roofs_to_be_compared_are_measured_at_one_time(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, disturbed: bool
-) -> None:
-    rates = {"tile/16": 2e9, "tile/64": 2e9}
-    spoiled = False
-
-    def figure(key: Key, *_: object) -> Roof:
-        rate = rates[key.name]
-        return Roof(*key, rate, rate, rate, "x", spoiled and key.name == "tile/64")
-
-    for taker in ("together", "after_pauses"):
-        monkeypatch.setattr(terms, taker, figure)
-
-    def work_of(name: str, size: int) -> Work:
-        return Work(1.0, lambda: lambda repeats: None)
-
-    named = [(Term(KERNEL, name, Linear(1.0)), 1) for name in rates]
-    calibration.measure_terms(named, work_of)
-    # The machine has become slower for both, which the better of two measurements of each would not say.
-    rates |= {"tile/16": 1e9, "tile/64": 0.5e9}
-    spoiled = disturbed
-    table = calibration.measure_terms(named, work_of, fresh=True)
-    found = [roof.median for name in rates if (roof := table.kernel(name)) is not None]
-    assert found == ([2e9, 2e9] if disturbed else [1e9, 0.5e9])
-    kept = calibration.stored().kernel("tile/16")
-    assert kept is not None
-    assert kept.median == 2e9
-
-
 def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
     machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
     calibration.calibrate(1)

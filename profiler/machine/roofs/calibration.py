@@ -140,24 +140,9 @@ def measure_terms(
     work_of: WorkOf,
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
-    *,
-    fresh: bool = False,
 ) -> RoofTable:
-    """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks.
-
-    `fresh`: all that they name, at one time, that they can be compared with each other; unless another program
-    disturbed any of them.
-    """
-    steps = terms.steps(needed, work_of)
-    if not fresh:
-        return _known_with(steps, progress, cancelled)
-    known = load(file())
-    roofs = cpu.take(steps, progress, cancelled)
-    known.add(roofs, RUN, time.time())
-    _keep(known)
-    if any(roof.disturbed for roof in roofs):
-        return known.roof_table
-    return known.roof_table.merged(RoofTable(tuple(roofs)))
+    """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks."""
+    return _known_with(terms.steps(needed, work_of), progress, cancelled)
 
 
 def _known_with(
