@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QValidator
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QValidator,
+)
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -17,8 +25,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.style.keys import ENTER, REACHED, pressed
-from app.style.plain_text import LONGEST_LINE, Label, describe, set_tip
-from app.style.theme import theme
+from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, set_tip
+from app.style.theme import font, theme
 from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
@@ -84,6 +92,7 @@ class Elided(Label):
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
         self._full = ""
+        self._shorter: tuple[str, ...] = ()
         self.setMinimumWidth(20)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.set_full(text)
@@ -93,14 +102,21 @@ class Elided(Label):
         """The whole text."""
         return self._full
 
-    def set_full(self, text: str) -> None:
-        """Show ``text``, shortened if need be."""
+    @property
+    def cut(self) -> bool:
+        """Whether a text is cut within: there is room neither for the whole nor for what may stand for it."""
+        return self.text() not in (self._full, *self._shorter)
+
+    def set_full(self, text: str, *shorter: str) -> None:
+        """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
         text = one_line(text, LONGEST_LINE)
-        if text == self._full:
+        if (text, shorter) == (self._full, self._shorter):
             return
-        self._full = text
-        describe(self, text)
-        self.updateGeometry()
+        if text != self._full:
+            self._full = text
+            describe(self, text)
+            self.updateGeometry()
+        self._shorter = shorter
         self._shorten()
 
     def sizeHint(self) -> QSize:
@@ -119,9 +135,27 @@ class Elided(Label):
 
     def _shorten(self) -> None:
         room = max(self.width() - max(self.indent(), 0), 20)
-        shown = self.fontMetrics().elidedText(self._full, Qt.TextElideMode.ElideRight, room)
-        self.setText(shown)
-        set_tip(self, self._full if shown != self._full else "")
+        metrics = QFontMetricsF(self.font())
+        self.setText(fitting(metrics, room, self._full, *self._shorter))
+        set_tip(self, self._full if self.text() != self._full else "")
+
+
+class EffectLabel(Label):
+    """What a change did, in a few words; the style sheet knows its kinds (`app.model.effects`)."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent=parent)
+        self.setObjectName("effect")
+        self.setFont(font(0.9, strong=True))
+
+    def show_kind(self, kind: str, text: str) -> None:
+        """Show ``text`` as it befits the kind."""
+        kind = kind.replace(" ", "-")
+        if self.property("kind") != kind:
+            self.setProperty("kind", kind)
+            self.style().unpolish(self)
+            self.style().polish(self)
+        self.setText(text)
 
 
 class WheelGuard(QObject):

@@ -37,10 +37,29 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("ci" if os.environ.get("CI") and not seeded else "here")
 
 
+LONGEST = (
+    "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_hostile_files", "test_campaign",
+    "test_first_ten_seconds", "test_continuous_run", "test_scoring_dnn_live", "test_worker", "test_one_figure",
+    "test_window_hover", "test_cli_signals", "test_cli_whatif", "test_keyboard_only", "test_order", "test_run_device",
+)  # fmt: skip
+"""Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
+
+The first two compile kernels that the others need: one those of the search, one those of scoring. What has many short
+processes comes later: each of them would compile for itself meanwhile.
+"""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed."""
+    """The longest files come first, each for one process (`--dist loadfile`).
+
+    With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed.
+    """
     seed = config.getoption("--hypothesis-seed")
     if seed is None:
+        last = len(LONGEST)
+        items.sort(
+            key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else last
+        )
         return
     draw = random.Random(str(seed))
     files = sorted({item.path for item in items})

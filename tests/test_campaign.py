@@ -21,7 +21,7 @@ from tests.bench.campaign._sample import SESSION, session
 from tests.bench.campaign.attack import Attack
 from tests.conftest import CHECKOUT
 
-SHARE = 2
+SHARE = 1
 """Attacks of each kind: that every generator and the driver work; `tests/**/test_hostile_*` try more."""
 
 

@@ -10,10 +10,15 @@ from pathlib import Path
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
-PATIENCE_S = 120.0
+SOON_S = 60.0
+"""For what another process does once it has what it needs, on however busy a machine: later it never comes."""
+COMPILING_S = 600.0
+"""For a process that may have to compile kernels, derive a model or build a graph first."""
+SOON_MS, COMPILING_MS = int(1000 * SOON_S), int(1000 * COMPILING_S)
+"""The same for `qtbot`."""
 
 
-def wait_until(done: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
+def wait_until(done: Callable[[], bool], seconds: float = SOON_S) -> None:
     """Ask `done` again and again until it is; AssertionError after `seconds`."""
     end = time.monotonic() + seconds
     while not done():
@@ -31,11 +36,11 @@ def wait_for_frames(path: Path, frames: int = 1) -> None:
             opened.append(Session.open(path))
         return bool(opened)
 
-    wait_until(made)
+    wait_until(made, COMPILING_S)
     with closing(opened[0]) as session:
 
         def recorded() -> bool:
             session.refresh()
             return len(session.spans) > 0 and breakdown(session).last_frame >= frames
 
-        wait_until(recorded)
+        wait_until(recorded, COMPILING_S)

@@ -38,11 +38,15 @@ def audio_in(folder: Path) -> list[Path]:
 
 
 def bundled() -> AudioChoice | None:
-    """Return the synthetic voices that ship with the program, or None when they are missing."""
+    """Return the synthetic voices that ship with the program, or None when they are missing.
+
+    The short ones first: whoever flips a switch after some seconds has whole utterances to hold against it.
+    """
     folder = assets.path("speech")
-    if not audio_in(folder):
+    voices = sorted(audio_in(folder), key=lambda path: path.stat().st_size)
+    if not voices:
         return None
-    return AudioChoice((str(folder),), _transcripts_in(folder), bundled=True)
+    return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True)
 
 
 def chosen(paths: Sequence[str | Path]) -> AudioChoice:

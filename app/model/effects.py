@@ -17,6 +17,7 @@ from app.model.configurations import Configurations, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
 from pipelines.config import COURSE
 from profiler.errors import BadInput
+from profiler.session.model import setting
 
 if TYPE_CHECKING:
     from profiler.analysis.comparison.same_speech import SameSpeech
@@ -50,7 +51,8 @@ class Effect:
     `kind`: how far it is known. `factor`: time before / time after, None where no speech is shared; `low`, `high`: its
     interval, None where there is none yet. `before`, `after`: word errors over the same utterances. `seconds`: of
     speech that the times are of. `turns`: of the A/B, 0 without one. `baseline`: stretches of frames that the time
-    before is of.
+    before is of. `follows`: what is being decoded brings what lacks; `lacking`: only an A/B brings word errors, for
+    no utterance was decoded to its end with the settings before.
     """
 
     kind: Kind
@@ -62,6 +64,8 @@ class Effect:
     seconds: float = 0.0
     turns: int = 0
     baseline: tuple[tuple[int, int], ...] = ()
+    follows: bool = False
+    lacking: bool = False
 
     @property
     def decided(self) -> bool:
@@ -101,11 +105,25 @@ class Effect:
 
     @property
     def beside(self) -> str:
-        """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words."""
+        """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words.
+
+        Without words, what is waited for.
+        """
         if self.turns and not self.decided:
             one = self.turns == 1
             return tr("A/B: 1 turn each") if one else tr("A/B: {0} turns each").format(self.turns)
-        return self.words
+        if self.kind == "preparing" or self.points is not None:
+            return self.words
+        if self.factor is None:
+            return tr("the same follows") if self.follows else ""
+        if self.lacking:
+            return tr("words: by A/B")
+        return tr("words follow") if self.follows else ""
+
+    @property
+    def text(self) -> str:
+        """Headline and what stands beside it, as one line."""
+        return " · ".join(filter(None, (self.headline, self.beside)))
 
     @property
     def details(self) -> str:
@@ -132,6 +150,15 @@ class Effect:
         if self.points is not None:
             errors = tr("Word errors over the same utterances: {0} before, {1} after, of {2} words")
             parts.append(errors.format(self.before.errors, self.after.errors, self.after.words))
+        elif self.lacking:
+            parts.append(
+                tr(
+                    "No utterance was decoded to its end before the change, so there are no word errors to compare; "
+                    "an A/B decodes one both ways."
+                )
+            )
+        elif self.follows:
+            parts.append(tr("What was decoded last comes again; words count at its end."))
         return "\n".join(parts)
 
 
@@ -181,7 +208,16 @@ class Effects:
                 enough = turns is not None and turns.repeats >= MIN_REPEATS
                 if turns is not None and (enough or going_on(session, end) is not None):
                     found = replace(turns, decoded=found.decoded)
-        return _told(found)
+        effect = _told(found)
+        if session.state != "recording" or effect.points is not None:
+            return effect
+        again = bool(setting(session.configs[-1].tree, "repeat_on_change"))
+        whole = any(
+            u.done and u.reference is not None and sides.before.issuperset(u.epochs)
+            for u in session.utterances
+            if u.first_frame + u.n_frames <= end
+        )
+        return replace(effect, follows=again, lacking=not whole)
 
 
 _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()

@@ -40,6 +40,9 @@ SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn
 SCORING: Final = ("compute", "memory", "unexplained", "other_programs", "transfer")
 """The categories of cost that are scoring; what it moves to a device and back belongs to it."""
 
+PARTS: Final = {"block_s": "block", "context_s": "context", "score_s": "scoring"}
+"""What it consists of, by the keys of `Latency.as_dict`."""
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -80,20 +83,27 @@ class Latency:
 
 def text(parts: Mapping[str, float | None]) -> str:
     """One line of the latency as `Latency.as_dict` gives it, with what it consists of."""
-    known = [
-        (f"{_ms(parts['block_s'])} block", parts["block_s"]),
-        (f"{_ms(parts['context_s'])} context", parts["context_s"]),
-        (f"{_ms(parts['score_s'])} scoring", parts["score_s"]),
-    ]
-    said = " + ".join(words for words, seconds in known if seconds)
-    least = sum(seconds for _, seconds in known if seconds)
-    total = _ms(least)
-    return f"latency {total if parts['total_s'] is not None else f'over {total}'}: {said}"
+    return f"{_total(parts)}: {_consists_of(parts, ' ms')}"
 
 
-def _ms(seconds: float | None) -> str:
-    ms = 1e3 * (seconds or 0.0)
-    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+def shorter(parts: Mapping[str, float | None]) -> tuple[str, str]:
+    """The same where there is little room: the unit once, or the sum alone."""
+    return f"{_total(parts)}: {_consists_of(parts, '')}", _total(parts)
+
+
+def _total(parts: Mapping[str, float | None]) -> str:
+    least = sum(parts[key] or 0.0 for key in PARTS)
+    return f"latency {'' if parts['total_s'] is not None else 'over '}{_ms(least)} ms"
+
+
+def _consists_of(parts: Mapping[str, float | None], unit: str) -> str:
+    known = ((name, parts[key]) for key, name in PARTS.items())
+    return " + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known if seconds)
+
+
+def _ms(seconds: float) -> str:
+    ms = 1e3 * seconds
+    return f"{ms:.0f}" if ms >= 10 else f"{ms:.1f}"
 
 
 def of_session(

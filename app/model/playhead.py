@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from app.model.beats import Beats
 from app.model.follow import Follow
 from app.model.time_axis import TimeAxis
 from profiler.session.model import FRAME_S
@@ -24,15 +25,8 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-FASTEST_MS = 33
-SLOWEST_MS = 100
-"""Redraw between 30 and 10 times a second."""
-
 READ_S = 0.06
 """The file is read about as often as its writer commits; in between, the cursor runs through what was read."""
-
-DRAWING_SHARE = 0.35
-"""Part of one core that drawing may take: a tick that computed for d waits for d / share."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Replay speeds, relative to audio time."""
@@ -80,9 +74,10 @@ class Playhead(QObject):
         self._generation = 0
         self._last_tick = self._last_read = 0.0
         self._follow = Follow()
+        self._beats = Beats()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.setInterval(FASTEST_MS)
+        self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._beat)
 
     # -- what there is ---------------------------------------------------------------------
@@ -125,7 +120,7 @@ class Playhead(QObject):
     @property
     def interval_ms(self) -> int:
         """Milliseconds between two ticks, as adapted to the cost of drawing."""
-        return self._timer.interval()
+        return round(1e3 * self._beats.interval_s)
 
     def snapshot(self) -> Snapshot | None:
         """Return what is to be drawn now, or None when no session is open."""
@@ -170,9 +165,9 @@ class Playhead(QObject):
         self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
         self._last_tick = self._last_read = time.monotonic()
         self._follow = Follow()
-        self._timer.setInterval(FASTEST_MS)
+        self._beats = Beats()
         if self._live:
-            self._timer.start()
+            self._timer.start(0)
         self.opened.emit(session)
         self.mode_changed.emit()
         self._emit()
@@ -244,7 +239,7 @@ class Playhead(QObject):
         self._playing = True
         self.axis.follow_replay()
         self._last_tick = time.monotonic()
-        self._timer.start()
+        self._timer.start(0)
         self._moved()
 
     def set_speed(self, speed: float) -> None:
@@ -309,6 +304,8 @@ class Playhead(QObject):
 
     def _beat(self) -> None:
         self._step(evenly=True)
+        if self._live or self._playing:
+            self._timer.start(round(1e3 * self._beats.wait_s(time.monotonic())))
 
     def _step(self, evenly: bool) -> None:
         session, track = self.session, self.track
@@ -384,5 +381,4 @@ class Playhead(QObject):
     def _adapt(self, generation: int, drawn_s: float) -> None:
         if generation != self._generation:
             return
-        wanted = drawn_s * 1000.0 / DRAWING_SHARE
-        self._timer.setInterval(int(min(max(wanted, FASTEST_MS), SLOWEST_MS)))
+        self._beats.took(drawn_s)

@@ -12,12 +12,13 @@ from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
+from app.model.effects import Effect
 from app.pictures.told import Figure, Headline, Switched
 from app.style.plain_text import Label
 from app.style.theme import font, theme
 from app.views import VIEWS
 from app.views.view import View
-from app.widgets import Elided
+from app.widgets import EffectLabel, Elided
 
 MARGIN: Final = 12
 GAP: Final = 8
@@ -158,15 +159,32 @@ def _toggle(toggle: Switched) -> QLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(6)
     grid.setVerticalSpacing(1)
-    title, text = Elided(toggle.title), Elided(toggle.text)
+    title, text = Elided(toggle.title), Elided()
+    text.set_full(toggle.text, toggle.does)
     title.setFont(font(1.0, strong=True))
     text.setFont(font(0.9))
     text.setObjectName("muted")
     grid.addWidget(Dot(toggle.on), 0, 0, Qt.AlignmentFlag.AlignVCenter)
     grid.addWidget(title, 0, 1)
     grid.addWidget(text, 1, 1)
+    grid.addLayout(_effect(toggle.effect), 2, 1)
     grid.setColumnStretch(1, 1)
     return grid
+
+
+def _effect(effect: Effect | None) -> QLayout:
+    """A line that is there with or without an effect: the layout depends on the size alone."""
+    row = QHBoxLayout()
+    row.setSpacing(4)
+    headline, beside = EffectLabel(), Elided()
+    headline.show_kind("" if effect is None else effect.kind, effect.headline if effect else " ")
+    if effect is not None and effect.beside:
+        beside.set_full(f"· {effect.beside}")
+    beside.setFont(font(0.9))
+    beside.setObjectName("muted")
+    row.addWidget(headline)
+    row.addWidget(beside, 1)
+    return row
 
 
 def _figure(figure: Figure) -> QLayout:

@@ -6,13 +6,14 @@ those of the next run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
+from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
 from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 MAX_CAPTION: Final = 420
 """Characters of a line of the caption; the rest is in the file."""
 
-Flip = tuple[int, str]
-"""A change: the frame from which on it holds, and what it is."""
+EffectOf = Callable[[frozenset[str]], Effect | None]
+"""What the last change of these settings did; None without one."""
 
 
 def tr(text: str) -> str:
@@ -46,11 +47,16 @@ def tr(text: str) -> str:
 
 @dataclass(frozen=True)
 class Switched:
-    """A toggle: its name, what it does at the cursor, whether it is on then."""
+    """A toggle: its name, what it does at the cursor, whether it is on then, and what flipping it before did.
+
+    `text`: what it does, and since when.
+    """
 
     title: str
+    does: str
     text: str
     on: bool
+    effect: Effect | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
     first, end = place.selected or (place.first_frame, place.cursor_frame)
     over = _in_force(session, first, min(end, place.cursor_frame))
     lines = _Settings(session, over)
+    toggles = lines.toggles(_effects(snapshot, min(end, place.cursor_frame)))
     extent = _extent(place)
     origin = {
         "range": f"{clock(place.first_s, 2)} – {clock(place.last_s, 2)}",
@@ -95,6 +102,7 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         "selection": place.selection,
         "settings": lines.all_text(),
         "changes": shown.changes_text(),
+        "effects": "; ".join(f"{t.title}: {t.effect.text}" for t in toggles if t.effect),
         **provenance_of(session, over[-1].tree if over else {}),
         "drift": _drift(session),
         "drawn with": f"Qt {qVersion()}, {FONT_FAMILY}",
@@ -103,7 +111,7 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
     origin = {key: value for key, value in origin.items() if value}
     return Told(
         headline=Headline(
-            _title(session), _subtitle(snapshot, extent), lines.toggles(), _figures(snapshot, place)
+            _title(session), _subtitle(snapshot, extent), toggles, _figures(snapshot, place)
         ),
         caption=tuple(
             one_line(line, MAX_CAPTION)
@@ -115,6 +123,13 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         ),
         origin=origin,
     )
+
+
+def _effects(snapshot: Snapshot, end: int) -> EffectOf:
+    """What the last change of some settings before frame `end` did: what the window says there."""
+    session, track = snapshot.session, snapshot.track
+    effects = effects_of(session)
+    return lambda keys: effects.at(session, track, end, keys)
 
 
 # -- settings --------------------------------------------------------------------------------
@@ -156,7 +171,7 @@ class _Settings:
                 if was != now:
                     yield frame, option.key, was, now
 
-    def toggles(self) -> tuple[Switched, ...]:
+    def toggles(self, effect_of: EffectOf) -> tuple[Switched, ...]:
         """Those that act beside the other settings at the cursor."""
         if self._now is None:
             return ()
@@ -170,11 +185,12 @@ class _Settings:
             toggle = sharing[0]
             if toggle.idle is not None:
                 continue
-            text = toggle.text()
+            does = text = toggle.text()
             if frames := flips.get(toggle.key):
                 since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
                 text = f"{text}, {since}"
-            found.append(Switched(tr(toggle.declared.title), text, toggle.on))
+            effect = effect_of(toggle.keys)
+            found.append(Switched(tr(toggle.declared.title), does, text, toggle.on, effect))
         return tuple(found)
 
     def differing(self) -> str:

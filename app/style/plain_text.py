@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from PySide6.QtCore import QPoint, QRect, QRectF
-from PySide6.QtGui import QAction, QKeyEvent, QPainter, Qt
+from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, Qt
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolTip, QWidget
 
 from app.style.keys import REACHED, pressed
@@ -147,6 +147,12 @@ def describe(widget: QWidget, name: str | None = None, description: str | None =
 def set_title(window: QWidget, title: str) -> None:
     """Set the title of a window."""
     window.setWindowTitle(one_line(title))
+
+
+def fitting(metrics: QFontMetricsF, room: float, *texts: str) -> str:
+    """The first of ``texts`` that is no wider than ``room`` pixels, or as much of the last as is."""
+    whole = (text for text in texts if metrics.horizontalAdvance(text) <= room)
+    return next(whole, "") or metrics.elidedText(texts[-1], Qt.TextElideMode.ElideRight, room)
 
 
 def write(

@@ -1,4 +1,4 @@
-"""The lines below the categories of the breakdown: what they add up to, and what it was before the last change."""
+"""Texts of the breakdown: why a category is zero, verdicts, what the sum is, and what it was before the last change."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.views.breakdown_model import REASONS
 from app.views.scale import milliseconds
 
 if TYPE_CHECKING:
-    from app.views.breakdown_model import BreakdownModel
+    from app.views.breakdown_model import BreakdownModel, StageLine
 
 
 def tr(text: str) -> str:
@@ -35,3 +36,15 @@ def before_text(model: BreakdownModel, short: bool = False) -> str:
         return tr("pale: baseline · {0}").format(effect.headline)
     text = tr("pale: baseline, {0} s of the same speech, {1} ms · {2}")
     return text.format(f"{effect.seconds:.0f}", milliseconds(model.before_wall_ms), effect.headline)
+
+
+def reasons(key: str) -> tuple[str, ...]:
+    """Why a category is zero: in words, and in fewer where there is little room."""
+    return tuple(tr(text) for text in REASONS[key])
+
+
+def verdicts(line: StageLine) -> tuple[str, ...]:
+    """Verdict and evidence grade, and shorter: compute-bound · C, compute · C, compute; blank if there is none."""
+    of = line.verdict.removesuffix("-bound")
+    graded = (" · ".join(filter(None, (word, line.evidence))) for word in (line.verdict, of))
+    return (*graded, of or line.evidence)

@@ -17,10 +17,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.style.plain_text import show_tip, write
+from app.style.plain_text import fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
-from app.views import breakdown_model as bm
-from app.views.bar_texts import before_text, sum_text
+from app.views.bar_texts import before_text, reasons, sum_text, verdicts
 from app.views.breakdown_model import BreakdownModel, StageLine
 from app.views.frames import CATEGORIES
 from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_of, told
@@ -209,9 +208,8 @@ class Bars(QWidget):
             if name in model.reasons and not previous:
                 painter.setPen(tokens.color("muted"))
                 text = row.adjusted(left, 0, 0, 0)
-                reason = QFontMetricsF(painter.font()).elidedText(
-                    self.reason(model.reasons[name]), Qt.TextElideMode.ElideRight, text.width()
-                )
+                said = reasons(model.reasons[name])
+                reason = fitting(QFontMetricsF(painter.font()), text.width(), *said)
                 write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, reason)
                 continue
             if previous is None:
@@ -315,9 +313,8 @@ class Bars(QWidget):
             write(painter, inset, left, name)
             painter.setPen(tokens.color("muted"))
             room = self.width() - verdict_left - self._figures() - 4
-            text = metrics.elidedText(self.verdict(line), Qt.TextElideMode.ElideRight, room)
             place = row.adjusted(verdict_left, 0, 0, 0)
-            write(painter, place, left, text)
+            write(painter, place, left, fitting(metrics, room, *verdicts(line)))
             self._paint_figures(painter, row, line.ms, line.share)
 
     def _paint_sentence(self, painter: QPainter) -> None:
@@ -384,14 +381,6 @@ class Bars(QWidget):
         """The explanation of a row and, below it, all its parts with their intervals."""
         parts = [told(part) for part in rows_of(line.parts)]
         return "\n".join(filter(None, [self.explanation(line), *parts]))
-
-    def verdict(self, line: StageLine) -> str:
-        """Verdict and evidence grade in words; blank if there is none."""
-        return " · ".join(part for part in (line.verdict, line.evidence) if part)
-
-    def reason(self, key: str) -> str:
-        """Why a category is zero, in words."""
-        return self.tr(bm.REASONS[key])
 
     sum_text = staticmethod(sum_text)
     before_text = staticmethod(before_text)

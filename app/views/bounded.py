@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from profiler.arrays import I64
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from profiler.session.model import Utterance
+    from profiler.session.model import Utterance, Utterances
 
 MAX_LETTERS: Final = 80
 """Characters of a word; the longest in any dictionary has half as many."""
@@ -36,13 +39,11 @@ def bounded(utterance: Utterance) -> Utterance:
     return replace(utterance, name=one_line(utterance.name), words=words, reference=reference)
 
 
-def at_most_under_way(utterances: list[Utterance], cursor_frame: int) -> list[Utterance]:
-    """Leave out all but `MAX_UNDER_WAY` of the utterances unfinished at a frame."""
-    left = MAX_UNDER_WAY
-    kept = []
-    for utterance in utterances:
-        over = utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
-        left -= not over
-        if over or left >= 0:
-            kept.append(utterance)
-    return kept
+def at_most_under_way(utterances: Utterances, cursor_frame: int) -> I64:
+    """Positions of the utterances in order of time that begin before a frame.
+
+    Left out are all but the first `MAX_UNDER_WAY` of those unfinished there.
+    """
+    begun = int(np.searchsorted(utterances.first, max(1, cursor_frame)))
+    under_way = ~(utterances.done[:begun] & (utterances.end[:begun] <= cursor_frame))
+    return np.flatnonzero(~under_way | (np.cumsum(under_way) <= MAX_UNDER_WAY))

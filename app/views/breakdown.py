@@ -20,6 +20,7 @@ from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
+from app.views.bar_texts import reasons
 from app.views.bars import Bars
 from app.views.breakdown_model import (
     BreakdownModel,
@@ -265,7 +266,7 @@ class BreakdownView(View):
         for index, name in enumerate(CATEGORIES):
             before = None if model.before_ms is None else f"{model.before_ms[index]:.4f}"
             share = percent(model.share(float(model.ms[index])))
-            reason = self.bars.reason(model.reasons[name]) if name in model.reasons else ""
+            reason = reasons(model.reasons[name])[0] if name in model.reasons else ""
             figure = f"{model.ms[index]:.4f}"
             blank = [None] * (3 + len(PARTS))
             rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *blank])

@@ -17,7 +17,7 @@ from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
 from app.views.cost_lines import TAG_HEIGHT, QuantileItem, RealTimeItem, realtime_text
-from app.views.cost_model import CostModel, cost_model, rtf_at
+from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
 from app.views.frames import CATEGORIES
 from app.views.legend import Legend
 from app.views.overlay import FLAG_ROW
@@ -59,6 +59,8 @@ class CostView(ChartView[CostModel]):
             self.axis.visible,
             columns,
             self.holding,
+            self.axis.selected_frames,
+            snapshot.cursor_frame,
         )
 
     def set_locked(self, on: bool) -> None:
@@ -107,7 +109,7 @@ class CostView(ChartView[CostModel]):
         """Show note and remark."""
         faint = model.block_frames > 1
         self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
-        self.set_note(self._note_text(model))
+        self.set_note(*self._notes(model))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -116,24 +118,23 @@ class CostView(ChartView[CostModel]):
         self.legend.apply_theme(tokens)
 
     def summary(self) -> str:
-        """Return one sentence: mean, RTF, largest part, highest frame."""
+        """Return one sentence: of what range, mean, RTF, largest part, highest frame."""
         model = self.model()
-        if model is None or not np.isfinite(model.mean_total_ms):
-            return self.tr("No frames in view yet.")
+        if model is None or self.snapshot is None or not model.counted.frames:
+            return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.shares))
-        worst = int(np.nanargmax(model.worst_ms))
+        frame, worst_ms = highest_frame(self.snapshot.track, model.counted)
         return self.tr(
-            "Cost per frame is {0} ms on average (RTF {1}) from {2} to {3}; "
-            "most of it is {4} ({5}); the highest frame takes {6} ms at {7}; {8}."
+            "{0} cost per frame is {1} ms on average (RTF {2}); "
+            "most of it is {3} ({4}); the highest frame takes {5} ms at {6}; {7}."
         ).format(
+            model.counted.extent,
             milliseconds(model.mean_total_ms),
             f"{model.rtf:.3f}",
-            clock(model.first_s),
-            clock(min(model.last_s, model.cursor_frame * FRAME_S)),
             CATEGORY_TITLES[CATEGORIES[largest]],
             percent(float(model.shares[largest])),
-            milliseconds(float(model.worst_ms[worst])),
-            clock(self._second(model, worst), 1),
+            milliseconds(worst_ms),
+            clock(frame * FRAME_S, 1),
             realtime_text(model),
         )
 
@@ -162,10 +163,6 @@ class CostView(ChartView[CostModel]):
             rows.append([f"{start:.2f}", f"{start + step:.2f}", *(f"{v:.4f}" for v in figures)])
         return headers, rows
 
-    def _second(self, model: CostModel, column: int) -> float:
-        share = (column + 0.5) / len(model.mean_ms)
-        return model.first_s + (model.last_s - model.first_s) * share
-
     def readout(self, model: CostModel, second: float) -> list[Line]:
         """Return time and RTF, the categories from the top of the stack down, the sum."""
         column = model.column_at(second)
@@ -188,13 +185,24 @@ class CostView(ChartView[CostModel]):
             lines.append(Line(self.tr("highest frame here"), worst))
         return lines
 
-    def _note_text(self, model: CostModel) -> str:
-        parts = [self.tr("ms per 10 ms frame")]
+    def _notes(self, model: CostModel) -> list[str]:
+        """The note, and the same with less of what the legend or a look at the axis says as well."""
+        unit, blocks, scale = [self.tr("ms per 10 ms frame")], [], []
         if model.block_frames > 1:
-            parts.append(self.tr("mean of {0} frames, p95 faint").format(model.block_frames))
+            blocks = [
+                self.tr("mean of {0} frames, p95 faint").format(model.block_frames),
+                self.tr("mean of {0} frames").format(model.block_frames),
+            ]
         if model.scale.log:
-            parts.append(self.tr("logarithmic"))
+            scale.append(self.tr("logarithmic"))
         if model.spikes:
-            parts.append(self.tr("▴ cut off by the scale"))
-        parts.append(f"{model.audio_s:.1f} s")
-        return " · ".join(parts)
+            scale.append(self.tr("▴ cut off by the scale"))
+        whole = self.tr("{0}, {1} s") if model.counted.whole else self.tr("{0} of {1} s")
+        of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
+        parts = (
+            [*unit, *blocks[:1], *scale, of],
+            [*unit, *blocks[1:], *scale, of],
+            [*unit, *blocks[1:], *scale],
+            [*unit, *scale],
+        )
+        return [" · ".join(part) for part in parts]

@@ -11,6 +11,7 @@ import numpy as np
 from app.views.blocks import block_frames
 from app.views.breakdown_model import rtf_of
 from app.views.columns import column_edges
+from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import Holding, Scale, held, logarithmic, robust_top, round_up
@@ -52,10 +53,11 @@ class CostModel:
         worst_ms: [columns] highest frame (wall) of the block.
         scale: what is drawn from the lower to the upper edge, ms.
         spikes: columns whose block is cut off by the scale, the highest ones; column indices.
-        mean_total_ms: mean wall over the frames shown in the range, NaN without any.
-        rtf: real-time factor of the frames shown in the range, NaN without any.
+        counted: the frames that the following figures are of.
+        mean_total_ms: their mean wall, NaN without any.
+        rtf: their real-time factor, NaN without any.
         audio_s: audio time of all frames shown, in and out of the range.
-        shares: [categories] of the wall in the range, NaN without any.
+        shares: [categories] of their wall, NaN without any.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
     """
@@ -69,6 +71,7 @@ class CostModel:
     worst_ms: F64
     scale: Scale
     spikes: tuple[int, ...]
+    counted: Counted
     mean_total_ms: float
     rtf: float
     audio_s: float
@@ -83,7 +86,7 @@ class CostModel:
 
     @property
     def realtime_above(self) -> float:
-        """How many times the mean cost in view real time is; NaN without any."""
+        """How many times the mean cost real time is; NaN without any."""
         return REALTIME_MS / self.mean_total_ms if self.mean_total_ms > 0 else math.nan
 
     def column_at(self, second: float) -> int | None:
@@ -102,6 +105,8 @@ def cost_model(
     visible: tuple[float, float],
     columns: int,
     holding: Holding | None = Holding(),  # noqa: B008
+    selected: tuple[int, int] | None = None,
+    counted_to: int | None = None,
 ) -> CostModel:
     """Reduce the track to `columns` pixel columns over `visible` seconds, up to a frame.
 
@@ -112,6 +117,8 @@ def cost_model(
         visible: first and last second.
         columns: pixel columns.
         holding: how the scale follows the data; None for the means of the columns themselves (a table).
+        selected: frames [first, last) that the figures are of; what is in view, if None.
+        counted_to: the cursor, which a replay draws beyond: the figures are of frames before it; None: `cursor_frame`.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
@@ -127,11 +134,11 @@ def cost_model(
         mean, p95, worst = (part * 1e-6 for part in _blocks(series, edges, end, size))
     totals = mean.sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
-    first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
-    total = series.costs.total(first, last)
+    over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
+    total = series.costs.total(over.first, over.last)
     wall = float(total.sum())
-    known = last > first
-    mean_total_ms = wall / (last - first) * 1e-6 if known else float("nan")
+    known = over.frames > 0
+    mean_total_ms = wall / over.frames * 1e-6 if known else float("nan")
     return CostModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
@@ -142,13 +149,21 @@ def cost_model(
         worst_ms=worst,
         scale=scale,
         spikes=highest_spikes(totals, scale.top),
+        counted=over,
         mean_total_ms=mean_total_ms,
-        rtf=rtf_of(session, first, last, mean_total_ms) if known else float("nan"),
+        rtf=rtf_of(session, over.first, over.last, mean_total_ms) if known else float("nan"),
         audio_s=audio_seconds(session.utterances, 0, end),
         shares=total / wall if wall > 0 else np.full(len(CATEGORIES), np.nan),
         marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),
     )
+
+
+def highest_frame(track: CostTrack, over: Counted) -> tuple[int, float]:
+    """The frame with the highest wall among those counted (at least one), and its wall in ms."""
+    walls = track.wall_ns[over.first : over.last]
+    at = int(np.argmax(walls))
+    return over.first + at, float(walls[at]) * 1e-6
 
 
 def _blocks(series: FrameSeries, edges: F64, end: int, size: int) -> tuple[F64, F64, F64]:

@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from app.views.blocks import BlockQuantiles
-from app.views.columns import Extremes, RunningSums
+from app.views.columns import Extremes, ManyExtremes, RunningSums
 from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.track import CostTrack
+from profiler.arrays import F64
 from profiler.session.reader import Session
 
 CHECKED_FRAMES = 1024
@@ -32,7 +33,7 @@ class FrameSeries:
         self.wall = RunningSums(1)
         self.walls = Extremes()
         self.quantiles = BlockQuantiles()
-        self._work: dict[str, tuple[RunningSums, Extremes]] = {}
+        self._work = WorkSeries(())
         # Weak: the series itself lives as long as its track.
         self._track: ref[CostTrack] | None = None
         self._same = 0
@@ -62,17 +63,35 @@ class FrameSeries:
         self._track, self._same = ref(track), min(self._same, same)
 
     @property
-    def work(self) -> dict[str, tuple[RunningSums, Extremes]]:
-        """Sums and extremes of each count, updated on access."""
+    def work(self) -> WorkSeries:
+        """Sums and extremes of the counts, updated on access."""
         track = None if self._track is None else self._track()
         if track is not None:
-            for name, values in track.work.items():
-                sums, extremes = self._work.setdefault(name, (RunningSums(1), Extremes()))
-                same = min(len(sums), self._same)
-                sums.follow(values[:, None], same)
-                extremes.follow(values, same=same)
+            counts = track.work
+            if tuple(counts) != self._work.names:
+                self._work, self._same = WorkSeries(tuple(counts)), 0
+            self._work.follow(list(counts.values()), self._same)
             self._track, self._same = None, len(self.costs)
         return self._work
+
+
+class WorkSeries:
+    """Sums and extremes of the counts of a track, all in one: a chart asks for all of them at once.
+
+    `names`: by series.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.sums = RunningSums(len(names))
+        self.extremes = ManyExtremes(len(names))
+
+    def follow(self, rows: list[F64], same: int) -> None:
+        """Take one array [frames] per name; frames before `same` are as they were."""
+        if rows:
+            same = min(same, len(self.sums))
+            self.sums.follow_rows(rows, same)
+            self.extremes.follow(rows, same=same)
 
 
 _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()

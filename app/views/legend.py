@@ -49,15 +49,24 @@ class Legend(QWidget):
         if self.sizeHint().height() != self.height():
             self.updateGeometry()
 
+    def _names(self) -> list[tuple[str, str, float]]:
+        """Category, title and width of every name."""
+        metrics = QFontMetricsF(font(0.95))
+        titles = ((name, CATEGORY_TITLES[name]) for name in CATEGORIES)
+        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in titles]
+
+    def _left(self) -> int:
+        """Where a line begins: below the plot, or further left where one line has room there alone."""
+        line = sum(width + MIN_GAP for _, _, width in self._names()) - MIN_GAP
+        room = self.width() - MARGIN
+        return 0 if room - GUTTER < line <= room else GUTTER
+
     def _lines(self) -> list[list[tuple[str, str, float]]]:
         """Names (category, title, width) by line."""
-        metrics = QFontMetricsF(font(0.95))
-        room = self.width() - GUTTER - MARGIN
+        room = self.width() - self._left() - MARGIN
         lines: list[list[tuple[str, str, float]]] = [[]]
         used = 0.0
-        for name in CATEGORIES:
-            title = CATEGORY_TITLES[name]
-            width = metrics.horizontalAdvance(title) + 15
+        for name, title, width in self._names():
             if lines[-1] and used + width > room:
                 lines.append([])
                 used = 0.0
@@ -71,7 +80,8 @@ class Legend(QWidget):
             face = font(0.95)
             painter.setFont(face)
             remark = QFontMetricsF(face).horizontalAdvance(self.remark) + 16 if self.remark else 0.0
-            room = self.width() - GUTTER - MARGIN
+            left = self._left()
+            room = self.width() - left - MARGIN
             middle = Qt.AlignmentFlag.AlignVCenter
             lines = self._lines()
             names = max(sum(width for _, _, width in line) for line in lines)
@@ -80,7 +90,7 @@ class Legend(QWidget):
             free = room - names - (remark if shows_remark else 0.0)
             gap = max(float(MIN_GAP), min(18.0, free / most))
             for row, line in enumerate(lines):
-                x, top = float(GUTTER), row * LINE
+                x, top = float(left), row * LINE
                 for name, title, width in line:
                     swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
                     paint_swatch(painter, swatch, self._tokens, name)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QImage, QPaintEngine, QPainter, QPixmap, QPolygonF
 
 from app.views.strips import Strips
@@ -37,6 +37,11 @@ def device_scale(painter: QPainter) -> float:
 def is_vector(painter: QPainter) -> bool:
     """True when drawing for SVG or PDF, where shapes beat pixels: `app.pictures.shapes` draws for both."""
     return painter.paintEngine().type() == QPaintEngine.Type.User
+
+
+def is_pixels(painter: QPainter) -> bool:
+    """True on a screen and in PNG: what was drawn before can be painted as it was."""
+    return painter.paintEngine().type() == QPaintEngine.Type.Raster
 
 
 MAX_DEVICE_SCALE = 4
@@ -76,18 +81,60 @@ class Still:
         self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
     ) -> None:
         """Paint what `draw` draws into `area`; it is drawn again when `key`, size or scale is another."""
-        if is_vector(painter):
+        if not is_pixels(painter):
             draw(painter)
             return
         scale = device_scale(painter)
         key = (key, area.width(), area.height(), scale)
         if self._pixels is None or key != self._key:
-            size = area.size() * scale
-            pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
-            pixels.setDevicePixelRatio(scale)
-            pixels.fill(Qt.GlobalColor.transparent)
-            with QPainter(pixels) as within:
+
+            def moved(within: QPainter) -> None:
                 within.translate(-area.topLeft())
                 draw(within)
-            self._pixels, self._key = pixels, key
+
+            self._pixels, self._key = drawn_on_pixels(area.size(), scale, moved), key
         painter.drawPixmap(area.topLeft(), self._pixels)
+
+
+class Stamps:
+    """Small drawings of which each comes again and again: their pixels are kept.
+
+    Args:
+        kept: most of them; then they are all forgotten.
+    """
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._pixels: dict[object, QPixmap] = {}
+        self.drawn = 0
+        """Drawings made so far, for tests."""
+
+    def paint(
+        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
+    ) -> None:
+        """Paint what `draw` draws into a rectangle of the size of `area` at its own origin; `key` says what that is."""
+        if not is_pixels(painter):
+            painter.save()
+            painter.translate(area.topLeft())
+            draw(painter)
+            painter.restore()
+            return
+        scale = device_scale(painter)
+        key = (key, area.width(), area.height(), scale)
+        pixels = self._pixels.get(key)
+        if pixels is None:
+            if len(self._pixels) >= self._kept:
+                self._pixels.clear()
+            self.drawn += 1
+            pixels = self._pixels[key] = drawn_on_pixels(area.size(), scale, draw)
+        painter.drawPixmap(area.topLeft(), pixels)
+
+
+def drawn_on_pixels(size: QSizeF, scale: float, draw: Callable[[QPainter], None]) -> QPixmap:
+    """What `draw` draws at the origin, on transparent ground."""
+    pixels = QPixmap(math.ceil(size.width() * scale), math.ceil(size.height() * scale))
+    pixels.setDevicePixelRatio(scale)
+    pixels.fill(Qt.GlobalColor.transparent)
+    with QPainter(pixels) as within:
+        draw(within)
+    return pixels

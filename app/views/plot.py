@@ -29,6 +29,7 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import aligned
+from app.views.painting import Stamps
 from app.views.scale import clock
 from profiler.arrays import F64
 
@@ -43,6 +44,9 @@ TIME_LABELS = 22
 
 LABEL = 16
 """Height of a label of the left axis in pixels, and the gap between label and plot."""
+
+LABELS_KEPT = 256
+"""Labels whose pixels are kept."""
 
 ZOOM_PER_NOTCH = 1.25
 """Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
@@ -190,6 +194,7 @@ class TimePlot(QWidget):
         self._tokens = theme()
         self._face = font(0.92)
         self._metrics = QFontMetricsF(self._face)
+        self._labels = Stamps(LABELS_KEPT)
         # It paints all of itself: what lies below need not be painted each time, rounded card and all.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
@@ -268,26 +273,36 @@ class TimePlot(QWidget):
                 item.paint(painter)
 
     def _paint_ticks(self, painter: QPainter, area: QRectF) -> None:
-        painter.setFont(self._face)
-        painter.setPen(self._tokens.color("muted"))
         low, high = self._heights
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for value, text in self._ticks:
             y = area.bottom() - (value - low) / (high - low) * area.height()
             y = min(max(y - LABEL / 2, 0.0), self.height() - LABEL)
-            write(painter, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
+            self._paint_label(painter, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
 
     def _paint_times(self, painter: QPainter, area: QRectF) -> None:
-        painter.setFont(self._face)
-        painter.setPen(self._tokens.color("muted"))
         first, last = self.box.visible
+        flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
         for second, text in time_ticks(first, last, area.width()):
             x = area.left() + (second - first) / (last - first) * area.width()
             half = self._metrics.horizontalAdvance(text) / 2 + 1
             if x - half < 0 or x + half > self.width():
                 continue
             place = QRectF(x - half, area.bottom() + 4, 2 * half, self._below - 5)
-            write(painter, place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, text)
+            self._paint_label(painter, place, flags, text)
+
+    def _paint_label(
+        self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str
+    ) -> None:
+        """A label on the card; the times move along with all that is drawn, and are the same ones."""
+
+        def draw(within: QPainter) -> None:
+            within.setFont(self._face)
+            within.setPen(self._tokens.color("muted"))
+            write(within, QRectF(0, 0, place.width(), place.height()), flags, text)
+
+        whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
+        self._labels.paint(painter, whole, (self._tokens.name, flags, text), draw)
 
     def _repaint_area(self, *_: object) -> None:
         self.box.update()

@@ -17,6 +17,9 @@ ROBUST_SHARE = 0.98
 SPIKE_FACTOR = 1.8
 """A maximum this many times above that share counts as a spike and does not set the scale."""
 
+HEADROOM = 1.06
+"""A scale reaches this many times as high as its values."""
+
 SHRINK_BELOW = 0.45
 """A scale that holds is narrowed only when what is wanted falls below this share of it."""
 
@@ -100,29 +103,32 @@ def round_up(value: float) -> float:
     return next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power
 
 
-def quantile(values: Array, share: float) -> float:
-    """The value below which `share` of `values` [n > 0] lie, interpolated; for few values much faster than numpy's."""
-    ordered = np.sort(values)
+def quantile_of(ordered: Array, share: float) -> float:
+    """The value below which `share` of the rising values [n > 0] lie, interpolated; much faster than numpy's."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
     return float(ordered[below] + (ordered[above] - ordered[below]) * (at - below))
 
 
-def robust_top(values: Array, headroom: float = 1.06) -> float:
-    """A round upper end of the scale for non-negative values.
+def robust_top(values: Array) -> float:
+    """A round upper end of the scale for non-negative values, those that are there.
 
     A few spikes are cut off (callers mark them), everything else stays below the top. Quantised,
     so that a live scale does not move while the data only flickers.
     """
-    there = values[np.isfinite(values)]
-    if not len(there):
+    return robust_top_of(np.sort(values[np.isfinite(values)]))
+
+
+def robust_top_of(ordered: Array) -> float:
+    """`robust_top` of rising finite values."""
+    if not len(ordered):
         return 1.0
-    most = float(there.max())
-    typical = quantile(there, ROBUST_SHARE)
+    most = float(ordered[-1])
+    typical = quantile_of(ordered, ROBUST_SHARE)
     if typical > 0 and most > SPIKE_FACTOR * typical:
         return round_up(typical * 1.25)
-    return round_up(most * headroom)
+    return round_up(most * HEADROOM)
 
 
 def ticks(top: float, at_most: int = 4) -> list[float]:

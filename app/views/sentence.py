@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
+from app.views.painting import Stamps
 from app.views.plot import GUTTER, MARGIN
-from app.views.speech import paint_word
+from app.views.speech import BESIDE, KEPT, paint_word
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
 
@@ -24,6 +25,8 @@ ROW = 19
 
 GAP = 4
 """Pixels left and right of a word."""
+
+LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 MISSING = "∗∗∗"
 """Shown where a word has no counterpart, as in the tables of scoring tools."""
@@ -40,6 +43,8 @@ class Sentence(QWidget):
         self._tokens = theme()
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
+        self._looks: tuple[object, ...] | None = None
+        self._stamps = Stamps(KEPT)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -47,9 +52,19 @@ class Sentence(QWidget):
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
-        """Show an utterance (None: nothing) with the playhead at a second."""
+        """Show an utterance (None: nothing) with the playhead at a second; paint it again if it looks different."""
+        looks = None if spoken is None else self._look(spoken, cursor_s)
         self._spoken, self._cursor_s = spoken, cursor_s
-        self.update()
+        if looks != self._looks:
+            self._looks = looks
+            self.update()
+
+    def _look(self, spoken: Spoken, cursor_s: float) -> tuple[object, ...]:
+        """What the picture depends on."""
+        cells = written_columns(spoken)
+        later = sum(cell[3] >= cursor_s for cell in cells)
+        inside = spoken.first_s <= cursor_s <= spoken.last_s
+        return cells, later, inside, spoken.partial
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -104,15 +119,22 @@ class Sentence(QWidget):
 
     def _paint_word(self, painter: QPainter, text: str, kind: str, place: QRectF, row: int) -> None:
         """The reference is quiet but for what was lost of it; the hypothesis shows its errors."""
-        face = font(0.95, strong=row == 1)
         loud = text != MISSING and (row == 1 or kind == DELETED)
-        if loud:
-            paint_word(painter, self._tokens, text, kind, place, face)
-            return
-        painter.setFont(face)
-        painter.setPen(self._tokens.color("muted"))
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
+
+        def draw(within: QPainter) -> None:
+            area = QRectF(BESIDE, 0, place.width(), place.height())
+            face = font(0.95, strong=row == 1)
+            if loud:
+                paint_word(within, self._tokens, text, kind, area, face)
+                return
+            within.setFont(face)
+            within.setPen(self._tokens.color("muted"))
+            write(within, area.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
+
+        box = place.adjusted(-BESIDE, 0, BESIDE, 0)
+        box.moveLeft(round(box.left()))
+        looks = (self._tokens.name, text, kind if loud else "", row)
+        self._stamps.paint(painter, box, looks, draw)
 
     def _paint_dots(self, painter: QPainter, x: float) -> None:
         painter.setFont(font(0.95, strong=True))

@@ -9,23 +9,21 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.model.alignment import Token
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import column_grid
-from app.views.painting import bars, blit, is_vector, raster_scale
+from app.views.painting import Stamps, bars, blit, is_vector, raster_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.strips import Strips, between, opaque, uprights
+from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.arrays import F64, I64, U32, Bool
+from profiler.session.model import FRAME_S
 
 ROW = 17
 """Height of a row of words in pixels."""
@@ -36,75 +34,18 @@ ROWS = 2
 ROOM_FOR_ROWS = 78
 """Height of the plot from which there are `ROWS` rows."""
 
-GAP = 6
-"""Pixels between two words of a row."""
-
 LEAST_PER_WORD = 7
 """Pixels per word below which no word is placed."""
-
-ASIDE = 10
-"""Pixels by which a word may stand beside its time."""
 
 MARKS = 5
 """Height of the lines that show how long each word lasts."""
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A word on the time axis: its text from `left` on, `width` pixels, on a row (0: the upper one)."""
+BESIDE = 4
+"""Pixels that the box of a word may reach beyond its text."""
 
-    token: Token
-    text: str
-    left: float
-    width: float
-    row: int
-
-
-def place_words(
-    tokens: Iterable[tuple[Token, float, float]], width: float, rows: int
-) -> list[Placed]:
-    """Find room for as many words as possible, the wrong ones first; none overlaps another.
-
-    Args:
-        tokens: each word with the pixel where it begins and the width of its text.
-        width: pixels of the plot; a word that would be cut off at an end is left out.
-        rows: rows to choose from.
-    """
-    words = list(tokens)
-    order = sorted(range(len(words)), key=lambda i: (words[i][0].kind == SAME, i))
-    taken: list[list[tuple[float, float]]] = [[] for _ in range(rows)]
-    found: list[tuple[int, Placed]] = []
-    for index in order:
-        token, start, long = words[index]
-        text = shown_text(token)
-        place = None
-        for row in range(rows):
-            left = _room(taken[row], start, long, width)
-            if left is not None and (place is None or abs(left - start) < abs(place[0] - start)):
-                place = (left, row)
-        if place is not None:
-            taken[place[1]].append((place[0], place[0] + long))
-            found.append((index, Placed(token, text, place[0], long, place[1])))
-    return [placed for _, placed in sorted(found, key=lambda pair: pair[0])]
-
-
-def _room(
-    taken: list[tuple[float, float]], start: float, long: float, width: float
-) -> float | None:
-    """Where a text fits at most `ASIDE` pixels from `start`, the nearest place first; None where nowhere."""
-    edges = [end + GAP for _, end in taken] + [begin - GAP - long for begin, _ in taken]
-    for left in sorted([start, *edges], key=lambda x: abs(x - start)):
-        if abs(left - start) > ASIDE:
-            return None
-        inside = left >= 0 and left + long <= width
-        if inside and all(left >= end + GAP or left + long + GAP <= begin for begin, end in taken):
-            return left
-    return None
-
-
-def shown_text(token: Token) -> str:
-    """A word with the sign of its error."""
-    return "+" + token.text if token.kind == INSERTED else token.text
+KEPT = 1024
+"""Texts whose pixels are kept."""
 
 
 class SpeechItem(PixelItem):
@@ -116,7 +57,8 @@ class SpeechItem(PixelItem):
         self._model: WordsModel | None = None
         self._strips = Strips()
         self._strong = font(0.95, strong=True)
-        self._metrics = QFontMetricsF(self._strong)
+        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
+        self._stamps = Stamps(KEPT)
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -142,15 +84,6 @@ class SpeechItem(PixelItem):
         words = QRectF(0, area.height() - height, area.width(), height)
         return QRectF(0, 2, area.width(), max(4.0, words.top() - MARKS - 3)), words
 
-    def _tokens_in_view(self, model: WordsModel) -> list[Token]:
-        """Recognised words, and reference words that were deleted, in order of time."""
-        found = []
-        for spoken in model.spoken:
-            lost = [token for token in spoken.said or () if token.kind == DELETED]
-            found += sorted([*spoken.heard, *lost], key=lambda token: token.first_s)
-        ends = (model.first_s, model.last_s)
-        return [t for t in found if t.last_s >= ends[0] and t.first_s <= ends[1]]
-
     def _lay_out(self) -> None:
         self.placed = []
         model = self._model
@@ -164,11 +97,11 @@ class SpeechItem(PixelItem):
         if words * LEAST_PER_WORD > width:
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
-        measured = (
-            (token, self.x_of(token.first_s), self._metrics.horizontalAdvance(shown_text(token)))
-            for token in self._tokens_in_view(model)
+        columns = max(1, round(width))
+        first, frames = column_grid(model.first_s / FRAME_S, model.last_s / FRAME_S, columns)
+        self.placed = self._places.place(
+            model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows
         )
-        self.placed = place_words(measured, width, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw envelope, lines, words."""
@@ -179,8 +112,17 @@ class SpeechItem(PixelItem):
         self._paint_wave(painter, model, wave)
         self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
         for place in self.placed:
-            row = QRectF(place.left, words.top() + place.row * ROW, place.width + 1, ROW)
-            paint_word(painter, self._tokens, place.text, place.token.kind, row, self._strong)
+            self._paint_placed(painter, place, words.top() + place.row * ROW)
+
+    def _paint_placed(self, painter: QPainter, place: Placed, top: float) -> None:
+        """A word where it stands; its pixels are the same wherever that is."""
+
+        def draw(within: QPainter) -> None:
+            row = QRectF(BESIDE, 0, place.width + 1, ROW)
+            paint_word(within, self._tokens, place.text, place.token.kind, row, self._strong)
+
+        area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
+        self._stamps.paint(painter, area, (self._tokens.name, place.text, place.token.kind), draw)
 
     def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(model.high))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
@@ -88,9 +89,12 @@ class TableModel(QAbstractTableModel):
         return None
 
 
+NUMBER = re.compile(r"\d[\d.]*(e[+-]?\d+)?( %)?( \(.*\))?")
+
+
 def _numeric(value: object) -> bool:
     """Whether a cell reads as a number, with or without a unit or an interval: 0.0261, 41 %, 28 % (25–33 %)."""
-    return isinstance(value, str) and value[:1].isdigit()
+    return isinstance(value, str) and NUMBER.fullmatch(value) is not None
 
 
 class TableTwin(QTableView):

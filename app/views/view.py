@@ -96,10 +96,9 @@ class View(QFrame):
         self._stack.insertWidget(0, widget)
         self._stack.setCurrentIndex(0)
 
-    def set_note(self, text: str) -> None:
-        """Set the small text at the right of the header: units, extent, what is averaged."""
-        if text != self._note.full:
-            self._note.set_full(text)
+    def set_note(self, text: str, *shorter: str) -> None:
+        """Set the small text at the right of the header (units, extent, what is averaged), and shorter ones."""
+        self._note.set_full(text, *shorter)
 
     def set_note_below(self) -> None:
         """Put the small text on a line of its own: a narrow card with many buttons has no room for it."""

@@ -18,8 +18,8 @@ from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.session.model import FRAME_S
 
-AT_ONCE = 64
-"""Utterances that are aligned before the window is served again: some 20 ms. An hour has hundreds in view."""
+AT_ONCE = 16
+"""Utterances that are aligned before the window is served again: some 15 ms. An hour has hundreds in view."""
 
 
 class WordsView(ChartView[WordsModel]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -104,11 +104,12 @@ class Envelope:
         self._peaks = np.zeros((2, 1024), np.int8)
         self._taken = 0
 
-    def update(self, utterances: Iterable[Utterance]) -> Extremes:
+    def update(self, utterances: Sequence[Utterance]) -> Extremes:
         """Take over utterances that were not there before, in order of time."""
-        begun = list(utterances)
+        if len(utterances) == self._taken:
+            return self._extremes
         same = end = len(self._extremes)
-        for utterance in begun[self._taken :]:
+        for utterance in utterances[self._taken :]:
             first = int(utterance.first_frame)
             peaks = np.empty((0, 2)) if utterance.peaks is None else utterance.peaks
             # Between utterances, silence; what an earlier one said of these frames no longer holds.
@@ -122,7 +123,7 @@ class Envelope:
                 self._peaks = wider
             self._peaks[:, low:first] = 0
             self._peaks[:, first:end] = peaks.T
-        self._taken = len(begun)
+        self._taken = len(utterances)
         self._extremes.follow(self._peaks[0, :end], self._peaks[1, :end], same)
         return self._extremes
 
@@ -165,18 +166,14 @@ def words_model(
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    begun = [u for u in session.utterances if u.first_frame < max(1, cursor_frame)]
-    begun = at_most_under_way(sorted(begun, key=lambda u: u.first_frame), cursor_frame)
+    utterances = session.utterances.in_time
+    begun = at_most_under_way(utterances, cursor_frame)
     # The audio of the utterance under way is known to its end; what follows is not.
-    end = begun[-1].first_frame + begun[-1].n_frames if begun else 0
+    end = int(utterances.end[begun[-1]]) if len(begun) else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
     known = _aligned_before.setdefault(session, {})
-    in_view = [
-        (number, utterance)
-        for number, utterance in enumerate(begun, start=1)
-        if utterance.first_frame < edges[-1]
-        and utterance.first_frame + utterance.n_frames > edges[0]
-    ]
+    seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
+    in_view = [(number + 1, utterances[begun[number]]) for number in np.flatnonzero(seen).tolist()]
     complete = _align_some(known, in_view, cursor_frame, at_once)
     spoken = tuple(
         _remembered(known, utterance, number, cursor_frame)

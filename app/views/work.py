@@ -152,23 +152,23 @@ class PanelsItem(PixelItem):
 
         def draw(begin: int, end: int) -> U32:
             pixels = np.zeros((height, (end - begin) * scale), np.uint32)
-            some, number = slice(begin, end), first + np.arange(begin, end)
+            number = first + np.arange(begin, end)
             for panel, curve, rect in drawn:
                 color = self._tokens.color(COLORS[curve.name]).name()
-                values = (
-                    curve.low[some],
-                    curve.high[some],
-                    curve.mean[some],
-                    before[curve.name][some],
-                )
-                low, high, mean, joined = heights_of(panel, rect, values)
-                faint = opaque(blended(color, self._tokens.card, 0.55))
-                uprights(pixels, *between(high, low, scale), faint, scale)
+                before_ = before[curve.name]
+                some = [v[begin:end] for v in (curve.low, curve.high, curve.mean, before_)]
+                # Within its lane alone: the others have nothing to do with it.
+                lane = QRectF(0, 0, rect.width(), rect.height())
+                low, high, mean, joined = heights_of(panel, lane, np.stack(some))
                 # The line joins each mean to the one before.
-                top, bottom = between(np.where(np.isfinite(joined), joined, mean), mean, scale)
+                joined = np.where(np.isfinite(joined), joined, mean)
+                top, bottom = between(np.stack([high, joined]), np.stack([low, mean]), scale)
+                within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
+                faint = opaque(blended(color, self._tokens.card, 0.55))
+                uprights(within, top[0], bottom[0], faint, scale)
                 if dashes := DASHES.get(curve.name):
-                    bottom = np.where(number % sum(dashes) < dashes[0], bottom, top - 1)
-                uprights(pixels, top, bottom, opaque(color), scale)
+                    bottom[1] = np.where(number % sum(dashes) < dashes[0], bottom[1], top[1] - 1)
+                uprights(within, top[1], bottom[1], opaque(color), scale)
             return pixels
 
         rows = [(c.low, c.high, c.mean, before[c.name]) for _, c, _ in drawn]
@@ -191,7 +191,7 @@ class PanelsItem(PixelItem):
         if not len(there):
             return
         x = (there + 0.5) / len(curve.mean) * rect.width()
-        values = (curve.low[there], curve.high[there], curve.mean[there])
+        values = np.stack([curve.low[there], curve.high[there], curve.mean[there]])
         low, high, mean = heights_of(panel, rect, values)
         color = self._tokens.color(COLORS[curve.name])
         painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
@@ -200,10 +200,10 @@ class PanelsItem(PixelItem):
         painter.drawPolyline(polyline(x, mean))
 
 
-def heights_of(panel: Panel, rect: QRectF, values: Sequence[F64]) -> tuple[F64, ...]:
-    """Pixel of each of some values of a curve; NaN where there is none."""
+def heights_of(panel: Panel, rect: QRectF, values: F64) -> F64:
+    """Pixel of each of some values of a curve, of any shape; NaN where there is none."""
     bottom, height = rect.bottom() - 1, rect.height() - 2
-    return tuple(bottom - panel.scale.place(some) * height for some in values)
+    return bottom - panel.scale.place(values) * height
 
 
 class HeadingsItem(PixelItem):
@@ -305,6 +305,7 @@ class WorkView(ChartView[WorkModel]):
             columns,
             self._scales,
             self.axis.selected_frames,
+            snapshot.cursor_frame,
         )
 
     def show_model(self, model: WorkModel | None) -> None:
@@ -329,7 +330,8 @@ class WorkView(ChartView[WorkModel]):
     def show_texts(self, model: WorkModel) -> None:
         """Show the headings' figures and the note."""
         self.headings.set_model(model)
-        self.set_note(self.tr("per 10 ms frame · band: min–max, line: mean"))
+        note = self.tr("per 10 ms frame · band: min–max, line: mean")
+        self.set_note(self.tr("{0} · figures: {1}").format(note, model.counted.short), note)
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -353,11 +355,8 @@ class WorkView(ChartView[WorkModel]):
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
         parts = [f"{self.tr(TITLES[c.name])} {average(c)}" for c in model.curves]
-        return self.tr("Mean per frame from {0} to {1}: {2}.").format(
-            clock(model.first_s),
-            clock(min(model.last_s, model.cursor_frame * FRAME_S)),
-            ", ".join(parts),
-        )
+        text = self.tr("{0} the means per frame are: {1}.")
+        return text.format(model.counted.extent, ", ".join(parts))
 
     def table(self) -> Table:
         """Return the visible range in up to `TABLE_ROWS` stretches: mean and maximum."""

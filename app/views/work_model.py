@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.views.columns import column_edges
+from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import Holding, Scale, held, quantile, robust_top
+from app.views.scale import Holding, Scale, held, quantile_of, robust_top_of
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
@@ -89,11 +91,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class WorkModel:
-    """Counts per frame over the visible range, one lane per quantity that was recorded."""
+    """Counts per frame over the visible range, one lane per quantity that was recorded; averages are of `counted`."""
 
     first_s: float
     last_s: float
     cursor_frame: int
+    counted: Counted
     panels: tuple[Panel, ...]
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
@@ -125,20 +128,20 @@ def work_model(
     columns: int,
     before: Mapping[str, Scale] = NO_SCALES,
     selected: tuple[int, int] | None = None,
+    counted_to: int | None = None,
 ) -> WorkModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
-    `selected`: frames [first, last) over which the averages are taken; what is in view, if None.
+    `selected`: frames [first, last) over which the averages are taken; what is in view, if None. `counted_to`: the
+    cursor, which a replay draws beyond: no average is of frames from here on; `cursor_frame`, if None.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    first, last = round(max(edges[0], 0.0)), round(min(max(edges[-1], 0.0), end))
-    if selected is not None:
-        first, last = min(selected[0], end), min(selected[1], end)
-    window = _Window(session, track, series, edges, (first, last), end)
+    over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
+    window = _Window(session, track, series, edges, over[:2], end)
     known = marks(session, end, len(series))
     panels = []
     for names in LANES:
@@ -148,6 +151,7 @@ def work_model(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
+        counted=over,
         panels=tuple(panels),
         marks=known,
         boundaries=boundaries(session, end),
@@ -169,15 +173,26 @@ class _Window:
         """The curve of a quantity, None where it was not recorded."""
         if name == SCORING_TIME:
             return self._time()
-        found = self.series.work.get(name)
-        if found is None:
+        row = self._counts.get(name)
+        if row is None:
             return self._sampled(name) if name in self.session.sample_names else None
-        sums, extremes = found
-        low, high = extremes.columns(self.edges, self.end)
-        mean = sums.means(self.edges, self.end)[:, 0]
-        average = _mean(float(sums.total(*self.shown)[0]), self.shown[1] - self.shown[0])
+        low, high, mean, total = row
+        average = _mean(float(total), self.shown[1] - self.shown[0])
         whole = _senones(self.session) if name in OF_SENONES else None
         return Curve(name, low, high, mean, average, whole)
+
+    @cached_property
+    def _counts(self) -> dict[str, tuple[F64, F64, F64, float]]:
+        """Minimum, maximum and mean by column, and the sum of what is shown, of every count."""
+        work = self.series.work
+        if not work.names:
+            return {}
+        low, high = work.extremes.columns(self.edges, self.end)
+        columns = (low, high, work.sums.means(self.edges, self.end))
+        by_row = [np.ascontiguousarray(values.T) for values in columns]
+        return dict(
+            zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True)
+        )
 
     def _time(self) -> Curve | None:
         scoring = [CATEGORIES.index(name) for name in SCORING_CATEGORIES]
@@ -185,7 +200,8 @@ class _Window:
         mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
         total = float(costs.total(*self.shown)[scoring].sum())
         average = _mean(total, self.shown[1] - self.shown[0])
-        return Curve(SCORING_TIME, mean, mean, mean, average) if total else None
+        known = costs.total(0, self.end)[scoring].any()
+        return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
 
     def _sampled(self, name: str) -> Curve | None:
         """A reading taken now and then: each column has the last one before its middle."""
@@ -219,14 +235,16 @@ def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
 
 
 def _scale(curves: list[Curve]) -> Scale:
-    high = np.concatenate([curve.high for curve in curves])
-    low = np.concatenate([curve.low for curve in curves])
-    there = np.isfinite(high)
-    top = robust_top(high)
-    if not there.any():
+    high, low = (
+        np.sort(np.concatenate(parts))
+        for parts in ([curve.high for curve in curves], [curve.low for curve in curves])
+    )
+    there = int(np.searchsorted(high, np.inf))  # no data (NaN) comes last
+    top = robust_top_of(high[:there])
+    if not there:
         return Scale(0.0, 1.0)
-    least = quantile(low[there], 0.05)
-    if least >= 1.0 and quantile(high[there], 0.95) > LOG_RATIO * least:
+    least = quantile_of(low[:there], 0.05)
+    if least >= 1.0 and quantile_of(high[:there], 0.95) > LOG_RATIO * least:
         bottom = 10.0 ** math.floor(math.log10(least))
         return Scale(bottom, max(top, 10.0 * bottom), log=True)
     return Scale(0.0, top)

@@ -336,8 +336,9 @@ class MainWindow(QMainWindow):
         if self._desk is None:
             return
         chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen)
-        self._desk.form.fields[latency.BLOCK_KEY].show_note(latency.text(parts.as_dict()))
+        parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen).as_dict()
+        note = latency.text(parts), *latency.shorter(parts)
+        self._desk.form.fields[latency.BLOCK_KEY].show_note(*note)
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:

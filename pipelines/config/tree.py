@@ -59,8 +59,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         setting(
             "Repeat on change",
-            "After a live change, decode the last complete utterance once more before going on, so that both settings "
-            "have decoded the same words.",
+            "After a live change, decode the last complete utterance (or a few short ones) again before going on, so "
+            "that both settings have decoded the same words.",
             layer="Audio",
             live=True,
         ),

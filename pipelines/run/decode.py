@@ -207,7 +207,7 @@ class Decoder:
             else:
                 scores = recogniser.scorer.score(block, self._frame, lane)
                 after = begin + count
-                if after < n_frames:
+                if after < n_frames and recogniser.scores_ahead:
                     ahead = min(recogniser.config.block, n_frames - after) + beyond
                     following = padded[after : after + ahead]
                     recogniser.score_ahead(following, self._frame + count, lane)

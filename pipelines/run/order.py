@@ -1,7 +1,7 @@
 """In which order a run decodes its files: straight on, once more after a change, and two settings in turn.
 
-Whoever changes a setting wants to know what it did, and only the same speech tells: so the last complete
-utterance may be decoded again after a change, and on request one utterance is decoded in turn with two settings
+Whoever changes a setting wants to know what it did, and only the same speech tells: so what was
+decoded last may be decoded again after a change, and on request one utterance is decoded in turn with two settings
 (`Control.compare`) until whoever asked has seen enough.
 """
 
@@ -33,12 +33,17 @@ MOST_ROUNDS: Final = 40
 
 NAMES: Final = ("A", "B")
 
+ENOUGH_S: Final = 4.0
+"""Seconds of speech that are decoded again, at least, where there is as much: from so many on a ratio has an interval
+(`same_speech.MIN_UNITS`)."""
+
 
 @dataclass(frozen=True)
 class Past:
-    """An utterance that was decoded to its end: the settings that it met, in order."""
+    """An utterance that was decoded to its end: how long it is, and the settings that it met, in order."""
 
     item: Item
+    seconds: float
     configs: tuple[Config, ...]
 
 
@@ -72,32 +77,41 @@ class Straight:
     def _order(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:
         again = lambda: decoder.recogniser.config.loop  # noqa: E731
         for item in playlist.passes(items, self._repeat, again):
-            following: Item | None = item
-            while following is not None:
+            coming = [item]
+            while coming:
+                following = coming.pop(0)
                 before = decoder.recogniser.config
                 done = len(decoder.result.utterances)
                 yield following
                 if len(decoder.result.utterances) == done:
                     break  # it could not be read
-                self._past.append(Past(following, (before, *decoder.configs_met)))
+                seconds = decoder.result.utterances[-1].audio_s
+                self._past.append(Past(following, seconds, (before, *decoder.configs_met)))
                 if self._control.other is None or decoder.changing:
-                    following = self._once_more(decoder.recogniser.config)
+                    # What a newer change wants comes instead.
+                    coming = self._once_more(decoder.recogniser.config) or coming
                 else:
                     yield from self._in_turn(decoder, following, journal)
-                    following = None
+                    coming = []
 
-    def _once_more(self, now: Config) -> Item | None:
-        """What to decode again: after a change, the last utterance that met nothing but the settings before it."""
+    def _once_more(self, now: Config) -> list[Item]:
+        """What to decode again: after a change, the last utterances that met nothing but the settings before it.
+
+        Only they tell what became of the words. Where they are short, the one within which the change came follows.
+        """
         if not now.repeat_on_change:
-            return None
+            return []
         *earlier, last = self._past
         before = [c for c in last.configs if not alike(c, now)]
         if not before:
-            return None
-        for past in reversed(earlier):
-            if all(alike(config, before[-1]) for config in past.configs):
-                return past.item
-        return last.item
+            return []
+        again: dict[Item, float] = {}
+        for past in (*reversed(earlier), last):
+            if past is last or all(alike(config, before[-1]) for config in past.configs):
+                again.setdefault(past.item, past.seconds)
+            if sum(again.values()) >= ENOUGH_S:
+                break
+        return list(again)
 
     def _in_turn(self, decoder: Decoder, item: Item, journal: Journal) -> Iterator[Item]:
         """One utterance with the other settings (A) and the present ones (B) in turn, as fast as possible."""

@@ -48,6 +48,11 @@ class Recogniser:
         self.scorer.configure(config, prepared)
         self.search.configure(config.search)
 
+    @property
+    def scores_ahead(self) -> bool:
+        """Whether `score_ahead` does anything."""
+        return isinstance(self.scorer, DeviceScorer)
+
     def score_ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
         """This block comes next: a scorer on a device may begin with it while the search works."""
         if isinstance(self.scorer, DeviceScorer):
@@ -55,9 +60,12 @@ class Recogniser:
 
     def take_notices(self) -> list[str]:
         """What the person who watches should know, each sentence once."""
-        devices = (DeviceScorer, DeviceViterbi)
-        told = [p.take_notices() for p in (self.scorer, self.search) if isinstance(p, devices)]
-        return [notice for notices in told for notice in notices]
+        told: list[str] = []
+        if isinstance(self.scorer, DeviceScorer):
+            told += self.scorer.take_notices()
+        if isinstance(self.search, DeviceViterbi):
+            told += self.search.take_notices()
+        return told
 
     def register(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""

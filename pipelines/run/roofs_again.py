@@ -28,6 +28,7 @@ from profiler.machine.roofs.timing import (
     UNITS,
     Key,
     Task,
+    counted,
     key_of,
 )
 from profiler.session.writer import SessionWriter
@@ -113,8 +114,8 @@ class RoofsAgain:
             # What the block has put out of the caches comes back first.
             one.task(1)
             start = self._clock()
-            one.task(one.repeats)
-            ns = (self._clock() - start) / (one.repeats * one.units)
+            told = one.task(one.repeats)
+            ns = counted(told, (self._clock() - start) / NS) * NS / (one.repeats * one.units)
             one.ns = [*one.ns[-MOST + 1 :], ns / slowness]
         self._turn = (self._turn + AT_ONCE) % len(order)
         if min(len(one.ns) for one in order) >= max(LEAST, 2 * self._told):

@@ -147,7 +147,7 @@ def judge(e: Evidence) -> Verdict:
     defect = None
     if e.least_ns is not None and e.least_ns > e.time_ns:
         defect = (
-            f"It ran in {e.time_ns / e.least_ns:.0%} of the least time that the machine's measured roofs "
+            f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
             "allow, so its cost law or a roof is wrong."
         )
     return Verdict(_verdict(e.parts), grade, _sentence(e, e.parts), defect)
@@ -170,8 +170,10 @@ def _sentence(e: Evidence, parts: Parts) -> str:
         rate = e.bytes_min / e.time_ns
         text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
     if e.units:
-        text.append(f"each of its {e.unit} takes {_time(e.time_ns / e.units)}")
-    shares = [f"{parts.share(name):.0%} {PART_NAMES[name]}" for name in parts.told]
+        # Some counts have no noun: how many were examined, or ranked.
+        each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
+        text.append(f"{each} takes {_time(e.time_ns / e.units)}")
+    shares = [f"{100 * parts.share(name):.0f} % {PART_NAMES[name]}" for name in parts.told]
     text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
     if e.missing:
         text.append(f"not measured here: {', '.join(e.missing)}")
@@ -181,8 +183,8 @@ def _sentence(e: Evidence, parts: Parts) -> str:
 
 def _listed(shares: list[str]) -> str:
     if len(shares) == 1:
-        return f"{shares[0].replace(' ', ' is ', 1)}"
-    return f"{', '.join(shares[:-1]).replace(' ', ' are ', 1)} and {shares[-1]}"
+        return shares[0].replace(" % ", " % is ", 1)
+    return f"{', '.join(shares[:-1]).replace(' % ', ' % are ', 1)} and {shares[-1]}"
 
 
 def _lacking(e: Evidence) -> str:

@@ -77,8 +77,7 @@ class Parts:
 
 class Split(NamedTuple):
     """Times of spans in ns: MEASURED_PARTS as they add up within the spans' time, float64 [6, n], and what the law
-    says of LAW_PARTS before any of it is fitted to the time, [5, n]: least, likely, most; with what was measured of
-    waiting for data."""
+    says of LAW_PARTS before any of it is fitted to the time, [5, n]: least, likely, most."""
 
     parts: Array
     least: Array
@@ -98,8 +97,9 @@ def split(
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
     its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
-    waited for data, by hot replay; then the law only has to account for the time with the data hot. The arithmetic
-    is done span by span, so the result does not depend on how many are given at once.
+    waited for data, by hot replay; memory is at least that. The law has its data come from as far as in a run, so it
+    may have counted all of it. The arithmetic is done span by span, so the result does not depend on how many are
+    given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -116,35 +116,27 @@ def split(
         # A probe is a moment: the roofs themselves stay the least, or the most, that is possible.
         least = slowed(least, np.minimum(slowness, 1.0))
         likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
-    if waiting is None:
-        parts[:-1] = fitted(least, likely, own)
-        return Split(parts, least, likely, most)
-    low, mid, high = (share * own for share in waiting)
-    # The law may have counted some of the waiting: so much less than its least may the hot time hold.
-    hot = fitted(waited(least, -mid, likely), likely, own - mid)
-    parts[:-1] = waited(hot, mid, likely)
-    known = memory_of(least)
-    least = waited(least, np.maximum(low - known, 0.0), likely)
-    return Split(parts, least, waited(likely, mid, likely), waited(most, high, likely))
+    if waiting is not None:
+        low, mid, high = (share * own for share in waiting)
+        law = likely
+        likely, most = at_least_waiting(law, mid, law), at_least_waiting(most, high, law)
+        # Hot data wait too, as far as they fit no cache: what instructions take at least is never taken from them.
+        rest = own - least.sum(axis=0) + least[_MEMORY].sum(axis=0)
+        least = at_least_waiting(least, np.clip(low, 0.0, np.maximum(rest, 0.0)), law)
+    parts[:-1] = fitted(least, likely, own)
+    return Split(parts, least, likely, most)
 
 
-def memory_of(times: Array) -> Array:
-    """The memory of `times` [5, …] of LAW_PARTS: bandwidth and latency together, [...]."""
-    total: Array = times[_MEMORY].sum(axis=0)
-    return total
+def at_least_waiting(times: Array, waited: Array, law: Array) -> Array:
+    """Return `times` [5, …] of LAW_PARTS with memory raised to `waited` [...] where there is less.
 
-
-def waited(times: Array, ns: Array, likely: Array) -> Array:
-    """Return `times` [5, …] of LAW_PARTS with `ns` [...] more of memory, or as far as there is any, less.
-
-    It goes to bandwidth and latency as the `likely` ones are; where there are neither, to latency.
+    It goes to bandwidth and latency as the `law` [5, …] shares them out; where it knows of neither, to latency.
     """
-    out = times.copy()
-    total, known = memory_of(likely), memory_of(times)
-    share = np.divide(likely[_MEMORY], total, out=np.zeros_like(likely[_MEMORY]), where=total > 0)
+    total = law[_MEMORY].sum(axis=0)
+    share = np.divide(law[_MEMORY], total, out=np.zeros_like(law[_MEMORY]), where=total > 0)
     share[-1] = np.where(total > 0, share[-1], 1.0)
-    left = np.divide(known + ns, known, out=np.zeros_like(known), where=(ns < 0) & (known > -ns))
-    out[_MEMORY] = np.where(ns < 0, times[_MEMORY] * left, times[_MEMORY] + ns * share)
+    out = times.copy()
+    out[_MEMORY] += np.maximum(waited - times[_MEMORY].sum(axis=0), 0.0) * share
     return out
 
 

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
-from profiler.analysis.conditions import Speed, Waiting, shared_out
+from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
 from profiler.analysis.nesting import group_codes, nest, pick
+from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
 from profiler.session.reader import Session
@@ -145,6 +146,8 @@ class CostTrack:
         covered = np.bincount(outer_of, weights=duration, minlength=len(outer))
         overhead = outer["duration_ns"] - covered
         other = shared_out(leaves, outer, outer_of, session.stages)
+        # Kernels take the processor away where a program calls them, and between the stages it does.
+        taken = grains(shared_out_rest(overhead, outer, session.stages))
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
@@ -152,6 +155,7 @@ class CostTrack:
         sound = self._places(outer, limit)
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
+            taken = taken[sound]
         stretches = []
         if len(leaves):
             spread = _Spread(leaves)
@@ -159,7 +163,8 @@ class CostTrack:
             stretches.append(self._sums.add(spread))
         if len(outer):
             spread = _Spread(outer)
-            spread.give(CATEGORIES.index(OVERHEAD), overhead)
+            spread.give(CATEGORIES.index(OVERHEAD), overhead - taken)
+            spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken)
             stretches.append(self._sums.add(spread))
         if stretches:
             self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
@@ -314,6 +319,8 @@ class _PerFrame:
         first_short, frames_short = first[short], frames[short]
         ends = first_short + frames_short
         in_a_row = bool((first_short[1:] == ends[:-1]).all())
+        # Blocks of one length: a row of the table is a block.
+        alike = in_a_row and len(short) > 0 and bool((frames_short == frames_short[0]).all())
         for number, share in spread.share.items():
             rest, store = spread.rest[number], self.row(number)
             for i in apart.tolist():
@@ -323,6 +330,10 @@ class _PerFrame:
             share_short, rest_short = share[short], rest[short]
             if not in_a_row:
                 _add_steps(store, first_short, frames_short, share_short, rest_short)
+            elif alike:
+                blocks = store[first_short[0] : ends[-1]].reshape(len(short), -1)
+                blocks += share_short[:, None]
+                blocks[:, 0] += rest_short
             elif len(short):
                 store[first_short[0] : ends[-1]] += np.repeat(share_short, frames_short)
                 store[first_short] += rest_short

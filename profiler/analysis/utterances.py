@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler.session.model import FRAME_S, Utterance
+import numpy as np
+
+from profiler.session.model import FRAME_S, Utterance, Utterances
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:
@@ -13,18 +15,13 @@ def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> flo
     A whole utterance counts its whole length, a part of its frames the same part of it: the last 10 to 25 ms,
     which make no frame of their own, are shared out over all of them.
     """
-    seconds, named = 0.0, 0
-    for utterance in utterances:
-        begin, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
-        if first <= begin and end <= last:
-            inside = end - begin
-        else:
-            inside = min(end, last) - max(begin, first)
-        if inside > 0:
-            seconds += utterance.audio_s * (inside / utterance.n_frames)
-            named += inside
+    known = utterances if isinstance(utterances, Utterances) else Utterances(utterances)
+    inside = np.maximum(np.minimum(known.end, last) - np.maximum(known.first, first), 0)
+    share = inside / np.maximum(known.end - known.first, 1)
+    # Added up one after the other: the sum of whole utterances has the bits of their plain sum.
+    seconds = float(np.cumsum(known.audio_s * share)[-1]) if len(known) else 0.0
     # A frame of no utterance stands for the hop.
-    return seconds + max(last - first - named, 0) * FRAME_S
+    return seconds + max(last - first - int(inside.sum()), 0) * FRAME_S
 
 
 def real_time_factor(wall_ns: float, audio_s: float) -> float | None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
-from profiler.arrays import Array
+import numpy as np
+
+from profiler.arrays import F64, I64, Array, Bool
 from profiler.spans import Stage
 
 StageInfo = Stage
@@ -99,3 +102,34 @@ class Utterance:
     reference_words: int | None
     done: bool
     peaks: Array = field(repr=False, compare=False)
+
+
+class Utterances(list[Utterance]):
+    """Utterances in order of their beginning, with their places as arrays: an hour has thousands. Not to be changed."""
+
+    @cached_property
+    def first(self) -> I64:
+        """First frame of each, int64 [n]."""
+        return np.array([one.first_frame for one in self], np.int64)
+
+    @cached_property
+    def end(self) -> I64:
+        """Frame after the last of each, int64 [n]."""
+        return np.array([one.first_frame + one.n_frames for one in self], np.int64)
+
+    @cached_property
+    def audio_s(self) -> F64:
+        """Audio time of each, seconds [n]."""
+        return np.array([one.audio_s for one in self], np.float64)
+
+    @cached_property
+    def done(self) -> Bool:
+        """Which are decoded to their end [n]."""
+        return np.array([one.done for one in self], bool)
+
+    @cached_property
+    def in_time(self) -> "Utterances":
+        """The same in order of time: numbers and first frames of a strange file need not agree."""
+        if bool((np.diff(self.first) >= 0).all()):
+            return self
+        return Utterances(sorted(self, key=lambda one: one.first_frame))

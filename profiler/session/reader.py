@@ -23,7 +23,15 @@ from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
 from profiler.session.format import rows
 from profiler.session.format.grow import Growing
-from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
+from profiler.session.model import (
+    ConfigEpoch,
+    CounterTotal,
+    LaneInfo,
+    Marker,
+    StageInfo,
+    Utterance,
+    Utterances,
+)
 from profiler.session.owner import alive
 from profiler.session.queries import Queries
 from profiler.session.recover import Located, locate, settle
@@ -73,6 +81,7 @@ class Session:
         self._seen: dict[int, int] = {}
         self._markers: dict[int, Marker] = {}
         self._utterances: dict[int, Utterance] = {}
+        self._in_order: Utterances | None = None
         self._samples: dict[str, Growing] = {}
         self._samples_seen: dict[int, int] = {}
         self._decoded = 0
@@ -119,9 +128,12 @@ class Session:
         return [self._markers[number] for number in sorted(self._markers)]
 
     @property
-    def utterances(self) -> list[Utterance]:
-        """Utterances in order of their beginning."""
-        return [self._utterances[number] for number in sorted(self._utterances)]
+    def utterances(self) -> Utterances:
+        """Utterances in order of their beginning; the same object until one is new or has changed."""
+        if self._in_order is None:
+            numbers = sorted(self._utterances)
+            self._in_order = Utterances(self._utterances[number] for number in numbers)
+        return self._in_order
 
     @property
     def sample_names(self) -> list[str]:
@@ -357,18 +369,20 @@ class Session:
             self._last["revision"] = max(self._last["revision"], revision)
             self._markers[marker.id] = marker
             news = True
-        for row in db.rows(f"SELECT {rows.UTTERANCE} FROM utterance WHERE revision>?", last):
+        waves = "(SELECT data FROM peaks WHERE peaks.utterance=utterance.id)"
+        query = f"SELECT {rows.UTTERANCE}, {waves} FROM utterance WHERE revision>?"
+        for row in db.rows(query, last):
             known: Mapping[int, Utterance] = self._utterances
             number = rows.integer(row[1], "utterance")
             if number in known:
                 peaks = known[number].peaks
             else:
-                wave = db.rows("SELECT data FROM peaks WHERE utterance=?", number)
-                peaks = rows.peaks(next(wave, None))
+                peaks = rows.peaks(row[-1])
                 self._heard += len(peaks)
-            revision, utterance = rows.utterance(row, peaks)
+            revision, utterance = rows.utterance(row[:-1], peaks)
             self._last["revision"] = max(self._last["revision"], revision)
             self._utterances[utterance.id] = utterance
+            self._in_order = None
             self._named = max(self._named, utterance.first_frame + utterance.n_frames)
             news = True
         return news

@@ -1,15 +1,15 @@
-"""`asrscope` run as other people's scripts run it: a process of its own."""
+"""`asrscope` as other people's scripts run it, in a process of its own, and in this one."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 from app.cli import main
 
@@ -55,21 +55,30 @@ def decoding(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subpr
         process.communicate()
 
 
+class Said(NamedTuple):
+    """Exit status and output of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def here(*words: str | Path) -> Said:
+    """`asrscope` in this process, which has loaded what takes most of the time of a process of its own."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main.main([*map(str, words)])
+        except SystemExit as ended:  # what `--help` does
+            status = int(ended.code or 0)
+    return Said(status, *(each.buffer.getvalue().decode() for each in (out, err)))
+
+
 def refused(*words: str | Path) -> str:
     """The one sentence on stderr that bad input gets, with exit status 2 and nothing on stdout."""
-    done = asrscope(*words)
-    return _sentence(done.returncode, done.stdout, done.stderr)
-
-
-def refused_here(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
-    """As `refused`, in this process: a tenth of a start for each of many cases."""
-    status = main.main([*map(str, words)])
-    return _sentence(status, *capsys.readouterr())
-
-
-def _sentence(status: int, out: str, err: str) -> str:
-    assert status == 2
-    assert out == ""
-    (line,) = err.strip().splitlines()
+    done = here(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
     assert "Traceback" not in line
     return line

@@ -21,6 +21,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStand
 from PySide6.QtCore import QThread as QtThread
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shown_windows import show, start_run
 from window_recording import Recording
 
 from app.style.theme import set_theme
@@ -49,15 +50,20 @@ def window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
     def make(*modes: str) -> MainWindow:
         window = MainWindow((sys.executable, str(WORKER), *modes))
         made.append(window)
-        qtbot.addWidget(window)
-        with qtbot.waitActive(window):
-            window.show()
-            window.activateWindow()
+        show(qtbot, window)
         return window
 
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> MainWindow:
+    """A window on a run of the default preset, under way."""
+    made = window()
+    start_run(qtbot, made, tmp_path)
+    return made
 
 
 def _alive(kind: type) -> list[object]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, refused
+from command_line import asrscope, here, refused
 
 from profiler.analysis.parts import PARTS
 from tests.waiting import wait_for_frames
@@ -94,16 +94,16 @@ def assert_parts(stage: dict) -> None:
 
 def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
     tree, out = run
-    done = asrscope("show", out, "--json")
+    done = here("show", out, "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout) == tree
-    page = asrscope("show", out).stdout
+    page = here("show", out).stdout
     assert "yes of course" in page
     assert "score.mixture" in page
 
 
 def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: Path) -> None:
-    done = asrscope("run", *QUICK, "--audio", short, "--no-profile", "--json")
+    done = here("run", *QUICK, "--audio", short, "--no-profile", "--json")
     tree = json.loads(done.stdout)
     assert tree["session"] is None
     assert tree["recorder"] is None
@@ -115,7 +115,7 @@ def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: P
 def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> None:
     _, out = run
     files = [tmp_path / name for name in ("a.csv", "a.trace.json", "a.speedscope.json")]
-    done = asrscope(
+    done = here(
         "export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2]
     )
     assert done.returncode == 0, done.stderr
@@ -137,7 +137,7 @@ def test_pictures_need_no_display(run: tuple[dict, Path], tmp_path: Path) -> Non
 
 
 def test_presets_and_options_are_listed() -> None:
-    options = json.loads(asrscope("options", "--json").stdout)["options"]
+    options = json.loads(here("options", "--json").stdout)["options"]
     live = {o["key"] for o in options if o["live"]}
     assert {"gmm.selection.enabled", "frames.skip", "pace", "search.beam"} <= live
     for option in options:
@@ -153,7 +153,7 @@ def test_presets_and_options_are_listed() -> None:
             "choices",
         } <= set(option)
         assert option["key"] in asrscope_options_text()
-    presets = json.loads(asrscope("presets", "--json").stdout)["presets"]
+    presets = json.loads(here("presets", "--json").stdout)["presets"]
     assert "gmm" in [p["name"] for p in presets]
 
 
@@ -162,7 +162,7 @@ _text: list[str] = []
 
 def asrscope_options_text() -> str:
     if not _text:
-        _text.append(asrscope("options").stdout)
+        _text.append(here("options").stdout)
     return _text[0]
 
 
@@ -204,14 +204,14 @@ def test_unknown_flags_are_bad_usage_too() -> None:
 
 
 def test_debug_shows_the_traceback() -> None:
-    assert "Traceback" in asrscope("show", "nowhere.asrs", "--debug").stderr
+    assert "Traceback" in here("show", "nowhere.asrs", "--debug").stderr
 
 
 def test_every_verb_has_help_with_an_example() -> None:
     from app.cli.main import verbs
 
     for verb in verbs():
-        done = asrscope(verb, "--help")
+        done = here(verb, "--help")
         assert done.returncode == 0
         assert f"asrscope {verb}" in done.stdout or verb == "open", verb
 
@@ -230,7 +230,7 @@ def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> 
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
-    tree = json.loads(asrscope("show", out, "--json").stdout)
+    tree = json.loads(here("show", out, "--json").stdout)
     assert tree["state"] == "stopped"
     assert 0 < tree["audio_s"] < 30
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, refused
+from command_line import asrscope, here, refused
 
 ROW = {"ratio", "ci95", "verdict"}
 VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
@@ -56,12 +56,12 @@ def test_ab_finds_the_faster_search(ab: tuple[dict, Path]) -> None:
 
 def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None:
     tree, out = ab
-    done = asrscope("compare", out, "--json")
+    done = here("compare", out, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         k: v for k, v in tree.items() if k not in ("session", "state")
     }
-    page = asrscope("compare", out).stdout
+    page = here("compare", out).stdout
     assert "search.beam: 16.0 in A, 5.0 in B" in page
     assert "search.emit" in page
     assert "6 repeats alternated" in page
@@ -72,7 +72,7 @@ def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> lis
     """Two sessions of one run each, with different beams."""
     folder = tmp_path_factory.mktemp("plain")
     for name, beam in (("a", "13"), ("b", "5")):
-        done = asrscope(
+        done = here(
             "run", "--preset", "gmm-quick", "--set", f"search.beam={beam}",
             "--audio", bundled_speech / "08-kal16-short.flac", "--out", folder / f"{name}.asrs",
         )  # fmt: skip
@@ -82,26 +82,27 @@ def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> lis
 
 def test_two_single_runs_are_undecided_and_it_says_why(plain: list[Path]) -> None:
     paths = plain
-    tree = json.loads(asrscope("compare", *paths, "--json").stdout)
+    tree = json.loads(here("compare", *paths, "--json").stdout)
     assert (tree["a"], tree["b"]) == tuple(map(str, paths))
     assert tree["overall"]["verdict"] == "undecided"
     assert tree["overall"]["ci95"] is None
     assert {row["verdict"] for row in tree["stages"]} == {"undecided"}
     assert any("cannot know the noise between runs" in w for w in tree["warnings"])
-    assert "(no interval)" in asrscope("compare", *paths).stdout
+    assert "(no interval)" in here("compare", *paths).stdout
 
 
 def test_the_measured_floor_is_shown_for_its_own_machine(
-    ab: tuple[dict, Path], tmp_path: Path
+    ab: tuple[dict, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from profiler.machine.describe import describe
 
     _, out = ab
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     machine = {key: describe().get(key) for key in ("host", "cpu")}
     for host, wanted in ((machine["host"], True), ("elsewhere", False)):
         stored = {"floor": 0.0123, "machine": {**machine, "host": host}}
         (tmp_path / "aa-floor.json").write_text(json.dumps(stored))
-        done = asrscope("compare", out, "--json", ASRSCOPE_CACHE=str(tmp_path))
+        done = here("compare", out, "--json")
         assert (json.loads(done.stdout)["floor"] == 0.0123) is wanted
 
 
@@ -127,7 +128,7 @@ def test_bad_input_gets_one_sentence_and_status_2(
 
 
 def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
-    done = asrscope("compare", plain[0])
+    done = here("compare", plain[0])
     assert done.returncode == 2
     assert "give a second session" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -152,4 +153,4 @@ def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -
     tree = json.loads(stdout)
     assert tree["state"] == "stopped"
     assert 1 <= tree["repeats"] < 100
-    assert json.loads(asrscope("compare", out, "--json").stdout)["overall"] == tree["overall"]
+    assert json.loads(here("compare", out, "--json").stdout)["overall"] == tree["overall"]

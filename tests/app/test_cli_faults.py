@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, refused, refused_here
+from command_line import asrscope, refused
 from sample_session import write_sample
 
 from app.cli import _crash, main, presets
@@ -147,7 +147,7 @@ def test_an_error_of_the_system_names_its_file(
 def test_bad_words_get_one_short_sentence(
     capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
-    line = refused_here(capsys, *words)
+    line = refused(*words)
     assert says in line
     assert len(line) < 1100
     assert line.isprintable()
@@ -179,7 +179,7 @@ def test_bad_words_get_one_short_sentence(
 def test_bad_exports_get_one_short_sentence(
     capsys: pytest.CaptureFixture[str], words: list[str], session: Path
 ) -> None:
-    line = refused_here(capsys, "export", session, *words)
+    line = refused("export", session, *words)
     assert len(line) < 1100
     assert line.isprintable()
 
@@ -194,7 +194,7 @@ def test_bad_exports_get_one_short_sentence(
 def test_bad_factors_get_one_short_sentence(
     capsys: pytest.CaptureFixture[str], scale: str, session: Path
 ) -> None:
-    assert len(refused_here(capsys, "whatif", session, "--scale", scale)) < 1100
+    assert len(refused("whatif", session, "--scale", scale)) < 1100
 
 
 @pytest.mark.parametrize("value", ["0", "many", "9" * 100])
@@ -240,7 +240,7 @@ def test_run_records_over_nothing_but_a_session(
     short = bundled_speech / "08-kal16-short.flac"
     for name in ("link.asrs", "dangling.asrs", "text.asrs", "pipe.asrs", "/dev/null", "."):
         words = ("run", "--preset", "gmm-quick", "--audio", short, "--out", tmp_path / name)
-        refused_here(capsys, *words)
+        refused(*words)
     assert {p.name: p.lstat().st_ino for p in tmp_path.iterdir()} == before
     assert victim.read_bytes() == session.read_bytes()
 

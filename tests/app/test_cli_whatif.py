@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, refused
+from command_line import here, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -22,7 +22,7 @@ STAGE = "score.mixture"
 @pytest.fixture(scope="module")
 def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
-    done = asrscope(
+    done = here(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
         "--out", out,
     )  # fmt: skip
@@ -31,7 +31,7 @@ def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def answer(*words: str | Path) -> dict:
-    done = asrscope(*words, "--json")
+    done = here(*words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -52,7 +52,7 @@ def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
     assert tree["rtf"] == pytest.approx(
         sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"]
     )
-    shown = json.loads(asrscope("show", session, "--json").stdout)
+    shown = json.loads(here("show", session, "--json").stdout)
     assert tree["rtf"] == pytest.approx(shown["rtf"])
 
 
@@ -73,7 +73,7 @@ def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
     assert tree["predicted_rtf"] is None
     assert all(row["predicted_s"] is None for row in tree["stages"])
     assert any("no model of search.beam" in sentence for sentence in tree["assumptions"])
-    text = asrscope("whatif", session, "--set", "search.beam=9").stdout
+    text = here("whatif", session, "--set", "search.beam=9").stdout
     assert "→ – predicted" in text
 
 
@@ -99,7 +99,7 @@ def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
         assert (change["measured_ratio"] is None) == bool(change["unavailable"])
     made = {change["name"] for change in tree["perturbations"] if not change["unavailable"]}
     assert {"block ×2", "block ×½"} <= made
-    done = asrscope("confirm", session, "frontend.audio")
+    done = here("confirm", session, "frontend.audio")
     assert done.returncode == 0
     assert "neither confirmed nor refuted" in done.stdout
 
@@ -156,6 +156,6 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
 
 
 def test_help_shows_the_three_questions() -> None:
-    text = asrscope("whatif", "--help").stdout
+    text = here("whatif", "--help").stdout
     for question in ("scoring free", "search twice as fast", "host-device copies removed"):
         assert question in text

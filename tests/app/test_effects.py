@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -164,6 +164,45 @@ def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
     few = flipped.effect(SELECTION, end=750)
     assert few is not None
     assert (few.kind, few.headline, few.words) == ("undecided", "2.5× faster", "")
+
+
+def test_what_is_waited_for_is_said() -> None:
+    """The demo decodes again what it decoded last; word errors need an utterance that was whole before the change."""
+    run = Run()
+    assert run.now.repeat_on_change
+    run.decode("one", 5e6)
+    run.decode("two", 5e6, seconds=2)
+    run.change(SELECTION, True)
+    run.decode("two", 2e6, seconds=3)  # goes on
+    said = run.effect(SELECTION)
+    assert said is not None
+    assert (said.headline, said.beside) == ("other speech", "the same follows")
+    run.decode("one", 2e6)
+    almost = run.effect(SELECTION, end=run.end - 100)
+    assert almost is not None
+    assert (almost.headline, almost.beside) == ("2.5× faster", "words follow")
+    assert "words count at its end" in almost.details
+    whole = run.effect(SELECTION)
+    assert whole is not None
+    assert whole.beside == "±0.0 points (n = 10 words)"
+    run.state = "closed"
+    later = run.effect(SELECTION, end=run.end - 99)
+    assert later is not None
+    assert later.beside == "", "nothing follows in a recording"
+
+
+def test_words_that_only_an_ab_brings_are_said_to() -> None:
+    """The change came within the first utterance: none was decoded to its end before it."""
+    run = Run()
+    run.decode("one", 5e6)
+    run.utterances[0] = replace(run.utterances[0], epochs=(0, 1))
+    run.change(SELECTION, True, asked=400)
+    run.configs[-1] = replace(run.configs[-1], first_frame=400)
+    run.decode("one", 2e6)
+    effect = run.effect(SELECTION)
+    assert effect is not None
+    assert (effect.headline, effect.beside) == ("2.5× faster", "words: by A/B")
+    assert "an A/B decodes one both ways" in effect.details
 
 
 def ab(run: Run, pairs: int) -> None:

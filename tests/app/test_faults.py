@@ -24,9 +24,8 @@ from pipelines import config as settings
 from pipelines.config import presets
 from profiler.process import children
 from profiler.session.reader import Session
-from tests.waiting import wait_for_frames, wait_until
+from tests.waiting import SOON_MS, SOON_S, wait_for_frames, wait_until
 
-LONG = 120_000
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 
 
@@ -59,9 +58,9 @@ def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
     control = real.runs.control
     told: list[str] = []
     control.progress.connect(lambda stage, _: told.append(stage))
-    qtbot.waitUntil(lambda: bool(told), timeout=LONG)  # it is up, and has begun
+    qtbot.waitUntil(lambda: bool(told), timeout=SOON_MS)  # it is up, and has begun
     os.kill(control.process_id, number)
-    qtbot.waitUntil(lambda: bool(errors(real)), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(errors(real)), timeout=SOON_MS)
     (text,) = errors(real)
     assert f"killed by signal {number.value}, {number.name}" in text
     report = copied(real)
@@ -140,7 +139,7 @@ def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signa
     try:
         session = _recorded(tmp_path / "sessions", process)
         process.send_signal(number)
-        out, complaints = process.communicate(timeout=LONG / 1000)
+        out, complaints = process.communicate(timeout=SOON_S)
     finally:
         process.kill()
         process.wait()

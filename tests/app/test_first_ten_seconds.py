@@ -15,6 +15,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
+from shown_windows import show, wait_for_the_recogniser
 
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
@@ -24,9 +25,10 @@ from app.views.breakdown_model import breakdown_model
 from app.views.frames import CATEGORIES
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
+from tests.waiting import SOON_MS
 
-LONG = 900_000
-"""On a machine that has never run it, kernels are compiled and a model is derived first."""
+DECIDED_MS = 180_000
+"""An A/B goes on for up to forty rounds of five seconds of speech."""
 
 SMALL = QSize(1280, 768)
 """What a screen of 1280 × 800 leaves a window with a title bar."""
@@ -44,11 +46,8 @@ def desk(
     voices = AudioChoice(files, str(bundled_speech / "transcripts.tsv"), bundled=True)
     monkeypatch.setattr(audio_choice, "bundled", lambda: voices)
     window = MainWindow()
-    qtbot.addWidget(window)
     window.resize(SMALL)
-    with qtbot.waitActive(window):
-        window.show()
-        window.activateWindow()
+    show(qtbot, window)
     yield window
     window.close()
 
@@ -77,13 +76,13 @@ def effect(window: MainWindow) -> Effect | None:
 def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     w = desk
 
-    def until(condition: Callable[[], bool]) -> None:
-        qtbot.waitUntil(condition, timeout=LONG)
+    def until(condition: Callable[[], bool], timeout: int = SOON_MS) -> None:
+        qtbot.waitUntil(condition, timeout=timeout)
 
     # One click starts it.
     start = next(b for b in w.welcome.findChildren(QPushButton) if b.text() == "Run the demo")
     click(start)
-    until(lambda: w.playhead.n_frames > 150)
+    wait_for_the_recogniser(qtbot, w, 150)
     assert w.pipeline.preset.name == "demo"
     assert (w.pipeline.value(BLOCK), w.pipeline.value("pace")) == (1, 1.0)
     assert not [b for b in w.notices.banners if b.kind == "error"]
@@ -137,7 +136,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     QTest.keyClick(w, Qt.Key.Key_B)
     assert w.side_by_side.active
     assert w.desk.transport.compare.isChecked()
-    until(lambda: not w.side_by_side.active)
+    until(lambda: not w.side_by_side.active, DECIDED_MS)
     until(lambda: w.playhead.session.meta["ab"]["ended"] is not None)
     until(lambda: (now := effect(w)) is not None and now.turns >= 3 and now.decided)
     decided, at = effect(w), w.playhead.snapshot().cursor_frame

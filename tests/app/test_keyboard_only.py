@@ -9,14 +9,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
+from shown_windows import show, wait_for_the_recogniser
 
 from app.model.at_cursor import settings_at
 from app.window.main_window import MainWindow
 from app.window.palette import Palette
 from profiler.export import writers
-
-LONG = 120_000
-"""Milliseconds: the kernels may have to be compiled first."""
+from tests.waiting import SOON_MS
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -54,10 +53,7 @@ class Keyboard:
 @pytest.fixture
 def window(qtbot: QtBot) -> Iterator[MainWindow]:
     made = MainWindow()
-    qtbot.addWidget(made)
-    with qtbot.waitActive(made):
-        made.show()
-        made.activateWindow()
+    show(qtbot, made)
     yield made
     made.close()
 
@@ -78,22 +74,22 @@ def test_run_toggle_pause_select_export(
 
     # Run.
     keys.press(Qt.Key.Key_R, CONTROL)
-    qtbot.waitUntil(lambda: window.playhead.n_frames > 100, timeout=LONG)
+    wait_for_the_recogniser(qtbot, window, 100)
     assert window.when.is_running()
 
     # Toggle: Gaussian selection takes effect and leaves its marker.
     keys.press(Qt.Key.Key_G)
     qtbot.waitUntil(
-        lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=LONG
+        lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS
     )
     applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
-    qtbot.waitUntil(lambda: window.playhead.n_frames > applied + 100, timeout=LONG)
+    qtbot.waitUntil(lambda: window.playhead.n_frames > applied + 100, timeout=SOON_MS)
 
     # Pause: the view stands, the run goes on.
     keys.press(Qt.Key.Key_Space)
     held = window.playhead.cursor_frame
     assert not window.playhead.following
-    qtbot.waitUntil(lambda: window.playhead.n_frames > held + 50, timeout=LONG)
+    qtbot.waitUntil(lambda: window.playhead.n_frames > held + 50, timeout=SOON_MS)
     assert window.playhead.cursor_frame == held
     assert window.when.is_running()
 
@@ -109,7 +105,7 @@ def test_run_toggle_pause_select_export(
 
     # Stop: the session is whole, and the form shows what was in force at the cursor.
     keys.press(Qt.Key.Key_Period, CONTROL)
-    qtbot.waitUntil(lambda: window.when.is_idle() and not window.playhead.live, timeout=LONG)
+    qtbot.waitUntil(lambda: window.when.is_idle() and not window.playhead.live, timeout=SOON_MS)
     assert window.playhead.cursor_frame == applied  # it ends where the change begins to act
     assert window.pipeline.recorded is settings_at(window.playhead.session, applied)
     assert not window.top.toggles[0].switch.isChecked()

@@ -370,8 +370,10 @@ def opened(
     w = window()
     assert w.open_session(path)
     # Everything at once: without it the breakdown shows what came after the last change.
+    # The figures on top stay those of the last settings: they follow a selection a little later.
     w.playhead.axis.fit()
     w.playhead.axis.select(0.0, w.playhead.n_frames * 0.01)
+    w._late_figures.stop()
     for _ in range(20):
         QCoreApplication.processEvents()
     w.desk.views["breakdown"].settle()

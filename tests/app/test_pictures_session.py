@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage, QImageReader
 from sample_session import write_sample
+from text_geometry import cut_short, faults, texts
 from window_recording import Recording
 
 from app.cli import main
 from app.pictures import told as told_module
+from app.pictures.layout import laid_out
 from app.pictures.place import Place, placed
+from app.pictures.sheet import Sheet
 from app.pictures.studio import Studio
 from app.pictures.told import Headline, Told
 from app.pictures.wanted import PictureError, Wanted, read_range, read_seconds, seconds_text
@@ -294,6 +298,68 @@ def test_settings_are_those_then_in_force(
     assert told.origin.get("changes", "").count(" at ") == len(changes)
     for moment in changes:
         assert f"at {moment}" in told.caption[0]
+
+
+@pytest.fixture
+def flipped(recording: Callable[..., Recording]) -> Path:
+    """The same 6 s with selection off, then on: asked for at 5.5 s, in force at 6 s."""
+    made = recording("flipped.asrs")
+    made.write(600)
+    key = "gmm.selection.enabled"
+    marker = made.writer.marker("option", "selection on", 550, key, True)
+    made.epoch = made.lane.epoch = 1
+    made.writer.config(1, 600, config.to_dict(config.replace(config.Config(), key, True)))
+    made.writer.marker_applied(marker, 600, 1)
+    made.write(600)
+    made.close()
+    return made.path
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"at_s": 5.0}, None),
+        ({"at_s": 5.8}, "preparing …"),
+        ({"at_s": 6.5}, "other speech"),
+        ({}, "no difference · ±0.0 points (n = 6 words)"),
+        ({"select": ("1..3",)}, None),
+        ({"select": ("7..12",)}, "no difference · ±0.0 points (n = 6 words)"),
+    ],
+)
+def test_what_a_toggle_did_stands_beside_it_as_in_the_window(
+    flipped: Path,
+    telling: list[tuple[Place, Told]],
+    options: dict[str, object],
+    said: str | None,
+) -> None:
+    studio = Studio(flipped)
+    draw(studio, **options)
+    studio.close()
+    ((_, told),) = telling
+    toggle, skipping, *_ = told.headline.toggles
+    assert (toggle.effect and toggle.effect.text) == said
+    assert skipping.effect is None
+    assert told.origin.get("effects") == (said and f"Gaussian selection: {said}")
+    sheet = Sheet((), told.headline, (), QSize(1280, 800))
+    with laid_out(sheet, QSize(1280, 800)):
+        drawn = " ".join(text.text for text in texts(sheet))
+        assert (said or "") in drawn
+        assert cut_short(sheet) == faults(sheet) == []
+    sheet.deleteLater()
+
+
+def test_the_headline_is_as_high_with_an_effect_as_without(
+    flipped: Path, telling: list[tuple[Place, Told]]
+) -> None:
+    """The layout of a picture depends on its size alone."""
+    studio = Studio(flipped)
+    draw(studio, at_s=5.0)
+    draw(studio)
+    studio.close()
+    sheets = [Sheet((), told.headline, (), QSize(1280, 800)) for _, told in telling]
+    assert len({sheet.layout().itemAt(0).sizeHint().height() for sheet in sheets}) == 1
+    for sheet in sheets:
+        sheet.deleteLater()
 
 
 def test_the_caption_names_session_machine_drift_and_command(

@@ -82,6 +82,42 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     assert views["words"]._note_text(views["words"].model()).startswith("voice-")
 
 
+def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
+    """What is selected, or else what is in view: the same in the sentence, the note and the figures."""
+    cost, work = opened.desk.views["cost"], opened.desk.views["work"]
+
+    def said() -> list[str]:
+        QApplication.processEvents()
+        for view in (cost, work):
+            view.draw(opened.playhead.snapshot())
+            view.settle()
+        assert cost.model().counted == work.model().counted
+        return [cost.summary(), work.summary(), cost.note, work.note]
+
+    sentences, notes = (found := said())[:2], found[2:]
+    whole = work.model()
+    assert all(text.startswith("In view, 0:00 to 0:12,") for text in sentences)
+    assert "all in view, 12.0 s" in notes[0]
+    assert "figures: all in view" in notes[1]
+    opened.axis.set_visible(2.0, 8.0)
+    assert all("in view 6.0 s" in text for text in said()[2:])
+    opened.axis.fit()
+    opened.axis.select(0.5, 2.0)
+    sentences, notes = (found := said())[:2], found[2:]
+    assert all(text.startswith("In the selection, 0:00.50 to 0:02.00,") for text in sentences)
+    assert all("selection 1.5 s" in text for text in notes)
+    track, model = opened.playhead.track, cost.model()
+    assert model.mean_total_ms == pytest.approx(float(track.wall_ns[50:200].mean()) * 1e-6)
+    opened.playhead.seek(100)
+    assert "0:00.50 to 0:01.00" in said()[0], "nothing is counted after the cursor"
+    opened.axis.clear()
+    opened.playhead.seek(0)
+    lanes = len(whole.panels)
+    assert cost.summary() == "No frames in range yet."
+    said()
+    assert len(work.model().panels) == lanes, "no lane goes because nothing is counted"
+
+
 def test_time_is_selected_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
     keys = opened
     qtbot.keyClick(keys, Qt.Key.Key_U)

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.model.processes.device_probe import DeviceProbe
 from app.model.processes.run_control import RunControl, RunRequest
 from tests.strangers_folder import plant, ran
+from tests.waiting import SOON_MS
 
 WORDS = (
     "yes",
@@ -82,7 +83,7 @@ def test_what_the_window_starts(
         # The worker lives and answers: there is no such sound file in the folder it stands in.
         control.start(RunRequest({}, "gmm", ["none.wav"], str(folder / "out.asrs")))
         probe.ask()
-        qtbot.waitUntil(lambda: len(heard) == 2, timeout=120_000)
+        qtbot.waitUntil(lambda: len(heard) == 2, timeout=SOON_MS)
     finally:
         control.shutdown()
         probe.stop()

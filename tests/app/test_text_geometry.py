@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
-from text_geometry import faults, texts
+from text_geometry import cut_short, faults, texts
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.pictures.layout import settle
 from app.style.theme import set_theme
 from app.views import VIEWS, create
+from app.views.bars import Bars
+from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
+from app.views.frames import CATEGORIES
+from app.views.legend import LINE, Legend
+from app.widgets import Elided
+from app.window.desk import RIGHT_BOUNDS
 from app.window.main_window import MainWindow
+from profiler.analysis.attribution import VERDICT_OF
 
 FRAMES = 2048
 SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
@@ -88,6 +96,60 @@ def test_what_can_be_scrolled_to_is_not_cut(page: QWidget) -> None:
     assert len(faults(page)) == 1
 
 
+def test_a_label_without_room_is_told(page: QWidget) -> None:
+    long, brief = Elided("a sentence that is longer than its place", page), Elided(parent=page)
+    brief.set_full("another sentence that is longer than its place", "in short")
+    long.setGeometry(0, 0, 120, 20)
+    brief.setGeometry(0, 40, 120, 20)
+    page.show()
+    settle()
+    assert brief.text() == "in short"
+    (told,) = cut_short(page)
+    assert "“a sentence that is longer than its place”" in told
+
+
+VERDICTS = sorted(set(VERDICT_OF.values()))
+
+
+@pytest.mark.parametrize("width", [RIGHT_BOUNDS[0] - 50, 276, 340, 500])
+def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
+    """50 pixels: margins of the card and its scroll bar."""
+    bars = Bars()
+    qtbot.addWidget(bars)
+    cost = np.linspace(0.1, 2.0, len(CATEGORIES))
+    for key in REASONS:
+        reasons = {name: key for name in CATEGORIES if name != "search"}
+        model = BreakdownModel(
+            WHOLE, 0, 100, cost, cost.sum(), 0.1, None, None, None, None, reasons
+        )
+        lines = [
+            StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
+            for number, verdict in enumerate(VERDICTS)
+        ]
+        bars.show_model(model, tuple(lines))
+        bars.resize(width, bars.sizeHint().height())
+        bars.show()
+        settle()
+        assert cut_short(bars) == []
+        said = {text.text.partition(" · ")[0] for text in texts(bars)}
+        assert {verdict.removesuffix("-bound") for verdict in VERDICTS} <= {
+            word.removesuffix("-bound") for word in said
+        }
+        assert faults(bars) == []
+
+
+def test_the_legend_takes_one_line_where_one_has_room(qtbot: QtBot) -> None:
+    legend = Legend()
+    qtbot.addWidget(legend)
+    heights = []
+    for width in (400, 612, 900):  # 612: on the desk at 1280 × 800
+        legend.resize(width, 40)
+        heights.append(legend.sizeHint().height() // LINE)
+        legend.resize(width, legend.sizeHint().height())
+        assert faults(legend) == []
+    assert heights == [2, 1, 1]
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample(
@@ -124,6 +186,7 @@ def test_nothing_collides_on_the_desk(
             view.settle()
         settle()
         assert faults(made) == [], f"state {number}"
+        assert cut_short(made) == [], f"state {number}"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCou
 from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.session.model import Utterance
+from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
 from profiler.spans import Stage
 
@@ -372,7 +372,7 @@ class SimpleSession:
     """What the words view reads of a session."""
 
     def __init__(self, utterances: list[Utterance]) -> None:
-        self.utterances = utterances
+        self.utterances = Utterances(utterances)
         self.markers: list[object] = []
         self.state = "closed"
 
@@ -438,9 +438,8 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         series = series_of(Quiet(), track)  # type: ignore[arg-type]
         assert len(series) == frames
         assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))
-        assert np.allclose(
-            series.work["search tokens"][0].total(0, frames)[0], costs[:frames, 0].sum()
-        )
+        assert series.work.names == ("search tokens",)
+        assert np.allclose(series.work.sums.total(0, frames)[0], costs[:frames, 0].sum())
 
 
 @pytest.mark.parametrize(

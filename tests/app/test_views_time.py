@@ -19,7 +19,8 @@ from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.overlay import DIMMED
 from app.views.raster import blended
 from app.views.scale import Holding, Scale, held
-from app.views.speech import ASIDE, GAP, covered
+from app.views.speech import covered
+from app.views.word_places import ASIDE, GAP
 from pipelines.audio.word_errors import SAME
 
 

@@ -17,8 +17,7 @@ from app.model import audio_choice
 from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
-
-LONG = 20_000
+from tests.waiting import SOON_MS
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
     window.files.take_audio(audio)
     qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(
-        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=LONG
+        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS
     )
     return Path(window.runs.control.session)
 
@@ -78,9 +77,9 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert not w.top.run.isEnabled()
     assert w.desk.transport.live.isChecked()
     w.actions_.trigger("run.mark")
-    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=SOON_MS)
     click(qtbot, w.top.stop)
-    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=LONG)
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=SOON_MS)
     assert w.top.recording.text() == ""
     assert w.desk.transport.live.isHidden()
     assert Session.open(path).state == "stopped"
@@ -105,7 +104,7 @@ def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
     running(qtbot, w, audio)
     click(qtbot, w.top.toggles[0].switch)
     click(qtbot, w.top.toggles[1].switch)
-    qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2, timeout=LONG)
+    qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2, timeout=SOON_MS)
     assert [m.text for m in w.playhead.session.markers] == [
         "gmm.selection.enabled=True",
         "frames.skip=2",
@@ -127,7 +126,7 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     path = running(qtbot, w, audio)
     qtbot.wait(400)
     os.kill(w.runs.control.process_id, signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(banners(w)), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(banners(w)), timeout=SOON_MS)
     (text,) = banners(w)
     assert re.match(r"The worker stopped \(killed by signal 9, SIGKILL\) at \d:\d\d\. ", text)
     assert text.endswith(f"The session up to then is saved: {path}")
@@ -136,12 +135,12 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     assert frames > 0
     w.playhead.seek(10)
     w.playhead.play()
-    qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12, timeout=LONG)
+    qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12, timeout=SOON_MS)
     w.playhead.pause()
     buttons = w.notices.banners[-1].findChildren(QPushButton)
     restart = next(b for b in buttons if b.text() == "Restart")
     click(qtbot, restart)
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path, timeout=LONG)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path, timeout=SOON_MS)
     assert banners(w) == []
 
 
@@ -149,7 +148,7 @@ def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window,
     w = window("error")
     w.files.take_audio(audio)
     click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: bool(banners(w)), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(banners(w)), timeout=SOON_MS)
     assert banners(w) == ["nosuch.wav cannot be read: no such file."]
     assert w.top.run.isEnabled()
 
@@ -163,11 +162,11 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
         texts = [b.text for b in w.notices.banners if b.kind == "progress"]
         return texts == ["building graph: determinise"]
 
-    qtbot.waitUntil(building, timeout=LONG)
+    qtbot.waitUntil(building, timeout=SOON_MS)
     banner = next(b for b in w.notices.banners if b.kind == "progress")
     assert banner.bar.value() == 250
     click(qtbot, banner.findChild(QPushButton))
-    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
     assert [b for b in w.notices.banners if b.kind == "progress"] == []
 
 
@@ -179,10 +178,10 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
     def progress() -> list[str]:
         return [b.text for b in w.notices.banners if b.kind == "progress"]
 
-    qtbot.waitUntil(lambda: progress() == ["measuring the machine"], timeout=LONG)
+    qtbot.waitUntil(lambda: progress() == ["measuring the machine"], timeout=SOON_MS)
     assert w.when.is_running()
     assert w.playhead.n_frames == 0
-    qtbot.waitUntil(lambda: w.playhead.n_frames > 0, timeout=LONG)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 0, timeout=SOON_MS)
     assert progress() == []
     assert banners(w) == []
 
@@ -206,7 +205,7 @@ def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
     qtbot.keyClick(w, Qt.Key.Key_Space)
     held = w.playhead.cursor_frame
     assert not w.playhead.following
-    qtbot.waitUntil(lambda: w.playhead.n_frames > held + 40, timeout=LONG)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > held + 40, timeout=SOON_MS)
     assert w.playhead.cursor_frame == held
     click(qtbot, w.desk.transport.live)
     assert w.playhead.following

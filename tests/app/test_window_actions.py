@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
+from shown_windows import show
 
 from app.window.actions.actions import Action, Registry, key_text
 from app.window.actions.found import score
@@ -36,10 +37,7 @@ PROMISED = {
 @pytest.fixture
 def window(qtbot):
     made = MainWindow((sys.executable, "-c", "pass"))
-    qtbot.addWidget(made)
-    with qtbot.waitActive(made):
-        made.show()
-        made.activateWindow()
+    show(qtbot, made)
     yield made
     made.close()
 

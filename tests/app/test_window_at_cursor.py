@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
+from shown_windows import start_run
 
 from app.model.at_cursor import settings_at
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from profiler.session.reader import Session
+from tests.waiting import SOON_MS
 
 SELECTION = "gmm.selection.enabled"
 LEFT = Qt.MouseButton.LeftButton
@@ -115,16 +117,12 @@ def test_without_a_recording_there_is_no_choice(
     form = w.desk.form
     assert form.which.said.full == "settings of the next run"
     assert not form.which.recorded.isVisible()
-    file = tmp_path / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    w.files.take_audio([file])
-    w.runs.start()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=20_000)
+    start_run(qtbot, w, tmp_path)
     assert form.which.said.full == "settings of this run"
     w.playhead.seek(10)
     assert w.pipeline.recorded is None, "a run under way can be changed wherever one looks"
     w.runs.stop()
-    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=20_000)
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=SOON_MS)
     w.playhead.seek(5)
     assert form.which.recorded.isVisible()
     assert form.which.recorded.isChecked()

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
 from tests.app.sample_session import write_sample
+from tests.waiting import SOON_MS
 
 SAYS = "import sys; print('score.exp:', *sys.argv[1:]); print('replaying', file=sys.stderr)"
 FAILS = "import sys; print('asrscope: There is no stage.', file=sys.stderr); sys.exit(2)"
@@ -37,7 +38,7 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
     made = explanation(parent, SAYS)
     assert made.end.text() == "Cancel"
     assert not made.copy.isEnabled()
-    qtbot.waitUntil(lambda: not made.working, timeout=20_000)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert made.text.toPlainText().strip() == "score.exp: one.asrs score.exp"
     assert made.end.text() == "Close"
     made.copy.click()
@@ -47,7 +48,7 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
 
 def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
     made = explanation(parent, FAILS)
-    qtbot.waitUntil(lambda: not made.working, timeout=20_000)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert made.state.text() == "asrscope: There is no stage."
     assert not made.text.toPlainText()
     assert not made.copy.isEnabled()
@@ -66,7 +67,7 @@ def test_closing_ends_the_command(parent):
 
 def test_a_command_that_is_not_there_is_told(qtbot, parent):
     made = Explanation(Path("one.asrs"), "score.exp", parent, ("/no/such/program",))
-    qtbot.waitUntil(lambda: not made.working, timeout=20_000)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert made.state.text() == "The command could not be started."
     made.close()
 
@@ -94,7 +95,7 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.bars.stages), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(view.bars.stages), timeout=SOON_MS)
     asked = []
     view.explain.disconnect()
     view.explain.connect(asked.append)

@@ -10,13 +10,13 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from shown_windows import start_run
 
 from app.style.theme import set_theme
 from app.views.readout import Readout
 from app.window.main_window import MainWindow
 
-LONG = 20_000
-ACROSS, DOWN = 7, 5
+ACROSS, DOWN = 5, 4
 HOUR = 360_000
 """Frames."""
 
@@ -48,13 +48,14 @@ def over_and_over(window: MainWindow) -> None:
             view.show_table(as_table)
             QApplication.processEvents()
             for surface in dict.fromkeys(surfaces(view)):
+                boxes = window.findChildren(Readout)
                 for row in range(DOWN):
                     for column in range(ACROSS):
                         x = round((surface.width() - 1) * column / (ACROSS - 1))
                         y = round((surface.height() - 1) * row / (DOWN - 1))
                         at = QPoint(x, y)
                         send(surface, QEvent.Type.MouseMove, at)
-                        for box in window.findChildren(Readout):
+                        for box in boxes:
                             if box.isVisible():
                                 box.grab()  # what is under the mouse is looked up as it is painted
                         tip = QHelpEvent(QEvent.Type.ToolTip, at, surface.mapToGlobal(at))
@@ -106,11 +107,7 @@ def test_while_a_run_is_followed_and_held(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
     w = window()
-    file = tmp_path / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    w.files.take_audio([file])
-    w.runs.start()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=LONG)
+    start_run(qtbot, w, tmp_path)
     over_and_over(w)
     w.playhead.pause()
     look_around(w)

@@ -20,21 +20,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
+from tests.waiting import SOON_MS
 
-LONG = 20_000
 LEFT = Qt.MouseButton.LeftButton
-
-
-@pytest.fixture
-def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> MainWindow:
-    """A window on a run under way."""
-    made = window()
-    file = tmp_path / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    made.files.take_audio([file])
-    made.runs.start()
-    qtbot.waitUntil(lambda: made.when.is_running() and made.playhead.n_frames > 40, timeout=LONG)
-    return made
 
 
 def press(qtbot: QtBot, window: MainWindow, key: Qt.Key) -> None:
@@ -140,7 +128,7 @@ def test_the_focus_does_not_slip_from_run_to_stop(
     w.show_desk()
     w.top.run.setFocus(Qt.FocusReason.TabFocusReason)
     press(qtbot, w, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: w.playhead.n_frames > 40, timeout=LONG)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 40, timeout=SOON_MS)
     assert not w.top.run.isEnabled()
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Space, Qt.Key.Key_Return):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from window_recording import UTTERANCE, WALL_PER_FRAME
 
+from app.model import beats
 from app.model import playhead as module
 from app.model.follow import Follow
 from app.model.playhead import Playhead
@@ -202,9 +203,39 @@ def test_slow_drawing_slows_the_timer_down(qtbot, playhead, recording):
     run = recording()
     run.write(100)
     playhead.open(run.path)
-    playhead.changed.connect(lambda _: _compute(0.04))
-    run.write(100)
-    qtbot.waitUntil(lambda: playhead.interval_ms == module.SLOWEST_MS)
+    playhead.changed.connect(lambda _: _compute(0.05))
+
+    def slowed() -> bool:
+        run.write(10)
+        return playhead.interval_ms == round(1e3 * beats.SLOWEST_S)
+
+    qtbot.waitUntil(slowed)
+
+
+def test_beats_keep_their_pace_whatever_the_drawing_takes() -> None:
+    """Timed from the end of each drawing, the drawing would be added to every interval."""
+    now, kept, seen = 10.0, beats.Beats(), []
+    for took in (0.002, 0.011, 0.0, 0.009, 0.002, 0.011):
+        seen.append(now)
+        kept.took(took)
+        now += took
+        now += kept.wait_s(now)
+    assert np.diff(seen[1:]) == pytest.approx(beats.FASTEST_S)
+
+
+def test_a_missed_beat_is_not_made_up_for() -> None:
+    kept = beats.Beats()
+    kept.wait_s(0.0)
+    assert kept.wait_s(5.0) == 0.0
+    assert kept.wait_s(5.001) == pytest.approx(beats.FASTEST_S - 0.001)
+
+
+def test_one_dear_update_does_not_hold_up_the_next() -> None:
+    kept = beats.Beats()
+    for _ in range(50):
+        kept.took(0.008)
+    kept.took(0.020)
+    assert kept.interval_s == beats.FASTEST_S
 
 
 def test_reopening_keeps_cursor_range_and_selection(playhead, finished):

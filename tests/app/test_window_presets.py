@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -15,21 +13,9 @@ from app.window.main_window import MainWindow
 from app.window.notices import Banner
 from pipelines import config as settings
 from pipelines.config import presets
+from tests.waiting import SOON_MS
 
 SELECTION, LAZY = "gmm.selection.enabled", "dnn.senones"
-LONG = 20_000
-
-
-@pytest.fixture
-def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> MainWindow:
-    """A window on a run of the default preset."""
-    made = window()
-    file = tmp_path / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    made.files.take_audio([file])
-    made.runs.start()
-    qtbot.waitUntil(lambda: made.when.is_running() and made.playhead.n_frames > 40, timeout=LONG)
-    return made
 
 
 def choose(window: MainWindow, name: str) -> Banner:
@@ -70,7 +56,7 @@ def test_a_run_goes_on_as_it_is_until_the_question_is_answered(
     question = choose(live, "dnn")
     assert live.pipeline.running == live.pipeline.next == before
     frames = live.playhead.n_frames
-    qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40, timeout=LONG)
+    qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40, timeout=SOON_MS)
     answer(qtbot, question, "Cancel")
     assert questions(live) == []
     assert live.pipeline.waiting is None
@@ -89,7 +75,7 @@ def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(
     qtbot.wait(200)
     assert asked(live) == []
     live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle, timeout=LONG)
+    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
     assert live.pipeline.next == presets.load("dnn").config
     assert live.pipeline.preset.name == "dnn"
     assert live.pipeline.waiting is None
@@ -99,7 +85,7 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
     first = live.playhead.path
     answer(qtbot, choose(live, "dnn"), "Finish this run and start")
     qtbot.waitUntil(
-        lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=LONG
+        lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=SOON_MS
     )
     assert live.runs.control.request.preset == "dnn"
     assert live.runs.control.request.config == settings.to_dict(presets.load("dnn").config)
@@ -109,12 +95,12 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
 def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
     w = window()
     w.runs.demo("gmm")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=LONG)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
     pace = w.pipeline.running.pace
     assert pace > 0
     answer(qtbot, choose(w, "dnn"), "Finish this run and start")
     qtbot.waitUntil(
-        lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=LONG
+        lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=SOON_MS
     )
     assert w.runs.control.request.config["pace"] == pace
     assert w.runs.control.request.loop
@@ -123,7 +109,7 @@ def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow
 def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
     choose(live, "dnn")
     live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle, timeout=LONG)
+    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
     assert questions(live) == []
     assert live.pipeline.preset.name != "dnn"
 
@@ -139,7 +125,7 @@ def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> Non
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
     assert QApplication.focusWidget() is first
     qtbot.keyClick(first, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn", timeout=LONG)
+    qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn", timeout=SOON_MS)
 
 
 def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(
@@ -162,7 +148,7 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(
     assert not live.pipeline.set(LAZY, "active")
     qtbot.keyClick(live, Qt.Key.Key_G)
     assert live.pipeline.running.gmm.selection.enabled
-    qtbot.waitUntil(lambda: bool(asked(live)), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(asked(live)), timeout=SOON_MS)
     assert asked(live) == [f"{SELECTION}=True"]
 
 

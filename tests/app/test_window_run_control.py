@@ -11,6 +11,7 @@ import pytest
 
 from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
+from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -52,7 +53,7 @@ def request(out: Path) -> RunRequest:
 def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
     control, heard = start("short")
     assert control.state == "starting"
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
     assert heard.of("running") == [[str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == [[str(tmp_path / "run.asrs"), "closed"]]
     assert ["building graph: determinise", 0.25] in heard.of("progress")
@@ -62,23 +63,23 @@ def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
 
 def test_the_worker_stays_for_the_next_run(qtbot, start, tmp_path):
     control, heard = start("short")
-    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1, timeout=SOON_MS)
     before = control.process_id
     control.start(request(tmp_path / "second.asrs"))
-    qtbot.waitUntil(lambda: len(heard.of("finished")) == 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 2, timeout=SOON_MS)
     assert control.process_id == before
     assert Session.open(tmp_path / "second.asrs").state == "closed"
 
 
 def test_stop_leaves_a_whole_session(qtbot, start, tmp_path):
     control, heard = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
     control.mark("here")
     control.set("search.beam", 10.0)
     qtbot.wait(100)
     control.stop()
     assert control.state == "stopping"
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
     session = Session.open(tmp_path / "run.asrs")
     assert session.state == "stopped"
     assert [m.text for m in session.markers] == ["here", "search.beam=10.0"]
@@ -93,17 +94,17 @@ def test_two_runs_at_once_are_refused(qtbot, start, tmp_path):
 
 def test_an_error_of_the_worker_is_its_own_sentence(qtbot, start):
     control, heard = start("error")
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
     assert heard.of("failed") == [["nosuch.wav cannot be read: no such file.", None]]
     assert control.state == "idle"
 
 
 def test_a_killed_worker_is_reported_with_its_signal(qtbot, start, tmp_path):
     control, heard = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
     qtbot.wait(300)
     os.kill(control.process_id, signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=SOON_MS)
     assert heard.of("died") == [["killed by signal 9, SIGKILL", str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == []
     assert control.state == "idle"
@@ -124,7 +125,7 @@ def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
 
 def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
     control, heard = start("short", "chatty")
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
     qtbot.wait(300)
     assert len(heard.of("finished")) == 1
     assert len(heard.of("running")) == 1
@@ -135,28 +136,28 @@ def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
 
 def test_building_can_be_cancelled(qtbot, start):
     control, heard = start("slow")
-    qtbot.waitUntil(lambda: len(heard.of("progress")) > 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(heard.of("progress")) > 1, timeout=SOON_MS)
     control.stop()
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
     assert heard.of("running") == []
     assert control.state == "idle"
 
 
 def test_words_of_a_library_are_no_events_but_stand_in_the_report(qtbot, start):
     control, heard = start("short", "noise")
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
     assert heard.of("failed") == []
     control, heard = start("error", "noise")
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
     assert "OpenBLAS" in control.report
     assert "the last words" in control.report
 
 
 def test_a_refusal_names_the_setting(qtbot, start):
     control, heard = start("refuse")
-    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
     control.set("model", "x")
-    qtbot.waitUntil(lambda: bool(heard.of("refused")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("refused")), timeout=SOON_MS)
     assert heard.of("refused") == [["model", "model cannot be changed just now."]]
     assert control.state == "running"
 
@@ -165,14 +166,14 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
     control = RunControl(("/nonexistent/python", "-m", "nothing"))
     heard = Heard(control)
     control.start(request(tmp_path / "run.asrs"))
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
     assert "/nonexistent/python cannot be started" in heard.of("failed")[0][0]
     assert control.state == "idle"
 
 
 def test_shutdown_finishes_the_session(qtbot, start, tmp_path):
     control, _ = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=20_000)
+    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
     control.shutdown()
     assert Session.open(tmp_path / "run.asrs").state in ("stopped", "closed")
     assert not list(tmp_path.glob("run.asrs-*"))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from shown_windows import start_run
 
 from app.model.processes.run_control import RunControl
 from app.model.recent import Memory
-from app.window.main_window import MainWindow
+from tests.waiting import SOON_MS
 
-LONG = 20_000
 SELECTION, BLOCK = "gmm.selection.enabled", "block"
 
 
@@ -30,16 +28,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return told
 
 
-def run(qtbot, window: MainWindow, folder: Path) -> None:
-    file = folder / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    window.files.take_audio([file])
-    window.runs.start()
-    qtbot.waitUntil(
-        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=LONG
-    )
-
-
 def test_without_a_run_there_is_nothing_to_compare(qtbot, window, asked, finished) -> None:
     w = window()
     action = w.actions_["run.compare"]
@@ -53,7 +41,7 @@ def test_without_a_run_there_is_nothing_to_compare(qtbot, window, asked, finishe
 
 def test_before_any_change_the_first_toggle_is_tried(qtbot, window, asked, tmp_path) -> None:
     w = window()
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
     (other,) = asked
     assert other[SELECTION] is True
@@ -66,17 +54,17 @@ def test_before_any_change_the_first_toggle_is_tried(qtbot, window, asked, tmp_p
 
 def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, asked, tmp_path) -> None:
     w = window()
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
     assert w.side_by_side.active
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
     assert not w.side_by_side.active
 
 
 def test_what_the_worker_refuses_is_over(qtbot, window, asked, tmp_path) -> None:
     w = window()
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
     w.runs.control.refused.emit("", "Both sides of the comparison have the same settings.")
     assert not w.side_by_side.active
@@ -88,7 +76,7 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
     assert w.status.hint.isHidden()
     assert not w.status.machine.isHidden()
     w.pipeline.set(BLOCK, 1)
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     strip = w.status.hint
     assert strip.text.full.startswith("Hint 1 of 3: switch Gaussian selection on")
     assert w.status.machine.isHidden(), "the hint has its place"
@@ -98,11 +86,11 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
     assert strip.text.full.startswith("Hint 3 of 3: choose the preset")
     assert Memory().texts("hints") == ["block", "selection"]
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=LONG)
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
     assert strip.isHidden()
     w.close()
     again = window()
-    run(qtbot, again, tmp_path)
+    start_run(qtbot, again, tmp_path)
     assert again.status.hint.text.full.startswith("Hint 3 of 3")
 
 
@@ -110,7 +98,7 @@ def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) 
     w = window()
     w.pipeline.set("model", "dnn")
     w.pipeline.set(BLOCK, 1)
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     assert w.status.hint.text.full.startswith("Hint 2 of 3")
 
 

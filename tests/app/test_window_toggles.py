@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
+from shown_windows import start_run
 
 from app.model.pipeline import Pipeline, missing_file
 from app.window.form.path_box import PathBox
@@ -15,9 +14,9 @@ from app.window.main_window import MainWindow
 from app.window.palette import WHY_ROLE, Palette
 from pipelines import config as settings
 from pipelines.config import presets
+from tests.waiting import SOON_MS
 
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
-LONG = 20_000
 
 
 @pytest.fixture
@@ -27,16 +26,6 @@ def pipeline() -> Pipeline:
 
 def errors(window: MainWindow) -> list[str]:
     return [b.text for b in window.notices.banners if b.kind == "error"]
-
-
-def run(qtbot, window: MainWindow, folder: Path) -> None:
-    file = folder / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
-    window.files.take_audio([file])
-    window.runs.start()
-    qtbot.waitUntil(
-        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=LONG
-    )
 
 
 def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeline):
@@ -136,25 +125,25 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
 def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
     w = window()
     w.pipeline.choose("dnn")
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     qtbot.mouseClick(w.top.toggles[0].switch, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=SOON_MS)
     assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
 
 
 def test_a_change_given_up_while_running_is_told_once_and_waits(qtbot, window, tmp_path):
     w = window("giveup")
     w.pipeline.choose("dnn")
-    run(qtbot, w, tmp_path)
+    start_run(qtbot, w, tmp_path)
     w.pipeline.set("dnn.shrink", "low-rank")
-    qtbot.waitUntil(lambda: bool(errors(w)), timeout=LONG)
+    qtbot.waitUntil(lambda: bool(errors(w)), timeout=SOON_MS)
     assert errors(w) == ["dnn.shrink=low-rank could not be made ready: there is no such net."]
     assert w.when.is_running()
     assert w.pipeline.waits("dnn.shrink")
     assert w.pipeline.next.dnn.shrink == "low-rank"
     before = w.playhead.n_frames
     w.notices.clear()
-    qtbot.waitUntil(lambda: w.playhead.n_frames > before + 60, timeout=LONG)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > before + 60, timeout=SOON_MS)
     assert errors(w) == []
 
 

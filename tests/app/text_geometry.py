@@ -1,4 +1,4 @@
-"""Where every text of a widget is drawn, and which texts collide or are cut off. No pixels are looked at.
+"""Where every text of a widget is drawn, and which texts collide, are cut off or cut short. No pixels are looked at.
 
 Each visible widget is rendered by itself onto a paint device that keeps the ink rectangle of every text (labels,
 buttons, axes and what is painted by hand alike), in the coordinates of the outermost widget. What has been
@@ -25,6 +25,9 @@ from PySide6.QtGui import (
     QTransform,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
+
+from app.views.bars import Bars
+from app.widgets import Elided
 
 TOUCHING = 1.0
 """Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""
@@ -230,4 +233,19 @@ def faults(root: QWidget) -> list[str]:
                 both = text.shape.intersected(other.shape).boundingRect() & both
             if min(both.width(), both.height()) > TOUCHING:
                 told.append(f"collide: {text} and {other}")
+    return told
+
+
+def cut_short(root: QWidget) -> list[str]:
+    """Sentences about texts of `root` that end in an ellipsis for want of room: labels, and what the breakdown paints.
+
+    Not told: labels on charts (flags, words), which give way to each other.
+    """
+    told = []
+    for label in root.findChildren(Elided):
+        if label.isVisibleTo(root) and label.cut:
+            told.append(f"cut short: “{label.text()}” of “{label.full}”")
+    for bars in root.findChildren(Bars):
+        if bars.isVisibleTo(root):
+            told += [f"cut short: {text}" for text in texts(bars) if "…" in text.text]
     return told

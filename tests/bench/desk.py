@@ -47,10 +47,15 @@ def run(
 ) -> dict[str, Any]:
     """Measure on every platform there is; the arguments of other benches have no meaning here."""
     rows: list[dict[str, Any]] = []
+    missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
         folder = Path(name)
         for platform, extra in _platforms():
             with extra as environment:
+                if platform != "offscreen" and (why := why_no_window(platform, environment)):
+                    missing[platform] = f"no X figures: {why}"
+                    progress(missing[platform], None)
+                    continue
                 progress(f"{platform}: a minute of a live run", None)
                 rows.append(_part("live", platform, environment, str(LIVE_S)))
                 progress(f"{platform}: starts", None)
@@ -75,6 +80,7 @@ def run(
         "agreement": {
             "live": "an update is a painted cost chart at another cursor, each counted once",
             "gaps": "event loop looked at every 10 ms; own: the GUI thread computed for most of the gap",
+            **missing,
         },
         "rows": rows,
     }
@@ -145,6 +151,15 @@ def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> d
         )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {"part": part, "platform": platform, **found}
+
+
+def why_no_window(platform: str, extra: dict[str, str]) -> str | None:
+    """Why Qt can open no window there, in its own words (a library may be missing); None where it can."""
+    try:
+        _part("opens", platform, extra)
+    except RuntimeError as error:
+        return " ".join(str(error).split())
+    return None
 
 
 def _platforms() -> Iterator[tuple[str, Any]]:

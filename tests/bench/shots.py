@@ -3,7 +3,7 @@
     python -m tests.bench.shots --folder build/shots
 
 Decodes the bundled voices with the tricks switched on and off on the way, so that there is something to see. Every
-picture is checked for texts that collide or are cut off (`tests.app.text_geometry`); with one, the end is an error.
+picture is checked for texts that collide or are cut (`tests.app.text_geometry`); with one, the end is an error.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ def states(window: MainWindow) -> dict[str, Callable[[], object]]:
 
 def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     """Pictures of the window in every state; return the faults of its texts."""
+    from PySide6.QtTest import QTest
+
     from app.model.recent import Memory
-    from app.window.main_window import MainWindow
+    from app.window.main_window import FIGURES_MS, MainWindow
 
     window = MainWindow(memory=Memory(folder / "settings.ini"))
     window.choose_theme(theme)
@@ -86,6 +88,7 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
     told = []
     for name, enter in states(window).items():
         enter()
+        QTest.qWait(2 * FIGURES_MS)
         told += checked(window, folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png")
     window.close()
     window.deleteLater()
@@ -122,14 +125,14 @@ def checked(widget: QWidget, path: Path) -> list[str]:
     """Write a picture of a widget as it is on the screen; return the faults of its texts, with the picture's name."""
     from app.pictures.layout import settle
     from app.views.view import View
-    from tests.app.text_geometry import faults
+    from tests.app.text_geometry import cut_short, faults
 
     settle()
     for view in [widget] if isinstance(widget, View) else widget.findChildren(View):
         view.settle()
     settle()
     widget.grab().save(str(path))
-    return [f"{path.name}: {fault}" for fault in faults(widget)]
+    return [f"{path.name}: {fault}" for fault in (*faults(widget), *cut_short(widget))]
 
 
 def main() -> int:
@@ -160,7 +163,7 @@ def main() -> int:
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
     for fault in told:
         print(fault, file=sys.stderr)
-    print(f"{len(told)} texts collide or are cut off", file=sys.stderr)
+    print(f"{len(told)} texts collide or are cut", file=sys.stderr)
     return 1 if told else 0
 
 

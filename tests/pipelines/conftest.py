@@ -5,6 +5,9 @@ import sphinx_writer as writer
 from selection_reference import family_of
 
 from pipelines.models import continuous, sphinx
+from pipelines.run import beside
+from pipelines.run.roofs_again import RoofsAgain
+from profiler.machine.roofs import cpu
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +26,18 @@ def models(tmp_path_factory):
 @pytest.fixture(scope="module")
 def families(models):
     return {name: family_of(model) for name, model in models.items()}
+
+
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch):
+    """Runs measure the machine only before they begin: more than half of a run of a few seconds went into it.
+
+    What times roofs on, and again at the end, is tested by itself (`test_roofs_again`, `test_machine`) and in the
+    runs of the command line.
+    """
+    monkeypatch.setattr(beside, "RoofsAgain", untimed)
+    monkeypatch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
+
+
+def untimed(recorder, lane, journal, probe, share):
+    return RoofsAgain(recorder, lane, journal, probe, share=0.0)

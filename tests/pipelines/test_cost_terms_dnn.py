@@ -18,9 +18,11 @@ from pipelines.scoring import dnn
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
+from pipelines.scoring.dnn.roofs import _tasks
 from pipelines.scoring.dnn.rows import FloatRows
 from profiler.arrays import Array
 from profiler.costs import CALL, KERNEL, Cost, Term
+from profiler.machine.roofs import timing
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 WAYS = [
@@ -116,11 +118,26 @@ def test_rows_lie_between_those_of_one_frame_and_of_four(frames: int) -> None:
     assert of(one) + of(four) == pytest.approx(30)
 
 
-def test_what_was_read_before_a_call_comes_off_again() -> None:
-    call, off = terms.calls(terms.SPLICE, (), 64, 3.0)
-    assert call.roof.endswith("/64")
-    assert off.roof == f"{terms.READ}/64"
-    assert call.count.fixed + off.count.fixed == 0 < call.count.fixed
+def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def call() -> None:
+        nonlocal now
+        now += 3.0
+
+    read = 0
+
+    def reading(values: np.ndarray) -> None:
+        nonlocal now, read
+        now, read = now + 100.0, read + values.nbytes
+
+    monkeypatch.setattr(timing, "clock", lambda: now)
+    monkeypatch.setattr(_tasks, "_read", reading)
+    task = _tasks.after_reading(64, call)
+    assert task(5) == timing.Counted(15.0)
+    assert read == 5 * 64 << 10
+    (term,) = terms.calls(terms.SPLICE, (), 64, 3.0)
+    assert (term.roof, term.count.fixed) == (f"{terms.SPLICE}/64", 3.0)
 
 
 def test_the_steps_of_the_front_end_can_be_taken() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
+from pipelines.run import order
 from pipelines.run.control import Control
 from pipelines.run.order import alike
 from pipelines.run.session_run import Request, execute
@@ -56,8 +57,9 @@ def flip(control: Control) -> None:
 
 
 def test_after_a_change_the_last_whole_utterance_comes_again(
-    bundled_speech: Path, tmp_path: Path
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(order, "ENOUGH_S", 1.0)
     found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs")
     assert [(u.name, u.epochs) for u in found] == [
         (SHORT, (0,)),
@@ -65,6 +67,43 @@ def test_after_a_change_the_last_whole_utterance_comes_again(
         (SHORT, (1,)),
         (SHORT, (1,)),
         (NUMBERS, (1,)),
+    ]
+
+
+def test_after_a_short_one_the_one_changed_within_comes_again_as_well(
+    bundled_speech: Path, tmp_path: Path
+) -> None:
+    """1.3 s tell what became of three words; a ratio with an interval takes 4 s."""
+    found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
+    assert [(u.name, u.epochs) for u in found] == [
+        (SHORT, (0,)),
+        (NUMBERS, (0, 1)),
+        (SHORT, (1,)),
+        (NUMBERS, (1,)),
+    ]
+
+
+def test_short_ones_come_again_until_they_are_enough_each_once(
+    bundled_speech: Path, tmp_path: Path
+) -> None:
+    in_third_pass = 3 * 507 + 300
+    found = run(Person((in_third_pass, flip)), bundled_speech, tmp_path / "a.asrs", repeat=4)
+    names = [SHORT, NUMBERS] * 4
+    assert [u.name for u in found] == [*names, *names[-2:]]
+    assert [u.epochs for u in found[-3:]] == [(0, 1), (1,), (1,)]
+
+
+def test_a_change_while_something_comes_again_overtakes_it(
+    bundled_speech: Path, tmp_path: Path
+) -> None:
+    back = (507 + IN_SHORT, lambda control: control.ask(SELECTION, False))
+    person = Person((IN_NUMBERS, flip), back)
+    found = run(person, bundled_speech, tmp_path / "a.asrs", repeat=1)
+    assert [(u.name, u.epochs) for u in found] == [
+        (SHORT, (0,)),
+        (NUMBERS, (0, 1)),
+        (SHORT, (1, 2)),
+        (SHORT, (2,)),
     ]
 
 

@@ -1,17 +1,18 @@
 """Roofs that are timed again while a run goes on: which, when, and what the session is told."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipelines.run import roofs_again
-from pipelines.run.roofs_again import APART_NS, AT_FIRST_NS, LEAST, RoofsAgain
+from pipelines.run.roofs_again import APART_NS, AT_FIRST_NS, LEAST, MOST, RoofsAgain
 from profiler.costs import ACCESS, CALL, KERNEL, Linear, Term
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.roofs.table import OVERHEAD, PROBES, Roof, RoofTable
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import PIECE_SECONDS, Task, Work
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Recorder
@@ -41,6 +42,7 @@ class Rig:
         self.probe_ns = 1000
         self.ns = {"a": 100, "b": 200, "c": 300, "call": 400}
         self.ran: list[str] = []
+        self.repeats: list[int] = []
         probing: Task = lambda repeats: self.clock.advance(self.probe_ns * repeats)  # noqa: E731
         monkeypatch.setattr("profiler.machine.roofs.probe.TASKS", (lambda: probing,) * 2)
         monkeypatch.setattr(roofs_again, "work_of", self.work_of)
@@ -52,6 +54,7 @@ class Rig:
 
         def task(repeats: int) -> None:
             self.ran.append(name)
+            self.repeats.append(repeats)
             self.clock.advance(int(self.ns[name] * UNITS) * repeats)
 
         return Work(UNITS, lambda: task)
@@ -63,6 +66,7 @@ class Rig:
         self.writer.calibration(RoofTable(tuple(found)).rows())
         self.again.need(terms, RoofTable(tuple(found)))
         self.ran.clear()
+        self.repeats.clear()
 
     def blocks(self, count: int) -> None:
         """So many blocks, each as long after the other as may be between two timings."""
@@ -95,6 +99,9 @@ def test_the_session_is_told_the_middle_of_what_the_run_met(rig: Rig) -> None:
     table = rig.session()
     assert found(table.kernel("a")) == pytest.approx(150)
     assert found(table.kernel("b")) == pytest.approx(200), "as it was: no law named it"
+    roof = table.kernel("a")
+    assert roof is not None
+    assert (1e9 / roof.low, 1e9 / roof.high) == pytest.approx((160, 145)), "low: the slowest"
     call = table.call("call")
     assert call is not None
     assert (call.low, call.median, call.high) == pytest.approx((145, 150, 160))
@@ -136,17 +143,26 @@ def test_all_take_turns_and_none_is_asked_for_that_is_not_named(rig: Rig) -> Non
     assert max(counts.values()) - min(counts.values()) <= 2
 
 
-def test_it_keeps_to_its_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(tmp_path / "s.asrs", monkeypatch, 0.01)
+@pytest.mark.parametrize(("share", "ns"), [(0.01, 100), (0.01, 100_000), (0.2, 200_000)])
+def test_it_keeps_to_its_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, ns: int
+) -> None:
+    """Of short pieces, whose distance is what counts, and of long ones."""
+    rig = Rig(tmp_path / "s.asrs", monkeypatch, share)
+    rig.ns["a"] = ns
     rig.need(term(KERNEL, "a"))
     began = rig.clock()
-    for _ in range(20_000):
-        rig.again.take(rig.clock.advance(BLOCK_NS), 0)
-    spans = np.frombuffer(rig.lane.take(), SPAN)
+    taken = b""
+    for _ in range(200):
+        for _ in range(100):
+            rig.again.take(rig.clock.advance(BLOCK_NS), 0)
+        taken += bytes(rig.lane.take())  # it holds so many spans
+    spans = np.frombuffer(taken, SPAN)
     mine = spans[spans["stage"] == rig.recorder.stage_id("setup.roofs again")]
     longest = int(mine["duration_ns"].max())
     assert len(mine) > 100
-    assert mine["duration_ns"].sum() <= AT_FIRST_NS + 0.01 * (rig.clock() - began) + longest
+    assert mine["start_ns"][0] <= began + BLOCK_NS, "short runs have them as well"
+    assert mine["duration_ns"].sum() <= AT_FIRST_NS + share * (rig.clock() - began) + longest
     ends = mine["start_ns"] + mine["duration_ns"]
     assert (mine["start_ns"][1:] - ends[:-1] >= APART_NS).all()
     rig.writer.close()
@@ -172,3 +188,98 @@ def test_after_a_change_what_is_still_needed_goes_on_and_the_rest_is_left(rig: R
     table = rig.session()
     assert found(table.kernel("a")) == pytest.approx(120)
     assert found(table.kernel("c")) == pytest.approx(330)
+
+
+def test_a_piece_is_timed_once_its_data_are_back_in_the_caches(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"))
+    rig.blocks(1)
+    before, piece = rig.repeats
+    assert before == 1
+    assert piece * UNITS * rig.ns["a"] >= PIECE_SECONDS * 1e9 > piece / 2 * UNITS * rig.ns["a"]
+
+
+def test_eight_take_two_turns_of_four(rig: Rig) -> None:
+    names = "abcdefgh"
+    rig.ns |= dict.fromkeys(names, 50)
+    rig.need(*(term(KERNEL, name) for name in names))
+    rig.blocks(2)
+    assert rig.ran[::2] == list(names)
+    rig.blocks(1)
+    assert rig.ran[16::2] == list("abcd")
+
+
+def test_what_is_found_is_told_again_when_there_is_twice_as_much(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(rig.writer, "calibration", lambda _: told.append(rig.ran.count("a") // 2))
+    rig.need(term(KERNEL, "a"))
+    told.clear()
+    rig.blocks(4 * LEAST + 1)
+    assert told == [LEAST, 2 * LEAST, 4 * LEAST]
+    rig.again.tell()
+    rig.again.tell()
+    assert told[3:] == [4 * LEAST + 1], "at the end what is new, once"
+
+
+def test_until_all_have_been_timed_often_enough_nothing_is_told(rig: Rig) -> None:
+    names = "abdef"
+    rig.ns |= dict.fromkeys(names, 50)
+    rig.need(*(term(KERNEL, name) for name in names))
+    rig.ns |= dict.fromkeys(names, 70)
+    rig.blocks(LEAST)
+    assert {rig.ran.count(name) // 2 for name in names} == {LEAST - 1, LEAST}
+    rig.again.tell()
+    assert found(rig.session().kernel("a")) == pytest.approx(50)
+
+
+def test_the_latest_timings_count(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"))
+    rig.blocks(MOST)
+    rig.ns["a"] = 300
+    rig.blocks(MOST)
+    rig.again.tell()
+    roof = rig.session().kernel("a")
+    assert roof is not None
+    assert [1e9 / ns for ns in (roof.low, roof.median, roof.high)] == pytest.approx([300] * 3)
+
+
+def test_work_on_more_threads_and_calls_that_every_calibration_has_are_left(rig: Rig) -> None:
+    numpy = Roof(OVERHEAD, "numpy", "", 1, 0, 900.0, 900.0, 900.0, "ns")
+    two_threads = term(KERNEL, "b")[0], 2
+    rig.need(term(KERNEL, "a"), term(CALL, "numpy"), two_threads, known=[numpy])
+    rig.blocks(LEAST)
+    assert set(rig.ran) == {"a"}
+
+
+def test_what_is_still_needed_is_not_begun_anew(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"))
+    rig.blocks(LEAST - 1)
+    rig.ran.clear()
+    table = RoofTable((kernel("a", 100), kernel(PROBES[0], 1000.0)))
+    rig.again.need([term(KERNEL, "a")], table)
+    assert rig.ran == []
+    rig.ns["a"] = 150
+    rig.blocks(1)
+    assert found(rig.session().kernel("a")) == pytest.approx(100), "the middle of all three"
+
+
+def test_over_much_data_an_interval_stays_in_proportion_and_other_threads_are_others(
+    rig: Rig,
+) -> None:
+    far = replace(kernel("a", 125.0, 1_000_000), low=4e6, high=16e6)
+    rig.need(term(KERNEL, "a", 1e6), known=[far, replace(far, threads=2)])
+    rig.ns["a"] = 175
+    rig.blocks(LEAST)
+    table = rig.session()
+    near = table.kernel("a", size_bytes=1e6)
+    assert near is not None
+    assert (near.low, near.median, near.high) == pytest.approx((2.5e6, 5e6, 10e6))
+    assert table.kernel("a", 2, 1e6) == replace(far, threads=2)
+
+
+def test_much_data_is_never_faster_than_little(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a", 1e6), known=[kernel("a", 80.0, 1_000_000)])
+    rig.ns["a"] = 150
+    rig.blocks(LEAST)
+    assert found(rig.session().kernel("a", size_bytes=1e6)) == pytest.approx(150)

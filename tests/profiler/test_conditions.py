@@ -90,12 +90,14 @@ def test_no_tile_gives_more_than_it_lasted() -> None:
     assert shared_out(leaves, tiles, np.array([0]), old).tolist() == [0]
 
 
-def test_they_are_a_category_of_scoring_and_a_part_of_its_stages() -> None:
+def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
     spans = spans_of(
         [(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300)]
     )
     found = breakdown(session_of(spans))
-    assert found.categories[OTHER_PROGRAMS] == pytest.approx(180)
+    # 600 of scoring and 200 between the stages, each by the three tenths of the block.
+    assert found.categories[OTHER_PROGRAMS] == pytest.approx(180 + 60)
+    assert found.categories["overhead"] == pytest.approx(140)
     assert found.categories["search"] == 200
     score, emit = found.stages
     assert score.parts is not None
@@ -201,9 +203,9 @@ def test_what_a_block_took_longer_than_with_its_data_hot_it_waited() -> None:
     assert share is not None
     # Nothing before the first replay has ended; later ones are taken together.
     assert share.likely.tolist() == pytest.approx([0, 0, 0.4, 0.25, 0.25])
-    # One alone says that there was waiting; of two, 0.4 and 0.1, the standard error is 0.15.
+    # One or two say that there was waiting, and not how much.
     assert share.least.tolist() == pytest.approx([0, 0, 0, 0, 0])
-    assert share.most.tolist() == pytest.approx([0, 0, 0.8, 0.55, 0.55])
+    assert share.most.tolist() == pytest.approx([0, 0, 0.8, 0.5, 0.5])
     assert found.share("score.other", at(0)) is None
     assert found.replayed("score.other") == 0
 
@@ -223,7 +225,7 @@ def test_replays_that_agree_are_sure() -> None:
         "score.some", at(10**9)
     )
     assert share is not None
-    error = 2 * np.std(hot, ddof=1) / 1000 / np.sqrt(len(hot))
+    error = 3 * np.std(hot, ddof=1) / 1000 / np.sqrt(len(hot))
     assert [one.item() for one in share] == pytest.approx([0.5 - error, 0.5, 0.5 + error])
 
 

@@ -174,6 +174,11 @@ def test_what_was_not_measured_is_named_and_takes_nothing(term: Term) -> None:
     assert times(of(term))[2] == parts()
 
 
+def test_what_several_terms_lack_is_named_once() -> None:
+    cost = of(Term(KERNEL, "other/16", fixed(1.0)), Term(KERNEL, "other/16", fixed(2.0)))
+    assert law_of(cost, ROOFS).missing == ("other/16",)
+
+
 def test_a_kernel_measured_at_one_end_says_which_end_lacks() -> None:
     near = RoofTable((roof(table.KERNEL, TILE, 1e9),))
     law = law_of(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20), gemm=1.0), near)

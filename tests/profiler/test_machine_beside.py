@@ -32,6 +32,7 @@ class Queue:
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
     monkeypatch.setattr(run_queue, "PATH", f"{tmp_path}/{{}}-schedstat")
+    monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", -(2**62))
     return Queue(tmp_path)
 
 
@@ -51,6 +52,24 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Queue) ->
     assert not waiting.readable
     assert waiting.waited_ns() == 0
     waiting.close()
+
+
+def test_a_thread_that_had_its_processor_all_along_is_not_asked_about(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = 0
+    monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
+    monkeypatch.setattr(run_queue, "_away_ns", lambda: away)
+    queue.says("5000 700 3\n")
+    with RunQueue() as waiting:
+        queue.says("9000 1000 4\n")
+        away = 4_000
+        assert waiting.waited_ns() == 0
+        away = 8_000
+        assert waiting.waited_ns() == 300, "what was left out counts the next time"
+        queue.says("9000 1500 4\n")
+        away = 12_000
+        assert waiting.waited_ns() == 0
 
 
 @pytest.mark.parametrize("text", [None, "", "5000", "a b c"])

@@ -11,7 +11,7 @@ from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import Elided, Switch
+from app.widgets import EffectLabel, Elided, Switch
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312
@@ -37,9 +37,7 @@ class LiveToggle(QWidget):
         self.subtitle = Elided()
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
-        self.effect = Label()
-        self.effect.setObjectName("effect")
-        self.effect.setFont(font(0.9, strong=True))
+        self.effect = EffectLabel()
         self.effect.hide()
         self.setMinimumWidth(118)
         self.setMaximumWidth(TOGGLE_WIDTH)
@@ -106,14 +104,8 @@ class LiveToggle(QWidget):
             describe(self.switch, description=self._text)
             set_tip(self, self._tip)
             return
-        kind = effect.kind.replace(" ", "-")
-        if self.effect.property("kind") != kind:
-            self.effect.setProperty("kind", kind)
-            self.effect.style().unpolish(self.effect)
-            self.effect.style().polish(self.effect)
-        self.effect.setText(effect.headline)
+        self.effect.show_kind(effect.kind, effect.headline)
         self.effect.show()
         self.subtitle.set_full(f"· {effect.beside}" if effect.beside else "")
-        said = " · ".join(filter(None, (effect.headline, effect.beside)))
-        describe(self.switch, description=f"{self._text}. {said}")
+        describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -43,13 +43,13 @@ class StatusLine(QFrame):
             label.setFont(font(0.92))
             label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        row.addWidget(self.cost, 5)
-        row.addWidget(self.machine, 4)
+        row.addWidget(self.cost, 4)
+        row.addWidget(self.machine, 5)
         self.hint = HintStrip(hints)
         self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
         self.machine.setVisible(self.hint.isHidden())
-        row.addWidget(self.hint, 4)
-        row.addWidget(self.keys, 3)
+        row.addWidget(self.hint, 5)
+        row.addWidget(self.keys, 2)
         self.show_snapshot(None)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
@@ -58,10 +58,13 @@ class StatusLine(QFrame):
             self.cost.set_full(self.tr("no session open"))
             self.machine.set_full("")
             return
-        self.cost.set_full(self._cost_text(snapshot))
-        self.machine.set_full(self._machine_text(snapshot))
+        self.cost.set_full(*self._cost_texts(snapshot))
+        parts = self._machine_texts(snapshot)
+        # Where there is no room, the last goes first.
+        self.machine.set_full(*(" · ".join(parts[:count]) for count in range(len(parts), 0, -1)))
 
-    def _cost_text(self, snapshot: Snapshot) -> str:
+    def _cost_texts(self, snapshot: Snapshot) -> tuple[str, str]:
+        """All of it, and what matters most: the share and what was lost."""
         cost = recorder_cost(snapshot)
         parts = []
         if cost.perturbation is not None:
@@ -71,10 +74,9 @@ class StatusLine(QFrame):
             parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
         count = f"{cost.spans:,}".replace(",", THIN_SPACE)
         parts.append(self.tr("1 span") if cost.spans == 1 else self.tr("{0} spans").format(count))
-        parts += cost.losses
-        return " · ".join(parts)
+        return " · ".join((*parts, *cost.losses)), " · ".join((*parts[:1], *cost.losses))
 
-    def _machine_text(self, snapshot: Snapshot) -> str:
+    def _machine_texts(self, snapshot: Snapshot) -> list[str]:
         session = snapshot.session
         parts = []
         if not session.calibration:
@@ -92,4 +94,4 @@ class StatusLine(QFrame):
                 values = session.samples(name)[1]
                 if len(values):
                     parts.append(text.format(f"{values[-1] / scale:.0f}"))
-        return " · ".join(parts)
+        return parts

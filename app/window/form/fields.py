@@ -203,9 +203,9 @@ class Field(QWidget):
         self.reason.set_full(short)
         self.reason.setVisible(bool(short))
 
-    def show_note(self, text: str) -> None:
-        """Show what the value amounts to; an empty text shows nothing."""
-        self.note.set_full(text)
+    def show_note(self, text: str, *shorter: str) -> None:
+        """Show what the value amounts to, one of ``shorter`` where it has no room; an empty text shows nothing."""
+        self.note.set_full(text, *shorter)
         self.note.setVisible(bool(text))
 
     def show_locked(self, locked: bool) -> None:

@@ -24,6 +24,7 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.kernel_work import searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.costs import KERNEL, Term
@@ -200,7 +201,7 @@ class Bf16Net(TorchSplicer):
             most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
         net_bytes = float(sum(p.nbytes for p in (*self._layers, *self._heads)))
-        call = Call(frames, frame, times, net_bytes, True, 0)
+        call = Call(frames, frame, times, net_bytes + searched(frames), True, 0)
         bounds = [
             call.kernel(
                 terms.BF16,

@@ -22,6 +22,7 @@ from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.kernel_work import searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.costs import Term
@@ -224,8 +225,10 @@ class DenseNet(Splicer):
     ) -> Call:
         """`layer` as it is called; what comes before the `first` one are rows."""
         in_rows = first or layer.into_rows
-        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
-        return Call(frames, per_count, times, self._net_bytes, in_rows, passed)
+        before = terms.passed(self._net_bytes, 1 + len(self._layers))
+        passed = terms.AFTER_SEARCH if first else before
+        between = self._net_bytes + searched(frames)
+        return Call(frames, per_count, times, between, in_rows, passed)
 
     def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
         """That of a product in this net; `moved`: floats per work count that are read again and written."""

@@ -79,7 +79,9 @@ class Library:
         """The same product of the library."""
         inputs, outputs = self._columns.shape
         numbers = call.frames, inputs, outputs
-        return (call.kernel(terms.INT8_LIBRARY, numbers, float(inputs * outputs), call.net_bytes),)
+        return (
+            call.kernel(terms.INT8_LIBRARY, numbers, float(inputs * outputs), call.cycle_bytes),
+        )
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""
@@ -120,7 +122,7 @@ class Panels:
         inputs = groups * GROUP
         numbers = call.frames, groups
         return (
-            call.kernel(terms.INT8, numbers, float(self._panels.size), call.net_bytes),
+            call.kernel(terms.INT8, numbers, float(self._panels.size), call.cycle_bytes),
             call.kernel(terms.EXCESS, (inputs,), float(inputs), 0.0),
         )
 

@@ -26,6 +26,7 @@ from pipelines.scoring.dnn.dense import (
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.kernel_work import searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
@@ -132,7 +133,7 @@ class QuantisedNet(Splicer):
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
         call = self._call(frames, 1.0 / self.n_senones, times)
-        size = 2.0 * FLOAT * frames * self.n_senones
+        size = 2.0 * FLOAT * frames * self.n_senones + searched(frames)
         restored = call.kernel(terms.RESTORED, (self.n_senones,), float(self.n_senones), size)
         more = [restored, *terms.calls(terms.INT8_CALL, (terms.LAST,), call.passed, times)]
         if self.heads_used > 1:
@@ -152,13 +153,14 @@ class QuantisedNet(Splicer):
             if i == 0:
                 more.append(call.kernel(terms.QUANTISED, (inputs,), float(inputs), 0.0))
             place = terms.MIDDLE if i else terms.FIRST
-            more += terms.calls(terms.INT8_CALL, (place,), call.passed)
+            more += terms.calls(terms.INT8_CALL, (place,), call.passed if i else terms.AFTER_SEARCH)
             costs[layer_stage(i + 1)] = self._product(layer, call, touched=4, more=more)
         return costs
 
     def _call(self, frames: int, per_count: float, times: float) -> Call:
         passed = terms.passed(self._net_bytes, 1 + len(self._layers))
-        return Call(frames, per_count, times, self._net_bytes, True, passed)
+        between = self._net_bytes + searched(frames)
+        return Call(frames, per_count, times, between, True, passed)
 
     def _product(self, layer: Quantised, call: Call, *, touched: int, more: Iterable[Term]) -> Cost:
         """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more."""

@@ -10,14 +10,15 @@ import math
 from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.kernel_work import COLD
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
-READ = "net read"
-"""Not a call but what comes off one that was timed after reading so many KiB."""
 SPLICE = "net splice"
 """A call: the input of a net, but for its copying; KiB read before."""
 MOST_PASSED = 1024
-"""KiB: what fills a second cache; of more there is no more to be pushed out, and its reading is less sure."""
+"""KiB: what fills a second cache; of more there is no more to be pushed out."""
+AFTER_SEARCH = COLD >> 10
+"""KiB: what a block goes through before it calls the same again, search among it; also the last cache keeps little."""
 WINDOWS = "net windows"
 """Floats of windows copied; inputs, features."""
 RELU = "net relu"
@@ -59,16 +60,16 @@ COPIED = "net scores copied"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A product as a net calls it: of so many frames, in a net of so many bytes.
+    """A product as a net calls it, of so many frames.
 
-    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `in_rows`:
-    whether frames come as rows.
+    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `cycle_bytes`:
+    what net and search go through until it reads its weights again; `in_rows`: whether frames come as rows.
     """
 
     frames: int
     per_count: float
     times: float
-    net_bytes: float
+    cycle_bytes: float
     in_rows: bool
     passed: int
     """KiB of memory that the layer before goes through (`passed`)."""
@@ -103,12 +104,9 @@ def calls(
     """So many calls, each made after reading `passed` KiB.
 
     Weights push what Python needs out of the nearest caches: 2 of the 7 µs of a call. So it is timed after as much
-    was read, and reading, timed alone, comes off.
+    was read.
     """
-    return (
-        Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),
-        Term(CALL, named(READ, passed), Linear(fixed=-times)),
-    )
+    return (Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),)
 
 
 def splice(inputs: int, features: int, passed: int = MOST_PASSED) -> tuple[Term, ...]:

@@ -20,7 +20,7 @@ from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
 from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation, roofs
@@ -226,7 +226,9 @@ class Continuous:
         if self._bytes is not None:
             shape = frames, self._bytes.pairs, p.n_components, p.n_streams
             terms = (
-                units(products.BYTES, *shape, size=float(self._bytes.panels.nbytes)),
+                units(
+                    products.BYTES, *shape, size=float(self._bytes.panels.nbytes) + searched(frames)
+                ),
                 calls(2),
                 calls(FRAME_CALLS, "numpy"),
             )

@@ -21,7 +21,7 @@ from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -190,7 +190,7 @@ class Tied:
                     self._keep,
                     p.padded_densities,
                     each=padding,
-                    size=float(p.rows.nbytes),
+                    size=float(p.rows.nbytes) + searched(frames),
                 ),
                 calls(1),
             ),

@@ -25,7 +25,7 @@ from pipelines.scoring.continuous import roofs_of_chosen as roofs
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some, percent
 from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -334,7 +334,7 @@ class Tied(_Quantised):
                         frames,
                         count,
                         p.padded_densities,
-                        size=float(p.rows.nbytes),
+                        size=float(p.rows.nbytes) + searched(frames),
                         each=p.columns / p.n_senones,
                     ),
                     calls(1),

@@ -18,7 +18,7 @@ from pipelines.scoring.gaussians import roofs
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, densities_of_bytes
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
@@ -82,7 +82,7 @@ class Bytes:
         written = frames * self._gmm.gaussians_per_frame * FLOAT
         shape = frames, eight.pairs, slots, p.n_codebooks * STREAMS
         terms = (
-            units(roofs.BYTES, *shape, size=float(eight.panels.nbytes)),
+            units(roofs.BYTES, *shape, size=float(eight.panels.nbytes) + searched(frames)),
             Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
             calls(2),
             calls(FRAME_CALLS, "numpy"),

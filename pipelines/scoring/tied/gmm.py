@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
@@ -177,13 +177,13 @@ def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
 
 
 def block_bytes(p: PackedGmm, frames: int) -> float:
-    """What a block of scoring goes through: Gaussians, weights and the densities between them.
+    """What a block goes through: Gaussians, weights, the densities between them, and its search.
 
     The parameters of a stage are read again only after all of it, so this, and not the parameters
     alone, says from which level of memory they come.
     """
     densities = frames * p.n_codebooks * STREAMS * p.padded_densities * FLOAT
-    return float(p.gaussians.nbytes + p.weights.nbytes + densities)
+    return float(p.gaussians.nbytes + p.weights.nbytes + densities) + searched(frames)
 
 
 def log_cost(p: PackedGmm, frames: int) -> Cost:

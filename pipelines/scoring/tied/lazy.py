@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import calls
+from pipelines.scoring.kernel_work import calls, searched
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
@@ -109,7 +109,8 @@ class LazyMixtures:
 
     def _terms(self, frames: int) -> tuple[Term, ...]:
         """Weights are read for the first frame of a call; the others of the call find them near."""
-        size, densities = float(self._mixtures[0].nbytes), self._mixtures[0].shape[2]
+        size = float(self._mixtures[0].nbytes) + searched(frames)
+        densities = self._mixtures[0].shape[2]
         first = Term(KERNEL, f"{LAZY}/1/{densities}", Linear(per_work=(0.0, 0.0, 1.0)), size)
         others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
         return (first, calls(1)) if frames == 1 else (first, others, calls(1))

@@ -12,7 +12,7 @@ from numba import njit
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
@@ -94,7 +94,7 @@ def cost(p: PackedGmm, frames: int) -> Cost:
                 BEST,
                 frames,
                 p.padded_densities,
-                size=weights * padding,
+                size=weights * padding + searched(frames),
                 each=p.rows.size / components,
             ),
             calls(1),

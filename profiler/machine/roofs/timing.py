@@ -46,7 +46,18 @@ TIMES: Final = (OVERHEAD, LATENCY)
 """Kinds whose figure is a time, so that less is better."""
 
 Task = Callable[[int], object]
-"""Work that repeats itself the given number of times."""
+"""Work that repeats itself the given number of times; what it returns is `Counted` or means nothing."""
+
+
+class Counted(NamedTuple):
+    """Returned by a task of whose time only a part counts: how long that took, in seconds by `clock`."""
+
+    seconds: float
+
+
+def counted(told: object, whole: float) -> float:
+    """Return the seconds that count of a task that took `whole` and returned `told`."""
+    return told.seconds if isinstance(told, Counted) else whole
 
 
 class Effort(NamedTuple):
@@ -116,11 +127,11 @@ def rounds(
     while True:
         for _ in range(effort.rounds):
             before, start = spent_so_far(), clock()
-            task(repeats)
+            told = task(repeats)
             spent = clock() - start
-            seconds.append(spent)
+            seconds.append(counted(told, spent))
             if threads is None or spent_so_far() - before >= OWN_SHARE * threads * spent:
-                quiet.append(spent)
+                quiet.append(seconds[-1])
         kept = sorted(quiet)[: effort.rounds]
         full = len(kept) == effort.rounds
         even = full and kept[len(kept) // 2] <= kept[0] * (1 + STEADY_SPREAD)

@@ -264,11 +264,10 @@ def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
     )
 
 
-def peaks(row: tuple[Any, ...] | None) -> Array:
-    """Check a row of `peaks`: int8 [n, 2], empty where there is none."""
-    if row is None:
+def peaks(data: object) -> Array:
+    """Check the data of a row of `peaks`: int8 [n, 2], empty where there is none."""
+    if data is None:
         return np.empty((0, 2), np.int8)
-    (data,) = row
     if not isinstance(data, bytes) or len(data) % _PAIRS:
         raise Damaged("the wave form of an utterance has an impossible length")
     return np.frombuffer(data, np.int8).reshape(-1, 2)

@@ -93,7 +93,7 @@ class SparseProduct(Product):
                 self.family,
                 (call.frames, inputs, tenths),
                 float(self._values.size),
-                call.net_bytes,
+                call.cycle_bytes,
             ),
             *call.calls(f"{self.family} layer"),
         ]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.roofs import _integers, _kernels, _layers, _libraries
-from pipelines.scoring.dnn.roofs._tasks import reading
 from pipelines.scoring.kernel_work import Family
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -20,7 +18,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         **_layers.FAMILIES,
         **_integers.FAMILIES,
         **_libraries.FAMILIES,
-        terms.READ: reading,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

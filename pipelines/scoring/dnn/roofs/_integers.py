@@ -11,6 +11,7 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import integers, quantised, terms
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
+from pipelines.scoring.dnn.roofs._layers import before_layer
 from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, after_reading, repeated
 from pipelines.scoring.kernel_work import Family, Numbers, filled
 from pipelines.scoring.meter import Meter
@@ -172,7 +173,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
                 quantised.apply(product, x, scales, y[:1, :1])
             meter.done("", 1)
 
-        return after_reading(passed, once)
+        return after_reading(passed, once, before_layer(passed))
 
     return Work(1.0, make)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -77,11 +77,18 @@ def splice_call(size: int, numbers: Numbers) -> Work:
     """The input of one frame of one feature, after reading so many KiB."""
     (passed,) = numbers
 
-    def make() -> Task:
-        splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), Meter()
-        return after_reading(passed, lambda: splicer.splice(padded, meter))
+    return Work(1.0, lambda: after_reading(passed, spliced()))
 
-    return Work(1.0, make)
+
+def spliced() -> Callable[[], object]:
+    """A call that makes the input of a net of one frame of one feature."""
+    splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), Meter()
+    return lambda: splicer.splice(padded, meter)
+
+
+def before_layer(passed: int) -> Callable[[], object] | None:
+    """What a layer finds done: the first one, which the search came before, its input; others but what was read."""
+    return spliced() if passed == terms.AFTER_SEARCH else None
 
 
 class _Nothing(Product):
@@ -116,7 +123,7 @@ def layer_call(name: str) -> Family:
                 apply(layer, True, x, values)
                 meter.done("", n)
 
-            return after_reading(passed, once)
+            return after_reading(passed, once, before_layer(passed))
 
         return Work(1.0, make)
 

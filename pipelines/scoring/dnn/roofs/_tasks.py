@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.kernel_work import Numbers, filled
+from pipelines.scoring.kernel_work import COLD, filled
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs import timing
+from profiler.machine.roofs.timing import Counted, Task
 
 HOT_BYTES = 8 << 10
 """Weights or values within the first cache, beside what else a kernel needs there."""
@@ -35,19 +36,27 @@ def _read(values: Array) -> np.float32:
     return total
 
 
-def after_reading(passed: int, once: Callable[[], object]) -> Task:
-    """`once` as often as asked, each time after `passed` KiB were read."""
-    memory = filled((passed << 8,))
+def after_reading(
+    passed: int, once: Callable[[], object], before: Callable[[], object] | None = None
+) -> Task:
+    """`once` as often as asked, each time after `passed` KiB were read and then `before`, whose time does not count.
 
-    def task(repeats: int) -> None:
+    They are others each time, as the weights of a net are: the same ones would stay in a cache.
+    """
+    pieces = filled((max(COLD // (passed << 10), 1), passed << 8))
+    turn = 0
+
+    def task(repeats: int) -> Counted:
+        nonlocal turn
+        seconds = 0.0
         for _ in range(repeats):
-            _read(memory)
+            turn = (turn + 1) % len(pieces)
+            _read(pieces[turn])
+            if before is not None:
+                before()
+            start = timing.clock()
             once()
+            seconds += timing.clock() - start
+        return Counted(seconds)
 
     return task
-
-
-def reading(size: int, numbers: Numbers) -> Work:
-    """Reading so many KiB, and nothing else."""
-    (passed,) = numbers
-    return Work(1.0, lambda: after_reading(passed, lambda: None))

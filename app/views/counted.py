@@ -1,0 +1,53 @@
+"""What the figures of a chart are of: the frames selected, or else those in view. One rule, said in the same words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import QCoreApplication
+
+from app.views.scale import clock
+from profiler.session.model import FRAME_S
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("Counted", text)
+
+
+class Counted(NamedTuple):
+    """Frames [first, last) that figures are of, none of them after the cursor.
+
+    `selected`: somebody selected them. `whole`: they are all that there is before the cursor.
+    """
+
+    first: int
+    last: int
+    selected: bool
+    whole: bool
+
+    @property
+    def frames(self) -> int:
+        """How many there are."""
+        return max(0, self.last - self.first)
+
+    @property
+    def extent(self) -> str:
+        """Which range, and from when to when: the begin of a sentence."""
+        digits = 2 if self.selected else 0
+        text = tr("In the selection, {0} to {1},") if self.selected else tr("In view, {0} to {1},")
+        return text.format(*(clock(frame * FRAME_S, digits) for frame in self[:2]))
+
+    @property
+    def short(self) -> str:
+        """Which range, and how long it is, unless that is all."""
+        if self.whole:
+            return tr("selection: all") if self.selected else tr("all in view")
+        text = tr("selection {0} s") if self.selected else tr("in view {0} s")
+        return text.format(f"{self.frames * FRAME_S:.1f}")
+
+
+def counted(left: float, right: float, end: int, selected: tuple[int, int] | None) -> Counted:
+    """The frames that figures are of, with `left` to `right` (frames) in view and the cursor at frame `end`."""
+    first, last = selected or (round(max(left, 0.0)), round(max(right, 0.0)))
+    return Counted(min(first, end), min(last, end), selected is not None, first <= 0 < end <= last)

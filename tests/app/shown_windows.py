@@ -1,0 +1,40 @@
+"""Windows as the tests meet them: shown and active, and on a run by the scripted worker (`window_worker`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+from tests.waiting import COMPILING_MS, SOON_MS
+
+
+def show(qtbot: QtBot, window: MainWindow) -> None:
+    """Show a window, so that keys go to it."""
+    qtbot.addWidget(window)
+    with qtbot.waitActive(window):
+        window.show()
+        window.activateWindow()
+
+
+def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
+    """Start a run, and wait until frames of it are shown."""
+    file = folder / "one.wav"
+    file.write_bytes(b"not read by the scripted worker")
+    window.files.take_audio([file])
+    window.runs.start()
+    qtbot.waitUntil(
+        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS
+    )
+
+
+def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> None:
+    """Wait until the real worker has decoded so many frames; it may have to compile its kernels first."""
+
+    def decoded() -> bool:
+        errors = [banner.text for banner in window.notices.banners if banner.kind == "error"]
+        assert not errors, errors
+        return window.playhead.n_frames > frames
+
+    qtbot.waitUntil(decoded, timeout=COMPILING_MS)

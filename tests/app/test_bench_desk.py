@@ -1,0 +1,44 @@
+"""The bench of the window: a platform on which Qt cannot start costs its figures, not those of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.bench import desk
+
+
+@contextmanager
+def no_server() -> Iterator[dict[str, str]]:
+    yield {}
+
+
+def test_a_platform_that_does_not_start_is_named_and_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`nonsense` stands for an X server whose libraries are not all there: Qt ends the process."""
+    ran = []
+    real = desk._part
+
+    def part(name: str, platform: str, extra: dict[str, str], *words: str) -> dict[str, Any]:
+        if name == "opens":
+            return real(name, platform, extra, *words)
+        ran.append((name, platform))
+        return {"part": name, "platform": platform, "first_paint_s": 0.5}
+
+    monkeypatch.setattr(desk, "_part", part)
+    monkeypatch.setattr(desk, "SPANS", 80)
+    monkeypatch.setattr(desk, "HOUR_BLOCKS", 3)
+    platforms = [("offscreen", no_server()), ("nonsense", no_server())]
+    monkeypatch.setattr(desk, "_platforms", lambda: iter(platforms))
+    told: list[str] = []
+    found = desk.run([], None, 1, lambda text, share: told.append(text))
+    assert {platform for _, platform in ran} == {"offscreen"}
+    assert {name for name, _ in ran} == {"live", "start", "million", "hour", "cycles"}
+    assert found["figures"]["first_paint_s"] == 0.5
+    (remark,) = [text for text in told if text.startswith("no X figures: ")]
+    assert "nonsense" in remark
+    assert found["agreement"]["nonsense"] == remark
