@@ -64,8 +64,7 @@ class Stretch:
     items: tuple[Item, ...]
     audio_s: float
     note: str
-    beginning: bool = False
-    """Whether it is what the session decoded first, with nothing left out."""
+    beginning: bool = False  # whether the session decoded just that first, with nothing left out
 
 
 @dataclass
@@ -141,12 +140,13 @@ def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> 
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
     """
-    wanted = list(dict.fromkeys(paths))
+    wanted = list(dict.fromkeys(given := list(paths)))
     items, seconds, left_out = _gather([Path(path) for path in wanted], folder, limit_s)
     if items:
         files = f"{len(items)} of its {len(wanted)} files" if len(wanted) > 1 else "its file"
         what = f"{seconds:.1f} s of the session's audio, from {files}"
-        return Stretch(items, seconds, what, not left_out)
+        beginning = not left_out and given[: len(items)] == wanted[: len(items)]
+        return Stretch(items, seconds, what, beginning)
     voices = [item.path for item in playlist.build((), None)]
     items, seconds, _ = _gather(voices, folder, limit_s)
     why = "the session's audio is gone" if wanted else "the session names no audio"
