@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,10 @@ from pipelines import config as settings
 
 if TYPE_CHECKING:
     from pipelines.config import Config
+    from pipelines.experiments.fewer_tokens import Searched
+    from pipelines.experiments.rerun import Stretch
     from profiler.analysis.whatif import Prediction
+    from profiler.session.reader import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +61,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict, perhaps check, and report."""
     from profiler.analysis import whatif
-    from profiler.analysis.breakdown import breakdown
     from profiler.errors import BadInput
+    from profiler.session.model import FRAME_S
     from profiler.session.reader import Session
 
     if not arguments.scale and not arguments.set:
@@ -72,47 +75,64 @@ def run(arguments: argparse.Namespace) -> int:
         )
     factors = [whatif.parse_factor(text) for text in arguments.scale]
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
-    with closing(Session.open(arguments.session)) as session:
+    with ExitStack() as stack:
+        session = stack.enter_context(closing(Session.open(arguments.session)))
         again = _again.prepare(session)
-        parts = breakdown(session, again.first_frame, again.last_frame)
-        prediction = whatif.unchanged(parts)
-        calibration = session.calibration
-        paths, path = [u.path for u in session.utterances], session.path
-    whatif.scaled(prediction, factors)  # a wrong name is found before anything slow
-    new = settings.assign(again.config, assignments)
-    if assignments:
-        from pipelines.experiments import rerun
-
-        again.notes.extend(rerun.named_files(again.config, path))
-    tree: dict[str, Any] = {"schema": 1, "session": str(path), "check": None}
-    without: list[str] = []
-    with _again.interruptible() as (progress, cancelled):
+        start = _counted(session, again.first_frame, again.last_frame)
+        whatif.scaled(start[0], factors)  # a wrong name is found before anything slow
+        new = settings.assign(again.config, assignments)
         if assignments:
+            from pipelines.experiments import rerun
+
+            again.notes.extend(rerun.named_files(again.config, session.path))
+        tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
+        progress, cancelled = stack.enter_context(_again.interruptible())
+
+        def predicted(
+            start: tuple[Prediction, Searched],
+        ) -> tuple[Prediction, list[str]]:
+            if not assignments:
+                return start[0], []
             from pipelines.experiments import predict
 
-            prediction, without = predict.changed(
-                prediction, again.config, new, calibration, progress, cancelled
+            return predict.changed(
+                start[0],
+                again.config,
+                new,
+                session.calibration,
+                progress,
+                cancelled,
+                start[1],
             )
-        of_settings = prediction
-        prediction = whatif.scaled(prediction, factors)
+
+        of_settings, without = predicted(start)
+        prediction = whatif.scaled(of_settings, factors)
         tree |= _report(prediction, without, again.notes)
         if arguments.check:
-            with tempfile.TemporaryDirectory() as folder:
-                tree["check"] = _check(
-                    again.config,
-                    new,
-                    paths,
-                    Path(folder),
-                    of_settings,
-                    without,
-                    progress,
-                    cancelled,
-                )
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            stretch = rerun.audio_of((u.path for u in session.utterances), folder)
+            if stretch.beginning and again.first_frame is None:
+                # Of the same frames: other speech has other tokens, and other shares of the time.
+                frames = round(stretch.audio_s / FRAME_S)
+                of_settings, without = predicted(_counted(session, 0, frames))
+            tree["check"] = _check(
+                again.config, new, stretch, of_settings, without, progress, cancelled
+            )
     if arguments.json:
         _output.print_json(tree)
     else:
         print(as_text(tree))
     return 0
+
+
+def _counted(session: Session, first: int | None, last: int | None) -> tuple[Prediction, Searched]:
+    """The stages of frames of the session to start from, and what its search counted in them."""
+    from pipelines.experiments import fewer_tokens
+    from profiler.analysis import whatif
+    from profiler.analysis.breakdown import breakdown
+
+    start = whatif.unchanged(breakdown(session, first, last))
+    return start, fewer_tokens.searched(session, first, last)
 
 
 def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dict[str, Any]:
@@ -140,8 +160,7 @@ def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dic
 def _check(
     before: Config,
     after: Config,
-    paths: list[str],
-    folder: Path,
+    stretch: Stretch,
     prediction: Prediction,
     without: list[str],
     progress: _output.Progress,
@@ -153,7 +172,6 @@ def _check(
     from profiler.analysis.comparison.arms import pairs, total
     from profiler.analysis.utterances import real_time_factor
 
-    stretch = rerun.audio_of(paths, folder)
     roof_table = _again.roof_table([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
     rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)

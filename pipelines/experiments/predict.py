@@ -1,18 +1,21 @@
 """What other settings would cost, from the counts and laws of the stages they touch; no run is timed.
 
 The scorer of both configurations runs over a few blocks for its counts; the laws of its stages, the session's roofs
-and times do the rest (`profiler.analysis.whatif`). Roofs that only the laws of the new settings name are measured
+and times do the rest (`profiler.analysis.whatif`). Of fewer tokens in the search its own counts tell
+(`fewer_tokens`). Roofs that only the laws of the new settings name are measured
 here. Settings without a model are named.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Final
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.experiments import rerun
+from pipelines.experiments import fewer_tokens, rerun
+from pipelines.experiments.fewer_tokens import Searched
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
@@ -40,6 +43,8 @@ NOT_COUNTED: Final = (
 )
 """Choices whose work is not that on the noise which is counted: (setting, choices, why)."""
 
+TOKENS: Final = "search.max_active"
+
 NO_MODEL: Final = {
     "search.": "how many tokens survive under another setting is not in a session of one",
     "graph.": "how many tokens another graph keeps alive is not in a session of this one",
@@ -53,16 +58,25 @@ def changed(
     roof_table: RoofTable,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    searched: Searched | None = None,
 ) -> tuple[Prediction, list[str]]:
-    """Predict `after` from a session that ran with `before`; returns also a sentence for each setting
-    without a model, which leave the whole without a prediction. Raises Cancelled."""
+    """Predict `after` from a session that ran with `before`, which counted `searched` in its search.
+
+    Returns also a sentence for each setting without a model, which leave the whole without a prediction.
+    Raises Cancelled.
+    """
     keys = [
         option.key
         for option in settings.options()
         if settings.get(before, option.key) != settings.get(after, option.key)
     ]
     uncounted = _not_counted(before) or _not_counted(after)
-    without = [_no_model(key, uncounted) for key in keys if not _modelled(key, uncounted)]
+    uncounted_tokens = fewer_tokens.unknown(searched, before, after)
+    without = [
+        _no_model(key, uncounted_tokens if key == TOKENS else uncounted)
+        for key in keys
+        if not _modelled(key, uncounted, uncounted_tokens)
+    ]
     if not keys:
         sentence = "The session ran with these settings already."
         return Prediction(
@@ -77,6 +91,16 @@ def changed(
             for name, recording in found.items()
         }
         prediction = whatif.changed(prediction, rows["before"], rows["after"], "scoring")
+    if TOKENS in keys and searched is not None and uncounted_tokens is None:
+        # Of the search alone: the graph stays, whatever else is asked.
+        then, now = fewer_tokens.rows(
+            searched, before, after, roof_table, progress or _quietly, cancelled
+        )
+        prediction = whatif.changed(prediction, then, now, "search")
+        sentence = fewer_tokens.ASSUMED.format(after.search.max_active)
+        prediction = dataclasses.replace(
+            prediction, assumptions=(*prediction.assumptions, sentence)
+        )
     if "threads" in keys:
         prediction = whatif.shared(prediction, "scoring", before.threads / after.threads)
     return prediction, without
@@ -96,13 +120,18 @@ def _not_counted(config: Config) -> str | None:
     return None
 
 
-def _modelled(key: str, uncounted: str | None) -> bool:
+def _modelled(key: str, uncounted: str | None, uncounted_tokens: str | None) -> bool:
     counted = uncounted is None and _starts(key, COUNTED)
-    return key == "threads" or counted or _starts(key, FREE)
+    tokens = uncounted_tokens is None and key == TOKENS
+    return key == "threads" or counted or tokens or _starts(key, FREE)
+
+
+def _quietly(what: str, share: float | None) -> None:
+    """Progress that nobody sees."""
 
 
 def _no_model(key: str, uncounted: str | None) -> str:
-    reasons = (why for branch, why in NO_MODEL.items() if key.startswith(branch))
-    default = uncounted if uncounted and _starts(key, COUNTED) else None
+    reasons = (why for branch, why in NO_MODEL.items() if key.startswith(branch) and key != TOKENS)
+    default = uncounted if uncounted and (key == TOKENS or _starts(key, COUNTED)) else None
     why = next(reasons, default or "its effect on cost is known only by running it")
     return f"There is no model of {key}: {why}. Only --check tells."

@@ -64,6 +64,7 @@ class Stretch:
     items: tuple[Item, ...]
     audio_s: float
     note: str
+    beginning: bool = False  # whether the session decoded just that first, with nothing left out
 
 
 @dataclass
@@ -137,39 +138,45 @@ def _of_this_machine(path: Path) -> bool:
 def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
     """The first `limit_s` seconds of the files at `paths`; a longer file is cut into `folder`.
 
-    Files that are gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
+    Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
     """
-    wanted = list(dict.fromkeys(paths))
-    items, seconds = _gather([Path(path) for path in wanted], folder, limit_s)
+    wanted = list(dict.fromkeys(given := list(paths)))
+    items, seconds, left_out = _gather([Path(path) for path in wanted], folder, limit_s)
     if items:
         files = f"{len(items)} of its {len(wanted)} files" if len(wanted) > 1 else "its file"
-        return Stretch(items, seconds, f"{seconds:.1f} s of the session's audio, from {files}")
+        what = f"{seconds:.1f} s of the session's audio, from {files}"
+        beginning = not left_out and given[: len(items)] == wanted[: len(items)]
+        return Stretch(items, seconds, what, beginning)
     voices = [item.path for item in playlist.build((), None)]
-    items, seconds = _gather(voices, folder, limit_s)
+    items, seconds, _ = _gather(voices, folder, limit_s)
     why = "the session's audio is gone" if wanted else "the session names no audio"
     return Stretch(
         items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead"
     )
 
 
-def _gather(paths: list[Path], folder: Path, limit_s: float) -> tuple[tuple[Item, ...], float]:
+def _gather(
+    paths: list[Path], folder: Path, limit_s: float
+) -> tuple[tuple[Item, ...], float, bool]:
+    """Items, their seconds, and whether a file was left out before the last of them."""
     items: list[Item] = []
-    seconds = 0.0
+    seconds, left_out = 0.0, False
     for path in paths:
         left = limit_s - seconds
         if left < limit_s / 4 and items:
             break
-        if not (_of_this_machine(path) and inputs.regular(path)):
-            continue
         try:
+            if not (_of_this_machine(path) and inputs.regular(path)):
+                raise OSError
             length = audio.load(path).duration_s
             if length > 1.25 * left:
                 path, length = _cut(path, left, folder / f"{len(items)}.wav"), left
         except (audio.AudioError, OSError):
+            left_out = True
             continue
         items.append(Item(path.stem, path, None))
         seconds += length
-    return tuple(items), seconds
+    return tuple(items), seconds, left_out
 
 
 def _cut(path: Path, seconds: float, target: Path) -> Path:

@@ -77,6 +77,16 @@ def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
     assert "→ – predicted" in text
 
 
+def test_fewer_tokens_are_predicted_from_the_session_s_counts(session: Path) -> None:
+    tree = answer("whatif", session, "--set", "search.max_active=300")
+    factors = {row["name"]: row["factor"] for row in tree["stages"]}
+    assert 0 < factors["search.emit"] < 1
+    assert 0 < factors["search.prune"] < 1
+    assert factors[STAGE] == factors["frontend.mfcc"] == 1.0
+    assert tree["predicted_rtf"] < tree["rtf"]
+    assert any("more than 300 tokens lived" in sentence for sentence in tree["assumptions"])
+
+
 def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
     tree = answer("confirm", session, STAGE)
     assert (tree["schema"], tree["stage"]) == (1, STAGE)

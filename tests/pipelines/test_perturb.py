@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -175,6 +176,22 @@ def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
     assert "bundled synthetic voices" in gone.note
     assert 0 < gone.audio_s < 6.0
     assert "names no audio" in rerun.audio_of([], tmp_path, 1.0).note
+
+
+def test_whether_a_stretch_is_what_came_first_is_known(short, tmp_path) -> None:
+    other = tmp_path / "other.flac"
+    shutil.copy(short, other)
+    gone = str(tmp_path / "gone.wav")
+    for paths, first in (
+        ([short, other], True),
+        ([short, short], True),
+        ([short, short, other], False),
+        ([gone, short], False),
+        ([short, gone, other], False),
+        ([gone], False),
+    ):
+        found = rerun.audio_of(map(str, paths), tmp_path, 12.0)
+        assert found.beginning == first, paths
 
 
 @pytest.mark.skipif("sys.platform == 'win32'")
