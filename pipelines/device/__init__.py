@@ -18,6 +18,7 @@ from pipelines.device.base import (
     is_out_of_memory,
 )
 from pipelines.device.host import HostDevice
+from pipelines.device.launches import launched
 from pipelines.device.opening import open_device
 from pipelines.device.work import DOWNLOAD, UPLOAD, DeviceWork
 
@@ -38,5 +39,6 @@ __all__ = [
     "first_line",
     "is_lost",
     "is_out_of_memory",
+    "launched",
     "open_device",
 ]

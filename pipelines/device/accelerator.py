@@ -42,6 +42,7 @@ class _Torch:
         self.name = self.where = name
         self.streams = streams
         self._backend, self._empty = backend, empty
+        self.identity: dict[str, str] = {}
         self.notices: list[str] = []
 
     def free_bytes(self) -> int | None:
@@ -86,6 +87,7 @@ class TorchDevice(_Torch):
     ) -> None:
         super().__init__(name, backend, empty, streams)
         self._streams = [backend.Stream() for _ in streams]
+        self.can_capture = hasattr(backend, "CUDAGraph")
         self._spare: list[Event] = []
         self._pool: Any = None
         # Work given before this, on torch's own stream, comes first.
@@ -152,12 +154,11 @@ class TorchDevice(_Torch):
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         """A graph of CUDA; all graphs share one pool of memory, as they run one after the other."""
-        make = getattr(self._backend, "CUDAGraph", None)
-        if make is None:
+        if not self.can_capture:
             return None
         if self._pool is None:
             self._pool = self._backend.graph_pool_handle()
-        graph = make()
+        graph = self._backend.CUDAGraph()
         try:
             with (
                 self._on(COMPUTE),
@@ -202,7 +203,7 @@ class QueueDevice(_Torch):
     """
 
     host_time = True
-    can_pin = False
+    can_pin = can_capture = False
     blocking = True
 
     def __init__(

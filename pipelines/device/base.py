@@ -53,7 +53,7 @@ class Device(DeviceClock, Protocol):
     """A device with numbered streams.
 
     `name` as the settings call it, `where` as torch does; `can_pin`: page-locked memory helps. `copies_wait`: a copy
-    from or to memory that is not page-locked makes the host wait.
+    from or to memory that is not page-locked makes the host wait. `can_capture`: `capture` may come to something.
     """
 
     name: str
@@ -61,6 +61,11 @@ class Device(DeviceClock, Protocol):
     streams: tuple[str, ...]
     can_pin: bool
     copies_wait: bool
+    can_capture: bool
+    identity: dict[str, str]
+    """What tells it from others, and how it multiplies: name, uuid and the like, as far as torch tells."""
+    notices: list[str]
+    """Sentences for the person who watches, taken by whoever shows them."""
 
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Give what `work` asks of torch to `stream`; returns before it is done."""

@@ -65,10 +65,12 @@ class HostDevice:
     name = HOST
     where = "cpu"
     host_time = True
-    can_pin = copies_wait = blocking = False
+    can_pin = copies_wait = can_capture = blocking = False
 
     def __init__(self, threads: int = 1, streams: tuple[str, ...] = STREAMS) -> None:
         self.streams = streams
+        self.identity: dict[str, str] = {}
+        self.notices: list[str] = []
         self._streams = [_HostStream() for _ in streams]
         for name, stream in zip(streams, self._streams, strict=True):
             serve = threading.Thread(

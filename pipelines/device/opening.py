@@ -6,6 +6,7 @@ from pipelines.availability import availability
 from pipelines.device.accelerator import QueueDevice, TorchDevice
 from pipelines.device.base import HOST, Device, DeviceError
 from pipelines.device.host import HostDevice
+from profiler.machine import gpus
 
 
 def open_device(name: str, threads: int = 1) -> Device:
@@ -28,7 +29,32 @@ def open_device(name: str, threads: int = 1) -> Device:
     exact_products()
     backend = getattr(torch, name)
     made = TorchDevice if hasattr(backend, "Stream") else QueueDevice
-    return made(name, backend, torch.empty)
+    device = made(name, backend, torch.empty)
+    device.identity = identity(name)
+    return device
+
+
+def identity(name: str) -> dict[str, str]:
+    """What torch tells of its present device `name`: name, uuid, capability, memory, how float32 is multiplied.
+
+    `nvml`: the number by which NVML, and so a session's `gpuN` samples, knows it; CUDA counts in another order.
+    """
+    import torch
+
+    found = {"products": torch.get_float32_matmul_precision()}
+    if version := torch.version.cuda or getattr(torch.version, "hip", None):
+        found["runtime"] = str(version)
+    tell = getattr(getattr(torch, name), "get_device_properties", None)
+    about = tell(torch.accelerator.current_accelerator()) if tell is not None else None
+    for key in ("name", "uuid", "total_memory", "driver_version"):
+        if (value := getattr(about, key, None)) is not None:
+            found[key] = str(value)
+    if (major := getattr(about, "major", None)) is not None:
+        found["capability"] = f"{major}.{getattr(about, 'minor', 0)}"
+    place = gpus.place_of(found.get("uuid", ""), [each.get("uuid", "") for each in gpus.gpus()])
+    if place is not None:
+        found["nvml"] = f"gpu{place}"
+    return found
 
 
 def exact_products() -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 UPLOAD = "transfer.to device"
 DOWNLOAD = "transfer.to host"
-SETUP = "setup.device"
+PREPARING = "device.prepare"
+PREPARES = Cost(unmodelled="memory is taken on the device, and graphs of kernels are made")
 
 
 class DeviceWork:
@@ -40,17 +41,16 @@ class DeviceWork:
         self.timer = DeviceTimer(recorder, device, lane, names)
         self.launches = Launches()
         self._counting = False
-        self._setup = recorder.stage(SETUP, "setup")
+        self._preparing = recorder.stage(PREPARING, "overhead")
 
     @staticmethod
     def costs() -> dict[str, Cost]:
         """Cost laws of the copies."""
-        return {UPLOAD: TRANSFER_COST, DOWNLOAD: TRANSFER_COST}
+        return {UPLOAD: TRANSFER_COST, DOWNLOAD: TRANSFER_COST, PREPARING: PREPARES}
 
     @contextmanager
     def warming(self) -> Iterator[None]:
         """Nothing of the context is recorded; the kernels of its work are counted by stage (`launches`)."""
-        self.launches.forget()
         self._counting = True
         try:
             with self.timer.silent():
@@ -79,7 +79,7 @@ class DeviceWork:
     ) -> None:
         """Give `work` to `stream`: one span of `stage` there, with these work counts."""
         if self._counting:
-            work = self.launches.counted(stage, work)
+            work = self.launches.counted(stage, frames, work)
         with (
             self._waited(self.device.blocking and self.timer.recording),
             self.timer.work(stage, stream, first_frame, frames, counts),
@@ -118,15 +118,25 @@ class DeviceWork:
         self._since = self.now()
 
     def at_once(self, work: Callable[[], object]) -> None:
-        """Do `work` on the compute stream and wait for it: set-up, no part of a block."""
+        """Do `work` on the compute stream and wait for it: what a block needs and has not, under a name of its own.
+
+        It is part of the wall time, as the words wait for it, and no stage's of scoring or search.
+        """
         self._pause()
         start = self.now()
         self.device.run(COMPUTE, work)
         self.device.wait(self.device.mark(COMPUTE))
         if self._launch is not None and self.timer.recording:
-            _, first_frame, _ = self._launch
-            self._lane.put(self._setup, start, self.now(), first_frame, 0)
+            _, first_frame, frames = self._launch
+            self._lane.put(self._preparing, start, self.now(), first_frame, frames)
         self._since = self.now()
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know of the device, each sentence once."""
+        told = self.device.notices
+        notices = list(dict.fromkeys(told))
+        told.clear()
+        return notices
 
     def end_block(self, first_frame: int, frames: int) -> None:
         """Record what is done by now; these are the frames of the block that ends."""

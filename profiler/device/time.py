@@ -41,6 +41,9 @@ PAIR_EVERY_NS: Final = 100_000_000
 PAIR_LATEST_NS: Final = 2_000_000_000
 """A device that is never idle between blocks is waited for after so long: 100 µs of drift at most by then."""
 
+EVENTS: Final = "device_events"
+"""Key of the session's meta that says how many timed events were recorded, and what one cost the host."""
+
 EVENTS_TIMED: Final = 64
 """Events that are recorded in a row to learn what one costs the host: some 0.2 ms."""
 

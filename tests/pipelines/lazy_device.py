@@ -34,6 +34,7 @@ class LazyDevice:
     where = "cpu"
     host_time = True
     can_pin = copies_wait = blocking = False
+    can_capture = True
     streams = STREAMS
 
     def __init__(
@@ -50,6 +51,8 @@ class LazyDevice:
         self._left_out = {"follow": follows_left_out, "wait": waits_left_out}
         self.calls = {"follow": 0, "wait": 0, "run": 0}
         self.captured = 0
+        self.identity: dict[str, str] = {}
+        self.notices: list[str] = []
 
     # -- what a device does ---------------------------------------------------------------------
 

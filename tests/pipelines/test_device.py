@@ -423,3 +423,24 @@ def test_float32_stays_float32_whatever_the_environment_says() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert done.stdout.split() == ["False", "highest"]
+
+
+def test_a_device_that_runs_no_kernel_is_not_available(
+    torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build without kernels for a GPU finds the GPU, and fails with the first of them."""
+    ones = torch.ones
+
+    def none(*shape: Any, device: Any = None) -> Any:
+        if device == "cuda":
+            raise RuntimeError("CUDA error: no kernel image is available.\nCompile with …")
+        return ones(*shape)
+
+    monkeypatch.setattr(torch, "ones", none)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Future GPU")
+    found = {each.name: each for each in availability.availability()}
+    assert not found["cuda"].available
+    assert "Future GPU" in found["cuda"].reason
+    assert found["cuda"].reason.endswith("runs no kernel: CUDA error: no kernel image is available")
