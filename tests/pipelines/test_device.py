@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -444,3 +446,39 @@ def test_a_device_that_runs_no_kernel_is_not_available(
     assert not found["cuda"].available
     assert "Future GPU" in found["cuda"].reason
     assert found["cuda"].reason.endswith("runs no kernel: CUDA error: no kernel image is available")
+
+
+def test_graphs_of_a_device_share_one_pool_and_fail_with_a_notice() -> None:
+    clock = FakeClock(5_000 * MS)
+    backend: Any = Streams(clock)
+    pools: list[object] = []
+    replayed: list[str] = []
+
+    class Graph:
+        def replay(self) -> None:
+            replayed.append("replay")
+
+    @contextmanager
+    def graph(made: Any, pool: Any, stream: Any, capture_error_mode: str) -> Iterator[None]:
+        assert stream is backend.current
+        assert capture_error_mode == "thread_local"
+        pools.append(pool)
+        yield
+
+    backend.CUDAGraph, backend.graph, backend.graph_pool_handle = Graph, graph, object
+    there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
+    for _ in range(2):
+        replay = there.capture(lambda: None)
+        assert replay is not None
+        replay()
+    assert len(replayed) == 2
+    assert len(set(map(id, pools))) == 1
+
+    def fail(said: str) -> None:
+        raise RuntimeError(said)
+
+    assert there.capture(lambda: fail("operation not permitted when stream is capturing")) is None
+    (notice,) = there.notices
+    assert notice.startswith("cuda launches each kernel by itself")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        there.capture(lambda: fail("CUDA out of memory."))
