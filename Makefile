@@ -1,7 +1,7 @@
-# make run · make test · make lint · make bench · make measurements · make shots · make env · make clean
+# make run · make test · make lint · make bench · make measurements · make gpu · make shots · make env · make clean
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env system run test lint bench measurements shots speech clean
+.PHONY: help env system run test lint bench measurements gpu shots speech clean
 
 # The first of the supported Pythons that is installed; override with `make PYTHON=…`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
@@ -13,6 +13,7 @@ help:
 	@echo "make run    open the window on the demo (without a display: run it headless, leave session and picture)"
 	@echo "make test   run the tests        make lint   ruff, mypy, import-linter"
 	@echo "make bench  side-by-side benches make shots  pictures of every view"
+	@echo "make gpu    everything that the first GPU can be asked"
 	@echo "make measurements  the tables of docs/measurements.md anew (what takes under two minutes)"
 
 env: system $(VENV)/.installed
@@ -57,6 +58,12 @@ bench: env
 ONLY ?=
 measurements: env
 	$(BIN)/python -m tests.bench.measurements $(if $(ONLY),--only $(ONLY))
+
+# Everything that the first GPU can be asked; without one it says so and ends with 2.
+gpu: env
+	@mkdir -p $(BUILD)/bench
+	$(BIN)/asrscope bench device --require cuda --json > $(BUILD)/bench/device.json
+	@echo "rows in $(BUILD)/bench/device"
 
 shots: env
 	$(BIN)/python -m tests.bench.shots --folder $(BUILD)/shots

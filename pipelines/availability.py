@@ -53,19 +53,35 @@ def availability() -> list[Availability]:
     cuda = torch.cuda
     if cuda.is_available():
         names = ", ".join(cuda.get_device_name(i) for i in range(cuda.device_count()))
-        found.append(Availability("cuda", True, f"{names} ({version})"))
+        found.append(_tried("cuda", f"{names} ({version})"))
     elif torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         found.append(Availability("cuda", False, f"{version} is a build without CUDA or ROCm"))
     else:
         found.append(Availability("cuda", False, f"{version} finds no CUDA device"))
     mps = torch.backends.mps.is_available()
-    reason = f"Apple GPU ({version})" if mps else f"{version} finds no Apple GPU (MPS)"
-    found.append(Availability("mps", mps, reason))
+    if mps:
+        found.append(_tried("mps", f"Apple GPU ({version})"))
+    else:
+        found.append(Availability("mps", False, f"{version} finds no Apple GPU (MPS)"))
     xpu = getattr(torch, "xpu", None)
     here = xpu is not None and xpu.is_available()
-    reason = f"Intel GPU ({version})" if here else f"{version} finds no Intel GPU (XPU)"
-    found.append(Availability("xpu", here, reason))
+    if here:
+        found.append(_tried("xpu", f"Intel GPU ({version})"))
+    else:
+        found.append(Availability("xpu", False, f"{version} finds no Intel GPU (XPU)"))
     return found
+
+
+def _tried(name: str, title: str) -> Availability:
+    """Whether a kernel runs there: a build without kernels for the device is found by nothing else."""
+    import torch
+
+    try:
+        torch.ones(2, device=name).add_(1.0).cpu()
+    except (RuntimeError, AssertionError) as problem:
+        said = (str(problem).strip().splitlines() or ["no reason given"])[0].rstrip(".")
+        return Availability(name, False, f"{title} is here, but runs no kernel: {said}")
+    return Availability(name, True, title)
 
 
 @functools.cache

@@ -202,6 +202,7 @@ def _transfer(row: Transfers) -> dict[str, Any]:
         "time_s": row.time_ns / 1e9,
         "bytes_per_s": row.bytes_per_s,
         "overlapped": row.overlapped,
+        "of_roof": row.of_roof,
     }
 
 
@@ -291,6 +292,7 @@ def as_text(tree: dict[str, Any]) -> str:
         f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
         f"{_number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
         f"{_number(row['overlapped'], '.0%')} of the time overlapped by other work"
+        + (f", {row['of_roof']:.0%} of what such copies reach here" if row["of_roof"] else "")
         for row in tree.get("transfers", [])
     ]
     if speed := tree.get("machine_speed"):

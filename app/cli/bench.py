@@ -2,10 +2,11 @@
 
     asrscope bench --list
     asrscope bench decode --json
+    asrscope bench device --require cuda --json
     asrscope bench decode --audio corpus/ --transcripts corpus/transcripts.tsv
 
 Every benchmark interleaves both sides and prints `ratio`: peer time / our time, so higher is better. `desk` has no peer
-and prints the window's own figures.
+and prints the window's own figures; `device` has none either and says of each step what could be proved.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     parser.add_argument(
+        "--require",
+        choices=("cuda", "xpu", "mps", "torch-cpu", "any"),
+        help="device: what must be here (any: an accelerator); default: an accelerator, else the processor",
+    )
+    parser.add_argument(
         "--repeat",
         metavar="N",
         type=_output.whole_number(1, 1000),
@@ -66,13 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"bench must be one of {', '.join(known)}, not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
+    if arguments.require and arguments.name != "device":
+        raise BadInput(f"--require is for `bench device`; the bench {arguments.name} needs none.")
     if arguments.repeat < 1:
         raise BadInput(f"--repeat must be at least 1 pair of runs, not {arguments.repeat}.")
     progress = _output.Progress()
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
         _check_speech(arguments.audio, arguments.transcripts)
-        tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress)
+        more = {"require": arguments.require} if arguments.name == "device" else {}
+        tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
     except ModuleNotFoundError as error:
         raise BadInput(
             f"The bench {arguments.name} needs {error.name}, which is not installed here; "

@@ -38,5 +38,17 @@ DENSE = (
 )
 """What a device can score: all senones, with its own library and in the data type of `placement.dtype`."""
 
+_ONE_PRODUCT = "a device computes all Gaussians of a block in one product, and has no kernel for"
+NOT_DENSE = {
+    "gmm.selection.enabled": f"{_ONE_PRODUCT} a choice among them frame by frame",
+    "gmm.component": f"{_ONE_PRODUCT} parts of them",
+    "gmm.senones": "a device scores blocks ahead of the search, and does not know which senones it will ask for",
+    "dnn.senones": "a device scores blocks ahead of the search, and does not know which senones it will ask for",
+    "dnn.dtype": "torch multiplies integers on few devices only; placement.dtype chooses 16 bits",
+    "dnn.product": "its products are those of torch",
+    "frames.rule": "a device repeats the scores of frames left out; other rules read them here, one by one",
+}
+"""Why a device scores nothing else, by the setting that asks for it."""
+
 IN_ONE_GO = {"search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
 """What a device can search: whole blocks of scores, for the best path only."""

@@ -66,6 +66,7 @@ def setting(
     suffixes: tuple[str, ...] = (),
     main: bool = False,
     words: Mapping[Value, str] | None = None,
+    reasons: Mapping[str, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
 ) -> msgspec.Meta:
@@ -77,7 +78,8 @@ def setting(
     other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
     gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes. `main`: whether the form shows it without being asked for more. `words` says values that a
+    these suffixes. `reasons`: why a choice needs the values of `choices_when`, by the setting that has another one.
+    `main`: whether the form shows it without being asked for more. `words` says values that a
     number does not explain.
     """
     return msgspec.Meta(
@@ -100,6 +102,7 @@ def setting(
             "suffixes": suffixes,
             "main": main,
             "words": words or {},
+            "reasons": reasons or {},
         },
     )
 
@@ -127,6 +130,7 @@ class Option:
     suffixes: tuple[str, ...] = ()
     main: bool = False
     words: Mapping[Value, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def hangs_on(self) -> tuple[str, ...]:
@@ -185,6 +189,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             switched_by=extra.get("switched_by", ""),
             when=extra.get("when", {}),
             choices_when=extra.get("choices_when", {}),
+            reasons=extra.get("reasons", {}),
             toggle=extra.get("toggle"),
             names_in=extra.get("names_in", ""),
             suffixes=extra.get("suffixes", ()),
@@ -235,7 +240,9 @@ def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> st
     if len(reasons) < len(found):
         return None
     what = key if value is None else f"{key}={_name(value)}"
-    return f"{what} acts only with {', or with '.join(dict.fromkeys(reasons))}."
+    named = (reason.partition(" ")[0] for reason in reasons if value is not None)
+    why = next((target.reasons[name] for name in named if name in target.reasons), "")
+    return f"{what} acts only with {', or with '.join(dict.fromkeys(reasons))}{why and ': ' + why}."
 
 
 def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:

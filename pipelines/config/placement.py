@@ -53,6 +53,16 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             when={"device": DEVICES},
         ),
     ] = False
+    graphs: Annotated[
+        bool,
+        setting(
+            "Kernel graphs",
+            "Each stage of a block is recorded once and given to the device with one launch, not kernel by kernel.",
+            layer="Device",
+            live=True,
+            when={"device": ("cuda",)},
+        ),
+    ] = False
     dtype: Annotated[
         Literal["fp32", "fp16", "bf16"],
         setting(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pipelines.config.conditions import DENSE, DEVICES
+from pipelines.config.conditions import DENSE, DEVICES, NOT_DENSE
 from pipelines.config.dnn import Dnn
 from pipelines.config.fitting import quoted
 from pipelines.config.frames import Frames
@@ -104,6 +104,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "cpu: compiled code. The others use torch on that device; torch-cpu runs the device code on the processor.",
             layer="Scoring",
             choices_when=dict.fromkeys(DEVICES, DENSE),
+            reasons=NOT_DENSE,
         ),
     ] = "cpu"
     placement: Placement = Placement()

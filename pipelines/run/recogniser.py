@@ -6,9 +6,9 @@ search graph, compiling kernels. Each step reports progress and can be cancelled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipelines.audio import loading as audio
 from pipelines.config import Config
@@ -38,6 +38,8 @@ class Recogniser:
     search: Viterbi | DeviceViterbi
     origin: str = ""
     """Where the acoustic model's parameters come from, in words."""
+    devices: Mapping[str, DeviceWork] = field(default_factory=dict)
+    """What scoring and search use, by name."""
 
     def configure(self, config: Config, prepared: Made = None) -> None:
         """Take over live settings, from the next block on.
@@ -120,4 +122,4 @@ def build(
         search.warm_up()
     if cancelled():
         raise Cancelled
-    return Recogniser(config, frontend, scorer, search, model.origin)
+    return Recogniser(config, frontend, scorer, search, model.origin, devices)

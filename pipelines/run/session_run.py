@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.config import Config
+from pipelines.device import HOST
 from pipelines.run import playlist
 from pipelines.run.beside import Beside
 from pipelines.run.control import Control
@@ -31,6 +32,7 @@ from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.scoring import roofs
 from profiler import counting
 from profiler.counting import CountingLane
+from profiler.device.time import EVENTS
 from profiler.errors import Cancelled
 from profiler.machine import describe
 from profiler.machine.counters import Group
@@ -130,6 +132,12 @@ def execute(
             watching(journal, report) if request.out is not None else nullcontext(),
         ):
             course.run(decoder, items, journal)
+        timers = [work.timer for work in recogniser.devices.values()]
+        if any(timer.events for timer in timers):
+            cost = max(timer.ns_per_event for timer in timers)
+            journal.meta(
+                EVENTS, {"events": sum(t.events for t in timers), "ns_per_event": round(cost, 1)}
+            )
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
@@ -186,6 +194,7 @@ def _prepare(
             lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
             lambda: control.stopping,
             kernels=roofs.KERNELS,
+            device=not {request.config.device, request.config.search.device} <= {"cpu", HOST},
         )
         journal.calibration(measured.rows())
         lane.put(stage, start, recorder.clock())
@@ -197,6 +206,9 @@ def _prepare(
         recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
         origins[recogniser.origin] = None
         journal.meta("acoustic_models", list(origins))
+        if recogniser.devices:
+            about_devices = {n: w.device.identity for n, w in recogniser.devices.items()}
+            journal.meta("devices", about_devices)
         scorer = recogniser.scorer
         scored.add((scorer.n_senones, scorer.context))
         if len(scored) == 1:

@@ -54,6 +54,7 @@ INSTRUCTION_BOUND: Final = "instruction-bound"
 BANDWIDTH_BOUND: Final = "bandwidth-bound"
 LATENCY_BOUND: Final = "latency-bound"
 CALL_BOUND: Final = "call-bound"
+LAUNCH_BOUND: Final = "launch-bound"
 PREEMPTED: Final = "preempted"
 UNDECIDED: Final = "undecided"
 
@@ -108,6 +109,7 @@ class Evidence:
 
     `least_ns`: the shortest time that its law allows at any repeat of the calibration. `missing`: roofs that its law
     names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
+    `unknown`: whether its arithmetic is among them. `launches`: kernels that the host gave to a device.
     `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
     """
 
@@ -123,6 +125,8 @@ class Evidence:
     units: float = 0.0
     reason: str = ""
     roofs: bool = True
+    unknown: bool = False
+    launches: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +154,25 @@ def judge(e: Evidence) -> Verdict:
             f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
             "allow, so its cost law or a roof is wrong."
         )
-    return Verdict(_verdict(e.parts), grade, _sentence(e, e.parts), defect)
+    return Verdict(_verdict(e, e.parts), grade, _sentence(e, e.parts), defect)
 
 
-def _verdict(parts: Parts) -> str:
-    """The largest part says what bounds the stage, if at either end of its interval no other would be larger."""
+def _verdict(e: Evidence, parts: Parts) -> str:
+    """The largest part says what bounds the stage, if at either end of its interval no other would be larger.
+
+    Arithmetic without a roof may be all that is not attributed. Launches count only where the stage took longer than
+    its work: twice any other part, they are what it waited for, although their interval begins at nothing.
+    """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
     if first == NOT_ATTRIBUTED:
         return UNDECIDED
+    if e.unknown and first != "arithmetic":
+        arithmetic = parts.likely["arithmetic"] + parts.likely[NOT_ATTRIBUTED]
+        if arithmetic >= parts.likely[first]:
+            return UNDECIDED
+    if e.launches and first == "calls":
+        return LAUNCH_BOUND if parts.likely[first] >= 2 * parts.likely[second] else UNDECIDED
     sure = parts.low[first] >= parts.likely[second] or parts.high[second] <= parts.likely[first]
     return VERDICT_OF[first] if sure else UNDECIDED
 
@@ -173,12 +187,18 @@ def _sentence(e: Evidence, parts: Parts) -> str:
         # Some counts have no noun: how many were examined, or ranked.
         each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
         text.append(f"{each} takes {_time(e.time_ns / e.units)}")
+    if e.launches:
+        text.append(f"is given as {_count(e.launches / calls)} per {call}")
     shares = [f"{100 * parts.share(name):.0f} % {PART_NAMES[name]}" for name in parts.told]
     text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
     if e.missing:
         text.append(f"not measured here: {', '.join(e.missing)}")
     whole = "; ".join(text)
     return whole[0].upper() + whole[1:] + "."
+
+
+def _count(kernels: float) -> str:
+    return "one kernel" if kernels == 1 else f"{kernels:.3g} kernels"
 
 
 def _listed(shares: list[str]) -> str:

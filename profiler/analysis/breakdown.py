@@ -25,7 +25,7 @@ from profiler.analysis.parts import (
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
-from profiler.costs import Cost
+from profiler.costs import CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
@@ -238,6 +238,8 @@ def _row(
             units=units if model.scattered else 0.0,
             reason=model.reason,
             roofs=bool(roof_table),
+            unknown=model.unknown,
+            launches=model.launches,
         )
     )
     compute, memory, other = (float(v) for v in by_category(np.array(measured)))
@@ -260,7 +262,7 @@ def _row(
         verdict.defect,
         given(model.transferred, known),
         model.operations if known else {},
-        given(model.arithmetic, timed),
+        given(model.arithmetic, timed and not model.unknown),
         given(model.traffic_min, timed),
         given(model.traffic_max, timed),
         given(compute, timed),
@@ -289,6 +291,8 @@ class _Model:
     traffic_min: float = 0.0
     traffic_max: float = 0.0
     scattered: bool = False
+    unknown: bool = False
+    launches: float = 0.0
     missing: list[str] = field(default_factory=list)
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
@@ -309,7 +313,12 @@ class _Model:
         self.terms &= cost.terms is not None
         if not roof_table:
             return
+        for term in cost.terms or ():
+            if term.kind == CALL and cost.device:
+                self.launches += term.count.total(*counts)
         law = law_of_cached(cost, roof_table)
+        # Arithmetic of which a part has no roof is unknown, not what the rest takes.
+        self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
         self.missing += law.missing
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)

@@ -7,17 +7,27 @@ Device lanes show each stream's own time; on the decode lane the waits for it ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from profiler.analysis.law import NS
 from profiler.analysis.nesting import LEAF_GROUPS
+from profiler.arrays import Array
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 from profiler.session.reader import Session
+
+TO_DEVICE: Final = "to device"
+"""Ending of the stages whose copies go up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """The copies of one stage on one stream. Times in ns; `unwaited_ns`: the part nobody waited for."""
+    """The copies of one stage on one stream. Times in ns; `unwaited_ns`: the part nobody waited for.
+
+    `least_ns`: what copies of these sizes, pinned or pageable as they were, take at the measured roofs; None where one
+    of them has none.
+    """
 
     stage: str
     lane: str
@@ -26,6 +36,12 @@ class Transfers:
     pinned_bytes: int
     time_ns: int
     unwaited_ns: int
+    least_ns: float | None = None
+
+    @property
+    def of_roof(self) -> float | None:
+        """The rate as a part of the roof of such copies (0…1 and a little), or None where there is none."""
+        return self.least_ns / self.time_ns if self.least_ns and self.time_ns else None
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -58,9 +74,27 @@ def transfers(session: Session) -> list[Transfers]:
                 pinned,
                 time_ns,
                 unwaited,
+                _least_ns(session, session.lanes[lane].name, known.name, mine),
             )
             found.append(row)
     return found
+
+
+def _least_ns(session: Session, lane: str, stage: str, copies: Array) -> float | None:
+    """What the copies take at the roofs of their sizes."""
+    device, to_device = lane.partition(" ")[0], stage.endswith(TO_DEVICE)
+    total = 0.0
+    kinds, counts = np.unique(copies[["work0", "work1"]], return_counts=True)
+    for (size, pinned), count in zip(kinds.tolist(), counts.tolist(), strict=True):
+        if not size:
+            continue
+        roof = session.calibration.transfer(
+            size, to_device=to_device, pinned=pinned > 0, device=device
+        )
+        if roof is None:
+            return None
+        total += count * size * NS / roof.median
+    return total
 
 
 def hidden_ns(session: Session, first: int = 0, last: int | None = None) -> float | None:

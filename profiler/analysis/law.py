@@ -39,7 +39,8 @@ class Law(NamedTuple):
     """A cost in ns at the machine's roofs. `core`: the kernel's own instructions, arithmetic among them.
 
     `streamed`: what streams take beyond the first cache; `overlaps`: whether they may hide behind instructions.
-    `missing`: names of roofs that were not measured; what they would bound is not attributed.
+    `missing`: names of roofs that were not measured; what they would bound is not attributed. `launched`: calls give
+    work to a device, which works meanwhile: they take what they take beyond it, and nothing where the host is ahead.
     """
 
     arithmetic: Bounds
@@ -49,6 +50,7 @@ class Law(NamedTuple):
     latency: Bounds
     calls: Bounds
     missing: tuple[str, ...]
+    launched: bool = False
 
     def times(self, of: Callable[[Linear], Array]) -> tuple[Array, Array, Array]:
         """Return (least, likely, most) ns of LAW_PARTS, float64 [5, …], where `of` turns a law into an array [...].
@@ -68,6 +70,12 @@ class Law(NamedTuple):
             np.array([*parts, latency[i], calls[i]])
             for i, parts in enumerate((least, likely, most))
         ]
+        if self.launched:
+            row = LAW_PARTS.index("calls")
+            ends[0][row] = 0.0
+            for end in ends[1:]:
+                work = end.sum(axis=0) - end[row]
+                end[row] = np.maximum(end[row] - work, 0.0)
         return ends[0], ends[1], ends[2]
 
 
@@ -151,6 +159,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
         latency.bounds(),
         calls.bounds(),
         tuple(dict.fromkeys(missing)),
+        bool(cost.device),
     )
 
 
@@ -172,7 +181,12 @@ def needed(costs: Iterable[Cost]) -> list[tuple[Term, int]]:
     found: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
     for cost in costs:
         for term in cost.terms or ():
-            if term.kind in (KERNEL, CALL, ACCESS) and term.roof not in LADDERS:
+            # A device's roofs ("launch@cuda") come with its own part of the calibration.
+            if (
+                term.kind in (KERNEL, CALL, ACCESS)
+                and term.roof not in LADDERS
+                and "@" not in term.roof
+            ):
                 threads = 1 if term.kind == CALL else cost.threads
                 found[term.kind, term.roof, term.bytes, threads] = term, threads
     return list(found.values())

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from profiler.counting import MISSED
+from profiler.device.time import EVENTS
 from profiler.session.reader import Session
 
 
@@ -14,7 +15,8 @@ from profiler.session.reader import Session
 class RecorderCost:
     """Of a whole session; None where it is not known.
 
-    `ns_per_span`: of one span in the mean, with the reading of the counters where there was one. `spans`: those
+    `ns_per_span`: of one span in the mean, with the reading of the counters where there was one, and with the events
+    that time what a device does. `spans`: those
     recorded, on the lanes of the devices as well. `dropped`: spans lost to a full ring. `misplaced`: spans that
     name frames far beyond what was decoded, and so are in no figure of frames. `missed`: spans whose counters were
     not read; the next one has their counts. `perturbation`: the cost of all spans, those lost included, as a
@@ -59,11 +61,18 @@ def recorder_cost(session: Session, wall_ns: float | None, misplaced: int = 0) -
     if each is not None:
         # With counters on, every span of the decode lane reads them too.
         read = sum(lane.recorded + lane.dropped for lane in lanes if lane.decode)
-        total = put * each + read * (reading or 0.0)
+        total = put * each + read * (reading or 0.0) + _events(session)
         each = total / put if put else each
     share = total / wall_ns if total is not None and wall_ns else None
     missed = _number(session.meta.get(MISSED)) or 0.0
     return RecorderCost(each, spans, dropped, misplaced, int(missed), share)
+
+
+def _events(session: Session) -> float:
+    """ns that recording timed events on devices took."""
+    told = session.meta.get(EVENTS)
+    told = told if isinstance(told, dict) else {}
+    return (_number(told.get("events")) or 0.0) * (_number(told.get("ns_per_event")) or 0.0)
 
 
 def _number(value: object) -> float | None:

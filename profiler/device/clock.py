@@ -25,13 +25,18 @@ Event = Any
 class DeviceClock(Protocol):
     """A device's events. Times have any origin and need not run at the host's rate.
 
-    `host_time`: they are the host's own (a processor in the device's place), and need no map.
+    `host_time`: they are the host's own (a processor in the device's place), and need no map. `blocking`: `record`
+    waits for all that was given, as the device has no times of its own.
     """
 
     host_time: bool
+    blocking: bool
 
     def record(self, stream: int) -> Event:
-        """Enqueue an event behind all that was given to `stream`; returns at once."""
+        """Enqueue a timed event behind all that was given to `stream`; returns at once, unless `blocking`."""
+
+    def mark(self, stream: int) -> Event:
+        """Enqueue an event that only orders, and has no time."""
 
     def done(self, event: Event) -> bool:
         """Whether the event has happened."""
@@ -40,7 +45,13 @@ class DeviceClock(Protocol):
         """Block the host until the event has happened."""
 
     def time_ns(self, event: Event) -> int:
-        """When the event happened, on the device's clock."""
+        """When a timed event that has happened did so, on the device's clock."""
+
+    def rebase(self, event: Event) -> None:
+        """Times may be counted from `event`: nobody asks for the time of an earlier one any more."""
+
+    def recycle(self, event: Event) -> None:
+        """Nobody asks for this timed event any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ def measure_pair(
         uncertainty = (after - before + 1) // 2
         if best is None or uncertainty < best.uncertainty_ns:
             best = ClockPair((before + after) // 2, device.time_ns(event), uncertainty)
+        device.recycle(event)
     assert best is not None
     return best
 

@@ -12,12 +12,12 @@ Nothing here knows a device: `profiler.device.clock.DeviceClock` is what an adap
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from profiler.device.charging import Busy, Wait, charge
 from profiler.device.clock import ClockMap, DeviceClock, Event, measure_pair
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -38,6 +38,15 @@ LATENCY: Final = "device.latency"
 PAIR_EVERY_NS: Final = 100_000_000
 """Between clock pairs: crystals differ by some 50 ppm, 5 µs in this time even were the rate not known."""
 
+PAIR_LATEST_NS: Final = 2_000_000_000
+"""A device that is never idle between blocks is waited for after so long: 100 µs of drift at most by then."""
+
+EVENTS: Final = "device_events"
+"""Key of the session's meta that says how many timed events were recorded, and what one cost the host."""
+
+EVENTS_TIMED: Final = 64
+"""Events that are recorded in a row to learn what one costs the host: some 0.2 ms."""
+
 WAITED: Final = Cost(
     unmodelled="it waits for the device; what the device did meanwhile stands on the device's own lane"
 )
@@ -49,64 +58,6 @@ IDLE: Final = Cost(
 """The law of LATENCY."""
 
 _LARGEST: Final = (1 << 32) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """A stream ran `stage` from start to end (host's clock). `key` tells one piece of work from another."""
-
-    stream: int
-    stage: int
-    start_ns: int
-    end_ns: int
-    transfer: bool = False
-    key: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The host was blocked from start to end for `stream`, or for the whole device (None)."""
-
-    stream: int | None
-    start_ns: int
-    end_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """A part of a wait and what ran in it; None where no stream ran anything."""
-
-    busy: Busy | None
-    start_ns: int
-    end_ns: int
-
-
-def charge(waits: Iterable[Wait], busy: Sequence[Busy]) -> list[Charge]:
-    """Divide waits by what the device ran meanwhile; the charges of a wait tile it exactly.
-
-    At each moment the stream waited for decides; where it ran nothing itself (it waits for another
-    stream), what others ran counts, arithmetic before copies.
-    """
-    charges: list[Charge] = []
-    for wait in waits:
-        inside = [b for b in busy if b.start_ns < wait.end_ns and b.end_ns > wait.start_ns]
-        cuts = {wait.start_ns, wait.end_ns}
-        for piece in inside:
-            cuts |= {max(piece.start_ns, wait.start_ns), min(piece.end_ns, wait.end_ns)}
-        edges = sorted(cuts)
-        for start, end in itertools.pairwise(edges):
-            running = [b for b in inside if b.start_ns <= start and b.end_ns >= end]
-            chosen = min(running, key=lambda b: _rank(b, wait), default=None)
-            last = charges[-1] if charges else None
-            if last is not None and last.busy == chosen and last.end_ns == start:
-                charges[-1] = Charge(chosen, last.start_ns, end)
-            else:
-                charges.append(Charge(chosen, start, end))
-    return charges
-
-
-def _rank(busy: Busy, wait: Wait) -> tuple[bool, bool, int, int]:
-    return busy.stream != wait.stream, busy.transfer, busy.start_ns, busy.stream
 
 
 @dataclass(slots=True)
@@ -135,7 +86,8 @@ class DeviceTimer:
     device is the host's own work: whoever does it records it, and keeps its spans off the waits. With a
     NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had to be
     mended because they broke causality (work cannot begin before it was given, nor end after the host saw
-    it done); more than the clock pairs' uncertainty means that the clocks are not linear.
+    it done); more than the clock pairs' uncertainty means that the clocks are not linear. `events`: timed events
+    recorded for spans, each of which costs the host `ns_per_event`.
     """
 
     def __init__(
@@ -147,6 +99,7 @@ class DeviceTimer:
     ) -> None:
         self.clock_map = ClockMap()
         self.worst_ns = 0
+        self.events = 0
         self._recorder, self._device, self._host = recorder, device, host
         self._now = recorder.clock
         self._recording = not isinstance(host, NullLane)
@@ -159,8 +112,14 @@ class DeviceTimer:
         self._keys = 0
         self._wait_stages: dict[tuple[int | None, int], tuple[int, bool]] = {}
         self._pair_due = 0
+        self.ns_per_event = self._event_cost() if self._recording else 0.0
         if self._recording and not device.host_time:
             self._take_pair()
+
+    @property
+    def recording(self) -> bool:
+        """Whether what is given now becomes spans."""
+        return self._recording
 
     @contextmanager
     def silent(self) -> Iterator[None]:
@@ -193,6 +152,9 @@ class DeviceTimer:
         given, began = self._now(), self._device.record(stream)
         yield
         ended = self._device.record(stream)
+        self.events += 2
+        if self._device.blocking:
+            self._waits.append(Wait(stream, given, self._now()))
         self._keys += 1
         item = _Item(
             stream,
@@ -233,9 +195,10 @@ class DeviceTimer:
         with self.work(stage, stream, first_frame, frames, work, transfer=True):
             yield
         if blocking:
-            event = self._items[-1].ended if self._recording else self._device.record(stream)
+            event = self._items[-1].ended if self._recording else self._device.mark(stream)
             self._device.wait(event)
-            if self._recording:
+            # Where recording blocks, the whole piece was a wait already.
+            if self._recording and not self._device.blocking:
                 self._waits.append(Wait(stream, start, self._now()))
 
     @contextmanager
@@ -254,11 +217,18 @@ class DeviceTimer:
         """
         if not self._recording:
             return
+        timed = not self._device.host_time
+        if timed and self._items and self._now() >= self._pair_due + PAIR_LATEST_NS:
+            self._drain()
         done, self._items = self._split()
-        idle = not self._items
-        if idle and not self._device.host_time and self._now() >= self._pair_due:
+        # Read before any pair is taken: a device counts from its latest event then, and none may lie before it.
+        times = [
+            (self._device.time_ns(item.began), self._device.time_ns(item.ended)) for item in done
+        ]
+        if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
-        found = [self._mapped(item) for item in done]
+        found = [self._mapped(item, *at) for item, at in zip(done, times, strict=True)]
+        self._let_go(done)
         charges = charge(self._waits, found)
         self._waits = []
         waited: dict[int, int] = {}
@@ -303,8 +273,8 @@ class DeviceTimer:
                 rest.append(item)
         return done, rest
 
-    def _mapped(self, item: _Item) -> Busy:
-        start, end = self._host_ns(item.began), self._host_ns(item.ended)
+    def _mapped(self, item: _Item, began_ns: int, ended_ns: int) -> Busy:
+        start, end = self._host_ns(began_ns), self._host_ns(ended_ns)
         earliest, latest = max(item.given_ns, self._free[item.stream]), self._now()
         fitted_start = min(max(start, earliest), latest)
         fitted_end = min(max(end, fitted_start), latest)
@@ -312,9 +282,36 @@ class DeviceTimer:
         self._free[item.stream] = fitted_end
         return Busy(item.stream, item.stage, fitted_start, fitted_end, item.transfer, item.key)
 
-    def _host_ns(self, event: Event) -> int:
-        device_ns = self._device.time_ns(event)
+    def _host_ns(self, device_ns: int) -> int:
         return device_ns if self._device.host_time else self.clock_map.to_host(device_ns)
+
+    def _drain(self) -> None:
+        """Wait until the device is idle, so that a clock pair can be taken."""
+        for stream in range(len(self._lanes)):
+            with self.waiting(stream):
+                self._device.wait(self._device.mark(stream))
+
+    def _let_go(self, done: list[_Item]) -> None:
+        """Give the events back whose times are known; count from one that no open work lies before."""
+        last = {item.stream: item.ended for item in done}
+        open_streams = {item.stream for item in self._items}
+        if done and open_streams <= last.keys():
+            ends = [last[stream] for stream in open_streams or {done[-1].stream}]
+            self._device.rebase(min(ends, key=self._device.time_ns))
+        for item in done:
+            self._device.recycle(item.began)
+            self._device.recycle(item.ended)
+
+    def _event_cost(self) -> float:
+        """ns that recording a timed event takes the host; the stream is idle."""
+        made = [self._device.record(0)]
+        start = self._now()
+        made += [self._device.record(0) for _ in range(EVENTS_TIMED)]
+        spent = self._now() - start
+        self._device.wait(made[-1])
+        for event in made:
+            self._device.recycle(event)
+        return spent / EVENTS_TIMED
 
     def _wait_stage(self, stage: int | None) -> tuple[int, bool]:
         """The stage for waits while `stage` ran, or nothing did, and whether it carries work.

@@ -66,8 +66,23 @@ class Devices:
         self._handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
         self.names = [self._text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles]
 
+    def identity(self) -> list[dict[str, str]]:
+        """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as told."""
+        nvml, found = self._nvml, []
+        for name, handle in zip(self.names, self._handles, strict=True):
+            one = {"name": name}
+            with suppress(nvml.NVMLError):
+                one["uuid"] = self._text(nvml.nvmlDeviceGetUUID(handle))
+            with suppress(nvml.NVMLError):
+                one["driver"] = self._text(nvml.nvmlSystemGetDriverVersion())
+            with suppress(nvml.NVMLError):
+                version = int(nvml.nvmlSystemGetCudaDriverVersion())
+                one["cuda"] = f"{version // 1000}.{version % 1000 // 10}"
+            found.append(one)
+        return found
+
     def readings(self) -> dict[str, Reading]:
-        """Return what a Sampler can read: `gpuN.*` with units in the names."""
+        """Return what a Sampler can read: `gpuN.*` with units in the names, N in NVML's order (see `gpus`)."""
         found: dict[str, Reading] = {}
         for number, handle in enumerate(self._handles):
             for name, read in self._of(handle).items():
@@ -85,6 +100,13 @@ class Devices:
             return {"memory_used_bytes": nvml.nvmlDeviceGetMemoryInfo(handle).used}
 
         def power() -> dict[str, float]:
+            # From Ampere on nvmlDeviceGetPowerUsage tells the mean of the last second.
+            instant = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
+            if instant is not None:
+                with suppress(nvml.NVMLError):
+                    (told,) = nvml.nvmlDeviceGetFieldValues(handle, [instant])
+                    if told.nvmlReturn == 0:
+                        return {"power_watts": told.value.uiVal / 1000}
             return {"power_watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000}
 
         def energy() -> dict[str, float]:

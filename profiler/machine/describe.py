@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import psutil
 
+from profiler.machine import gpus
+
 LIBRARIES: Final = ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials")
 
 
@@ -29,6 +31,8 @@ def describe() -> dict[str, Any]:
         "caches": _caches,
         "memory_bytes": lambda: psutil.virtual_memory().total,
         "virtualised": _virtualised,
+        "gpus": gpus.gpus,
+        "gpu_settings": gpus.chosen,
         "governor": lambda: _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "os": platform.platform,
         "host": platform.node,

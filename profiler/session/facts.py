@@ -79,6 +79,13 @@ class Alternatives(TypedDict, total=False):
     confidences: list[float | None]
 
 
+class Events(TypedDict, total=False):
+    """Timed events that were recorded on devices, and what one cost the host."""
+
+    events: Count
+    ns_per_event: Nanoseconds
+
+
 class Owner(TypedDict, total=False):
     """The process that records."""
 
@@ -97,6 +104,8 @@ FACTS: Final[dict[str, Any]] = {
     "audio": list[Name],
     "acoustic_models": list[Name],
     "machine": dict[str, Any],
+    "devices": dict[Name, dict[Label, Name]],
+    "device_events": Events,
     "versions": dict[Label, Name],
     "writer": Owner,
     "recorder": Recording,

@@ -100,7 +100,7 @@ def placements() -> Any:
             DTYPES,
             (False, True),
             (False, True),
-            ({}, {"weights": "each-block"}, {"transfer": "frame"}),
+            ({}, {"weights": "each-block"}, {"transfer": "frame"}, {"graphs": True}),
         )
     )
 

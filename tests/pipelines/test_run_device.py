@@ -60,6 +60,11 @@ def test_what_a_device_cannot_do_is_refused_in_one_sentence():
     for values, sentence in (
         ({"device": "cuda", "gmm.selection.enabled": True}, "gmm.selection.enabled = false"),
         ({"device": "cuda", "gmm.senones": "ci"}, "gmm.senones = all"),
+        # And each says why.
+        ({"device": "cuda", "gmm.selection.enabled": True}, "all Gaussians of a block in one"),
+        ({"device": "cuda", "gmm.senones": "active"}, "not know which senones"),
+        ({"device": "cuda", "model": "dnn", "dnn.dtype": "int8"}, "multiplies integers on few"),
+        ({"device": "cuda", "frames.rule": "multi-frame", "model": "dnn"}, "one by one"),
         ({"search.device": "cuda", "search.lattice": True}, "search.lattice = false"),
     ):
         with pytest.raises(settings.ConfigError, match=sentence):

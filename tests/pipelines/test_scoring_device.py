@@ -346,7 +346,7 @@ class Immediate:
     """Streams and events of torch.cuda where all is done at once; memory is the host's, and pageable."""
 
     class Event:
-        def __init__(self, enable_timing):
+        def __init__(self, enable_timing=False):
             self.at = 0
 
         def record(self, stream):

@@ -25,6 +25,7 @@ class FakeDevice:
     rate: float = 1.0  # device ns per host ns
     latency_ns: int = LATENCY_NS
     host_time: bool = False
+    blocking: bool = False
     free: list[int] = field(default_factory=lambda: [0, 0])
     true: list[tuple[int, int, int]] = field(default_factory=list)
     events: int = 0
@@ -32,6 +33,15 @@ class FakeDevice:
     def record(self, stream: int) -> int:
         self.events += 1
         return max(self.clock(), self.free[stream])
+
+    def mark(self, stream: int) -> int:
+        return max(self.clock(), self.free[stream])
+
+    def rebase(self, event: int) -> None:
+        assert event <= self.clock()
+
+    def recycle(self, event: int) -> None:
+        pass
 
     def done(self, event: int) -> bool:
         return event <= self.clock()

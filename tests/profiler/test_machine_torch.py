@@ -173,6 +173,7 @@ device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)
 timing.REPEAT_SECONDS = 0.0002
 waits, missing, rows = [], [], []
+device_roofs.ELEMENTS, device_roofs.READ_BYTES, device_roofs.LAUNCHES_LONG = 1 << 12, 1 << 18, 0
 stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: waits.append(1), free=1 << 20)
 for key, take in device_roofs.steps(torch, stand_in, missing):
     roof = take(Effort(2, 0.0))
@@ -200,6 +201,8 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
     assert overheads == {"launch@cpu", "roundtrip@cpu"}
     dtypes = {dtype for _, name, dtype, *_ in rows if name == "gemm.torch@cpu"}
     assert dtypes == {"float32", "bfloat16", "float16", "int8"}
+    classes = {name for kind, name, *_ in rows if kind == RATE}
+    assert {"fma.torch@cpu", "exp.torch@cpu", "log.torch@cpu"} <= classes
     sizes: dict[str, list[int]] = {}
     for kind, name, _, _, size, low, median, high, unit in rows:
         assert 0 < low <= median <= high

@@ -56,8 +56,21 @@ def per(count: float, fixed: float = 0.0) -> Linear:
     return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
 
 
+class Stages(Protocol):
+    """Where a block's arithmetic gives its stages, one after the other."""
+
+    @property
+    def on(self) -> Placed:
+        """Where they are computed."""
+
+    def give(
+        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
+    ) -> None:
+        """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
+
+
 @dataclass(frozen=True)
-class Stages:
+class Given:
     """The stages of one block on their way to the device's compute stream."""
 
     on: Placed
@@ -65,9 +78,9 @@ class Stages:
     first_frame: int
 
     def give(
-        self, stage: str, step: Callable[[], None], frames: int, work: int, more: int = 0
+        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
     ) -> None:
-        """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
+        """As `Stages` says."""
         self.on.work.work(self.ids[stage], step, self.first_frame, frames, (work, more, 0))
 
 

@@ -49,3 +49,13 @@ def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Sl
         there(scores),
         there(scores) if keep else None,
     )
+
+
+def windows(features: Tensor, first: int, n: int, apart: int, context: int) -> Tensor:
+    """Each of `n` frames from `first` on with its context side by side, f32 [n, context · dim]: rows that overlap.
+
+    `apart`: rows of `features` from one frame to the next; `context`: rows of a frame.
+    """
+    dim = features.shape[1]
+    begin = features.storage_offset() + first * apart * dim
+    return features.as_strided((n, context * dim), (apart * dim, 1), begin)

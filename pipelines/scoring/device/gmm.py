@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LIMITS = {"fp32": 1e4, "fp16": 200.0, "bf16": 1e4}
 """Scaled features are clamped here; their squares stay finite in the number type."""
+ALIGNED = 32
+"""Rows of the Gaussians are padded to a multiple: tensor cores of 16-bit numbers want multiples of 8 at least."""
 FP16_MAX = 6e4
 """Within what float16 can hold."""
 WIDER = 1.3
@@ -48,6 +50,8 @@ class _Mixtures:
 
     context = (0, 0)
     arrays: dict[str, Array]
+    _constant: int
+    """The row of the Gaussians that the features' 1 meets."""
 
     def __init__(self, model: AcousticModel) -> None:
         self.n_senones = model.n_senones
@@ -65,7 +69,7 @@ class _Mixtures:
         array = array.copy()
         too_large = np.abs(array).max(axis=1) > FP16_MAX
         array.swapaxes(1, 2)[too_large] = 0.0
-        array[:, -1][too_large] = -FP16_MAX
+        array[:, self._constant][too_large] = -FP16_MAX
         return array
 
 
@@ -85,15 +89,24 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array, Array]:
     return centre.ravel(), scale.ravel(), matrix
 
 
+def _padded(matrix: Array) -> Array:
+    """`matrix` [streams, rows, columns] with rows of zeros up to a multiple of ALIGNED."""
+    return np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % ALIGNED), (0, 0)))
+
+
 def _expand(p: dict[str, Tensor], x: Tensor, streams: int, on: Placed) -> Tensor:
-    """[x², x, 1] per stream in the products' number type: [streams, n, 2·D + 1]."""
+    """[x², x, 1] per stream in the products' number type, with zeros behind: as many as `gaussians` has rows."""
     import torch
 
     limit = LIMITS[on.dtype]
     v = ((x - p["centre"]) * p["scale"]).nan_to_num(0.0, limit, -limit).clamp_(-limit, limit)
     v = v.view(len(x), streams, -1)
-    one = torch.ones((len(x), streams, 1), dtype=v.dtype, device=v.device)
-    expanded = torch.cat([v * v, v, one], dim=2).transpose(0, 1).contiguous()
+    square, width = v.shape[2], p["gaussians"].shape[1]
+    expanded = torch.zeros((streams, len(x), width), dtype=v.dtype, device=v.device)
+    by_stream = v.transpose(0, 1)
+    torch.mul(by_stream, by_stream, out=expanded[:, :, :square])
+    expanded[:, :, square : 2 * square] = by_stream
+    expanded[:, :, 2 * square] = 1.0
     return expanded.to(p["gaussians"].dtype)
 
 
@@ -111,6 +124,7 @@ class Tied(_Mixtures):
         counts = np.bincount(model.senone_codebook, minlength=books)
         order = np.argsort(counts, kind="stable")
         gaussians = matrix[order].transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
+        self._constant = expanded - 1
         self.stages: dict[str, tuple[str, ...]] = {
             "score.gaussians": ("gaussians",),
             "score.exp": ("exponentials",),
@@ -120,7 +134,7 @@ class Tied(_Mixtures):
         self.arrays: dict[str, Array] = {
             "centre": centre,
             "scale": scale,
-            "gaussians": gaussians,
+            "gaussians": _padded(gaussians),
         }
         self._groups: list[tuple[int, int]] = []
         column = np.empty(model.n_senones, np.int64)
@@ -247,6 +261,7 @@ class Owned(_Mixtures):
         weights = np.log(np.maximum(model.weights.astype(np.float64), FLOOR))
         matrix[:, :, -1] += weights.transpose(2, 0, 1)
         gaussians = matrix.transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
+        self._constant = expanded - 1
         self.stages: dict[str, tuple[str, ...]] = {
             "score.gaussians": ("gaussians",),
             "score.lse": ("exponentials", "senones"),
@@ -254,7 +269,7 @@ class Owned(_Mixtures):
         self.arrays: dict[str, Array] = {
             "centre": centre,
             "scale": scale,
-            "gaussians": gaussians,
+            "gaussians": _padded(gaussians),
         }
 
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:

@@ -9,23 +9,25 @@ suffice, the processor's own scorer takes over, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.device import COMPUTE, COPY, DeviceWork, is_out_of_memory
+from pipelines.device import COMPUTE, COPY, DeviceWork, first_line, is_out_of_memory, launched
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Placed, Stages
-from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Slot, slot
+from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed, Stages
+from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Slot, slot, windows
+from pipelines.scoring.device.held import Held
 from pipelines.scoring.device.parameters import Parameters
+from pipelines.scoring.device.repeated import Begun, Repeated
 from pipelines.scoring.layered import Prepared
 from pipelines.scoring.strategy import Made
 from profiler.arrays import Array
-from profiler.device.clock import Event
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 if TYPE_CHECKING:
@@ -36,20 +38,10 @@ if TYPE_CHECKING:
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
+WARMING = 2
+"""Times that a block is scored beforehand: libraries choose on the first call, and take memory on the second."""
+LANE = NullLane()
 LAUNCHES = "the host gives work to the device here, and fills and empties its buffers"
-
-
-@dataclass
-class _Begun:
-    """A block given to the device: which frames are scored, the event behind its last piece and its stream."""
-
-    first_frame: int
-    n: int
-    chosen: Array
-    slot: Slot
-    ready: Event
-    stream: int
-    settings: int
 
 
 @dataclass(frozen=True)
@@ -85,13 +77,16 @@ class DeviceScorer:
         self._spare: Scorer | None = None
         self._made = self._make(config)
         self._arithmetic = self._made.arithmetic
+        self._repeated = Repeated(work, self.n_senones)
         self.context, self._dim = self._arithmetic.context, self._arithmetic.dim
         self._ids: dict[str, int] = {}
         self._settings = 0
+        self._sizes: tuple[int, int, Arithmetic] | None = None
         self._slots: list[Slot] = []
         self._parameters: Parameters | None = None
-        self._last = np.zeros(self.n_senones, np.float32)
-        self._begun: _Begun | None = None
+        self._held = Held()
+        self._is_warm = False
+        self._begun: Begun | None = None
         self._turn = self._frame = 0
         self.stages(Recorder())
         self.configure(config)
@@ -106,9 +101,17 @@ class DeviceScorer:
             self._spare.stages(recorder)
 
     def warm_up(self) -> None:
-        """Score a few frames unrecorded: libraries are loaded, and memory is taken."""
-        with self._work.timer.silent():
-            self.score(np.zeros((3 + self._beyond, self._dim), np.float32), 0, NullLane())
+        """Score what blocks will be like, unrecorded: kernels are loaded and chosen by size, and memory is taken."""
+        self._held, self._is_warm = Held(), True
+        with self._work.warming():
+            for frames in (1, self._block):
+                self._work.launches.forget(self._ids.values())
+                for _ in range(WARMING):
+                    self.reset()
+                    self.score(np.zeros((frames + self._beyond, self._dim), np.float32), 0, LANE)
+                    self._work.wait_for(self._work.mark(COMPUTE), COMPUTE)
+            if self._spare is None:
+                self._hold()
         self.reset()
 
     def reset(self) -> None:
@@ -150,7 +153,11 @@ class DeviceScorer:
         self._on = Placed(self._work, config.placement.dtype, config.threads)
         if self.needs(config) is not None:
             self._made = prepared if isinstance(prepared, _Made) else self._make(config)
-        arithmetic, dtype, pinned = self._made.arithmetic, config.placement.dtype, self._pinned
+        arithmetic, dtype, pinned = (
+            self._made.arithmetic,
+            config.placement.dtype,
+            self._placement.pinned,
+        )
         try:
             if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
                 self._make_slots(arithmetic)
@@ -160,6 +167,7 @@ class DeviceScorer:
                 before.pinned,
             ):
                 self._place(arithmetic)
+            self._warm_again(before, config)
         except RuntimeError as problem:
             self._fall_back(problem)
 
@@ -193,7 +201,7 @@ class DeviceScorer:
     def take_notices(self) -> list[str]:
         """What the person who watches should know, each sentence once."""
         notices, self._notices = self._notices, []
-        return notices
+        return notices + self._work.take_notices()
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | Tensor:
         """A dense scorer does everything here: scores f32 [frames, senones]."""
@@ -202,6 +210,10 @@ class DeviceScorer:
     def frame(self, state: Array | Tensor, t: int, active: Array | None) -> Array | Tensor:
         """Scores f32 [senones] of frame t of the prepared block."""
         return state[t]
+
+    def launches(self, stage: str) -> float:
+        """Kernels that a piece of a block gives to the device for `stage`, or graphs of them; 0 before it is warm."""
+        return 1.0 if self._held else self._work.launches.each(self._ids[stage])
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
@@ -214,7 +226,10 @@ class DeviceScorer:
             LAUNCH: Cost(unmodelled=LAUNCHES),
             COPY_STAGE: self._on.cost({}, row, 8.0 * self.n_senones * self._block),
         }
-        return self._arithmetic.costs(frames, self._on) | own | self._work.costs()
+        found = self._arithmetic.costs(frames, self._on)
+        for name, cost in found.items():
+            found[name] = launched(cost, Linear(fixed=self.launches(name)))
+        return found | own | self._work.costs()
 
     def _make(self, config: Config) -> _Made:
         if config.model == "dnn":
@@ -238,50 +253,76 @@ class DeviceScorer:
         if not self._keep:
             self._work.wait_for(begun.ready, begun.stream)
         with self._work.launching(self._ids[LAUNCH], first_frame, n):
-            scores = self._kept(begun) if self._keep else self._spread(begun)
+            if self._keep:
+                stage = self._ids[COPY_STAGE]
+                scores: Array | Tensor = self._repeated.there(begun, stage, self._frame, self._skip)
+            else:
+                scores = self._repeated.here(begun)
         self._work.end_block(first_frame, n)
         self._frame += n
         return scores
 
-    def _begin(self, block: Array, first_frame: int) -> _Begun:
+    def _begin(self, block: Array, first_frame: int) -> Begun:
         """Give a block to the device, and wait for it only where the placement says so."""
         work, placement = self._work, self._placement
         assert self._parameters is not None
         n = max(0, len(block) - self._beyond)
         last = COMPUTE if self._keep else COPY
         chosen = (self._frame + np.arange(n)) % self._skip == 0
-        buffers = self._slots[self._turn]
-        self._turn = 1 - self._turn
+        turn, self._turn = self._turn, 1 - self._turn
+        buffers = self._slots[turn]
         rows, apart = self._rows(block, chosen)
         here = buffers.features.numpy()
-        scored, sent = int(chosen.sum()), 0
-        step = 1 if placement.transfer == "frame" else MAX_FRAMES
-        stages = Stages(self._on, self._ids, first_frame)
+        sent = 0
+        stages = Given(self._on, self._ids, first_frame)
         with work.launching(self._ids[LAUNCH], first_frame, n):
             if placement.weights == "each-block":
                 self._parameters.upload(first_frame, n)
-            for begin in range(0, scored, step):
-                end = min(begin + step, scored)
-                part = slice(begin, end)
+            for begin, end in self._pieces(int(chosen.sum())):
                 # The first piece brings its context; of the others only what is new.
                 new = slice(sent, (end - 1) * apart + 1 + self._beyond)
                 here[new] = rows[new]
                 work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
                 sent = new.stop
                 work.then(COPY, COMPUTE)
-                self._arithmetic.score(
-                    self._parameters.there,
-                    self._windows(buffers.features_there, part, apart),
-                    buffers.scores_there[part],
-                    stages,
-                )
+                if not self._held.give((turn, begin, end, apart), stages):
+                    self._compute(buffers, begin, end, apart, stages)
                 if not self._keep:
                     work.then(COMPUTE, COPY)
+                    part = slice(begin, end)
                     work.download(buffers.scores[part], buffers.scores_there[part], first_frame, n)
-                if step == 1 and not placement.overlapped:
+                if placement.transfer == "frame" and not placement.overlapped:
                     work.wait_for(work.mark(last), last)
             ready = work.mark(last)
-        return _Begun(first_frame, n, chosen, buffers, ready, last, self._settings)
+        return Begun(first_frame, n, chosen, buffers, ready, last, self._settings)
+
+    def _pieces(self, scored: int) -> Iterator[tuple[int, int]]:
+        """The pieces that so many scored frames are given in."""
+        step = 1 if self._placement.transfer == "frame" else MAX_FRAMES
+        for begin in range(0, scored, step):
+            yield begin, min(begin + step, scored)
+
+    def _compute(self, buffers: Slot, begin: int, end: int, apart: int, stages: Stages) -> None:
+        """Give the stages of a piece, kernel by kernel."""
+        assert self._parameters is not None
+        self._arithmetic.score(
+            self._parameters.there,
+            windows(buffers.features_there, begin, end - begin, apart, 1 + self._beyond),
+            buffers.scores_there[begin:end],
+            stages,
+        )
+
+    def _hold(self) -> None:
+        """Hold the pieces of a whole block as graphs, for either pair of buffers."""
+        self._held = Held()
+        if not (self._placement.graphs and self._work.device.can_capture):
+            return
+        scored = len(range(0, self._block, self._skip))
+        apart = self._skip if self._beyond else 1
+        for turn, buffers in enumerate(self._slots):
+            for begin, end in self._pieces(scored):
+                score = partial(self._compute, buffers, begin, end, apart)
+                self._held.hold((turn, begin, end, apart), self._on, score)
 
     def _rows(self, block: Array, chosen: Array) -> tuple[Array, int]:
         """What must go up for the chosen frames, and how many rows lie from one of them to the next.
@@ -293,51 +334,6 @@ class DeviceScorer:
         first = int(np.argmax(chosen)) if chosen.any() else 0
         return block[first:], self._skip
 
-    def _windows(self, features: Tensor, part: slice, apart: int) -> Tensor:
-        """Each frame of `part` with its context side by side, f32 [n, (1 + context) · dim]: rows that overlap."""
-        wide = (1 + self._beyond) * self._dim
-        begin = features.storage_offset() + part.start * apart * self._dim
-        return features.as_strided((part.stop - part.start, wide), (apart * self._dim, 1), begin)
-
-    def _spread(self, begun: _Begun) -> Array:
-        """Scores of all frames: those that were left out repeat the last one scored."""
-        computed: Array = begun.slot.scores.numpy()
-        if begun.chosen.all():
-            scores = computed[: begun.n]
-        else:
-            source = np.cumsum(begun.chosen) - 1
-            scores = np.where(source[:, None] >= 0, computed[source], self._last)
-        if begun.n:
-            self._last[:] = scores[-1]
-        return scores
-
-    def _kept(self, begun: _Begun) -> Tensor:
-        """The same on the device."""
-        import torch
-
-        buffers, n, first, skip = begun.slot, begun.n, self._frame, self._skip
-        scored = int(begun.chosen.sum())
-        found = buffers.scores_there[:n]
-        if scored < n:
-            assert buffers.spread is not None, "slots of a scorer that keeps its scores have one"
-            found = buffers.spread[:n]
-
-        def spread() -> None:
-            if scored < n:
-                at = torch.arange(first, first + n, device=self._on.where)
-                rows = torch.cat([self._last_there, buffers.scores_there[:scored]])
-                torch.index_select(rows, 0, (at % skip == 0).cumsum(0), out=found)
-            if n:
-                self._last_there.copy_(found[n - 1 :])
-
-        stage = self._ids[COPY_STAGE]
-        self._work.work(stage, spread, begun.first_frame, n, (n - scored, 0, 0))
-        return found
-
-    @property
-    def _pinned(self) -> bool:
-        return self._placement.pinned
-
     @property
     def _beyond(self) -> int:
         return sum(self.context)
@@ -347,17 +343,27 @@ class DeviceScorer:
         self._drop()
         self._arithmetic, self.context = arithmetic, arithmetic.context
         self._parameters = None  # there may not be room for both
-        self._parameters = Parameters(arithmetic, self._on, self._pinned)
+        self._parameters = Parameters(arithmetic, self._on, self._placement.pinned)
         self.stages(self._recorder)
 
     def _make_slots(self, arithmetic: Arithmetic) -> None:
-        import torch
-
         self._drop()
         device = self._work.device
-        self._slots = [slot(device, arithmetic, self._pinned, self._keep) for _ in range(2)]
-        self._last_there = torch.empty((1, self.n_senones), device=device.where)
-        device.run(COMPUTE, self._last_there.zero_)
+        self._slots = [
+            slot(device, arithmetic, self._placement.pinned, self._keep) for _ in range(2)
+        ]
+
+    def _warm_again(self, before: Placement | None, config: Config) -> None:
+        """What changed while it runs may need other kernels: none of them is loaded in a block that counts."""
+        sizes = self._block, self._skip, self._arithmetic
+        same = (before, sizes) == (self._placement, self._sizes)
+        self._sizes = sizes
+        if not self._is_warm or same:
+            return
+        frame = self._frame
+        with self._repeated.untouched():
+            self.warm_up()
+        self._frame = frame
 
     def _drop(self) -> None:
         """Let go of a block that was begun and is not wanted any more."""
@@ -370,7 +376,7 @@ class DeviceScorer:
         if not is_out_of_memory(problem):
             raise problem
         self._begun = None
-        self._slots, self._parameters = [], None
+        self._slots, self._parameters, self._held = [], None, Held()
         self._spare = self._make_spare()
         self._spare.configure(_on_the_processor(self._config))
         self.context = self._spare.context
@@ -379,7 +385,7 @@ class DeviceScorer:
         self._spare.reset()
         name = self._work.device.name
         self._notices.append(
-            f"Scoring goes on on the processor: {name} has too little memory ({_first_line(problem)})."
+            f"Scoring goes on on the processor: {name} has too little memory ({first_line(problem)})."
         )
 
 
@@ -393,7 +399,3 @@ def _on_the_processor(config: Config) -> Config:
     from pipelines import config as settings
 
     return settings.replace(config, "device", "cpu")
-
-
-def _first_line(problem: BaseException) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")

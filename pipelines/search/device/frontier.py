@@ -9,18 +9,17 @@ partial sort (`pruning`). What was too small is seen after the block, which is d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.device import Device, is_out_of_memory
+from pipelines.device import Device
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
 from pipelines.search.device.pruning import survivors
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 BLOCK_FRAMES = 64
@@ -34,6 +33,8 @@ LATEST = (1 << 63) - 1
 """Later than any key: no arc has come into this state."""
 TAGS = 1 << (63 - 32 - PLACE_BITS - 1)
 """Frames whose keys differ; then the table of keys is cleared."""
+CHOOSING = 2
+"""Frames before one is held as a graph."""
 COUNTS = ("alive", "arcs", "senones", "full")
 
 
@@ -55,8 +56,6 @@ class Buffers:
         self.arcs, self.device, self.batch = arcs, device, batch
         self.columns = n_senones + 1
         self.frames_tagged = 0
-        self.notices: list[str] = []
-        """Sentences for the person who watches, taken by whoever shows them."""
 
     @staticmethod
     def bytes(arcs: DirectArcs, n_senones: int, batch: int) -> int:
@@ -83,9 +82,12 @@ class Buffers:
         self.into = torch.full((b * n,), LATEST, dtype=torch.int64, device=where)
         self.tag = torch.full((1,), TAGS, dtype=torch.int64, device=where)
 
-    def use(self, beam: float, penalty: float) -> None:
-        """Take over settings."""
+    def use_beam(self, beam: float) -> None:
+        """Prune by this beam."""
         self.beam.fill_(beam)
+
+    def use_penalty(self, penalty: float) -> None:
+        """Charge every word so much: a pass over all arcs."""
         tables = self.tables
         tables["cost"].copy_(tables["weight"] + penalty * tables["words"])
 
@@ -112,10 +114,10 @@ class Frontier:
     def __init__(self, buffers: Buffers, room: Room, min_active: int) -> None:
         self.room, self.min_active = room, min_active
         self._b = buffers
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._replay: Callable[[], object] | None = None
 
     def place(self) -> None:
-        """Allocate; where there is CUDA, hold a frame as a graph: one launch for all its kernels."""
+        """Allocate; where the device can, hold a frame as a graph: one launch for all its kernels."""
         import torch
 
         shared = self._b
@@ -155,16 +157,31 @@ class Frontier:
         self._owners_from, self._places_from = counted(b, k + 1), counted(b, a)
         self._states_from = counted(b, self._dead + 1)
         self._columns_from = counted(b, shared.columns)
-        if where == "cuda":
-            self._record()
+        # Places without an arc lead to one state after the other, so that none is contended for.
+        nowhere = torch.arange(b * a, device=where) % (self._dead + 1)
+        self._nowhere = nowhere.view(b, a)
+        if shared.device.can_capture:
+            shared.restart(CHOOSING + 1)
+            for _ in range(CHOOSING):  # libraries choose their kernels on the first calls
+                self.step()
+            self._replay = shared.device.capture(self.step)
 
-    def hold(self, states: Array, costs: Array) -> None:
-        """These are the tokens, [batch, at most room.tokens] of the host's."""
-        import torch
+    def held(self, states: Array, costs: Array) -> Iterator[tuple[Tensor, Tensor]]:
+        """What goes up so that these are the tokens, [batch, at most room.tokens]: its places there, and it here.
 
-        self.take_over(
-            torch.from_numpy(states).to(self.state), torch.from_numpy(costs).to(self.cost)
-        )
+        Nothing of a block may be on its way down.
+        """
+        k = states.shape[1]
+        for name, values, none in (("state", states, self._dead), ("cost", costs, np.inf)):
+            here = self.found(name)
+            here[:] = none
+            here[:, :k] = values
+            yield self._there[name], self._here[name]
+
+    @property
+    def held_as_graph(self) -> bool:
+        """Whether a frame is one launch."""
+        return self._replay is not None
 
     def take_over(self, state: Tensor, cost: Tensor) -> None:
         """Go on from the tokens [batch, at most room.tokens], each in its place."""
@@ -183,10 +200,7 @@ class Frontier:
         self.saved[1].copy_(self.cost)
         self._b.restart(frames)
         for _ in range(frames):
-            if self._graph is None:
-                self.step()
-            else:
-                self._graph.replay()
+            self.step() if self._replay is None else self._replay()
 
     def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
         """What comes down after a block: host tensors and those on the device that go into them."""
@@ -203,25 +217,6 @@ class Frontier:
         """`previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state` and `cost`."""
         array: Array = self._here[name].numpy()
         return array
-
-    def _record(self) -> None:
-        import torch
-
-        self._b.restart(3)
-        for _ in range(2):  # libraries choose their kernels on the first calls
-            self.step()
-        graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.current_stream()
-        try:
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-                self.step()
-        except RuntimeError as problem:
-            if is_out_of_memory(problem):
-                raise
-            reason = (str(problem).strip().splitlines() or ["no reason given"])[0].rstrip(".")
-            self._b.notices.append(f"The search launches each kernel by itself: {reason}.")
-        else:
-            self._graph = graph
 
     def step(self) -> None:
         """One frame: row `t` of the scores; `t` moves on."""
@@ -245,7 +240,8 @@ class Frontier:
         flat = arc.view(-1)
         label = tables["label"].index_select(0, flat).view(b, a).masked_fill_(~inside, 0)
         label = (label + self._columns_from).view(-1)
-        into = (tables["target"].index_select(0, flat).view(b, a) + self._states_from).view(-1)
+        into = torch.where(inside, tables["target"].index_select(0, flat).view(b, a), self._nowhere)
+        into = (into + self._states_from).view(-1)
         cost = torch.nn.functional.pad(self.cost, (0, 1), value=torch.inf).view(-1)
         cost = cost.index_select(0, owner) + tables["cost"].index_select(0, flat)
         # Column 0 of the scores is infinite: places without an arc lead nowhere.

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_memory
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_memory, launched
 from pipelines.search.device.frontier import (
     BLOCK_FRAMES,
     COUNTS,
@@ -38,6 +38,8 @@ FIRST_ROOM = Room(1024, 4096)
 """The least that there is room for; it grows in steps of two, and is kept for the next utterance."""
 SPARE = 1.5
 """Room that is left for so many times the tokens and arcs of the last block, when it is made smaller."""
+MOST_FRONTIERS = 4
+"""Sizes of room that stay on the device: what speech goes back and forth between."""
 LAUNCHES = "the host gives work to the device here and computes nothing itself"
 KEEPS = (
     "following back-pointers is one scattered load after another, each decided by the one before"
@@ -74,8 +76,9 @@ class DeviceSearch:
         self.stages(Recorder())
         self._check_memory()
         self._buffers = Buffers(self._arcs, graph.n_senones, batch, work.device)
+        self._penalty: float | None = None
         with self._guarded():
-            self._at_once(self._buffers.place)
+            work.at_once(self._buffers.place)
         self.configure(config)
         self.begin()
 
@@ -88,15 +91,18 @@ class DeviceSearch:
         """Take over settings, from the next block on."""
         self._scale = float(config.acoustic_scale)
         self._min_active, self._max_active = int(config.min_active), int(config.max_active)
-        penalty = self._penalty = float(config.insertion_penalty)
+        penalty = float(config.insertion_penalty)
+        if penalty != self._penalty:
+            self._penalty = penalty
+            self._work.device.run(COMPUTE, partial(self._buffers.use_penalty, penalty))
         self.use_beam(float(config.beam))
         self._path_costs = self._arcs.path_weight + np.float32(penalty) * self._arcs.path_words
         self._room = self._fitting(self._room)
 
     def use_beam(self, beam: float) -> None:
         """Prune by this beam from the next block on."""
-        self.beam, penalty = beam, self._penalty
-        self._at_once(lambda: self._buffers.use(beam, penalty))
+        self.beam = beam
+        self._work.device.run(COMPUTE, partial(self._buffers.use_beam, beam))
 
     def begin(self) -> None:
         """New utterances begin, all at once."""
@@ -112,8 +118,7 @@ class DeviceSearch:
 
     def take_notices(self) -> list[str]:
         """What the person who watches should know, each sentence once."""
-        notices, self._buffers.notices = self._buffers.notices, []
-        return notices
+        return self._work.take_notices()
 
     def advance(
         self,
@@ -151,8 +156,11 @@ class DeviceSearch:
             scattered=True,
             device=device,
         )
+        a_frame = self._work.launches.a_frame(self._ids["search.frames"])
+        if self._frontier is not None and self._frontier.held_as_graph:
+            a_frame = 1.0
         return {
-            "search.frames": frames,
+            "search.frames": launched(frames, Linear(per_frame=a_frame)),
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.history": Cost(unmodelled=KEEPS),
             "search.active": Cost(unmodelled=ASKS),
@@ -166,7 +174,7 @@ class DeviceSearch:
         """One block: up, over all its frames, down, into the history; again where there was too little room."""
         frames, work, ids, shared = len(scores), self._work, self._ids, self._buffers
         with work.launching(ids["search.launch"], first_frame, frames):
-            frontier = self._ready()
+            frontier = self._ready(first_frame, frames)
             if isinstance(scores, np.ndarray):
                 shared.here.numpy()[:frames] = scores
                 work.upload(shared.there[:frames], shared.here[:frames], first_frame, frames)
@@ -226,29 +234,35 @@ class DeviceSearch:
         for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
             one.take(previous[:n, b], arc[:n, b], best[:n, b], told[:n, b, 0], states[b], costs[b])
 
-    def _ready(self) -> Frontier:
-        """The frontier with the present room, holding the tokens as they are now."""
+    def _ready(self, first_frame: int, frames: int) -> Frontier:
+        """The frontier with the present room, holding the tokens as they are now, for a block of these frames."""
         last = self._frontier
         if last is not None and last.min_active == self._min_active and last.room == self._room:
             return last
         frontier, tokens = self._made(self._room), self._room.tokens
         if last is not None and last.room.tokens <= tokens:
-            step = partial(frontier.take_over, last.state, last.cost)
+            self._work.device.run(COMPUTE, partial(frontier.take_over, last.state, last.cost))
         else:
             # An utterance begins, or there are to be fewer places: the best tokens, closed up.
             for one in self.utterances:
                 one.close_up(tokens)
             states = np.stack([one.states for one in self.utterances])
             costs = np.stack([one.costs for one in self.utterances])
-            step = partial(frontier.hold, states, costs)
-        self._work.device.run(COMPUTE, step)
+            self._work.then(COMPUTE, COPY)
+            for target, source in frontier.held(states, costs):
+                self._work.upload(target, source, first_frame, frames)
+            self._work.then(COPY, COMPUTE)
         return frontier
 
     def _made(self, room: Room) -> Frontier:
-        found = self._frontiers.get(room)
+        found = self._frontiers.pop(room, None)
         if found is None or found.min_active != self._min_active:
-            found = self._frontiers[room] = Frontier(self._buffers, room, self._min_active)
-            self._at_once(found.place)
+            # The one in use is the last of them, and stays.
+            for oldest in list(self._frontiers)[: 1 - MOST_FRONTIERS]:
+                del self._frontiers[oldest]
+            found = Frontier(self._buffers, room, self._min_active)
+            self._work.at_once(found.place)
+        self._frontiers[room] = found
         return found
 
     def _larger(self, room: Room, told: Array) -> Room | None:
@@ -300,12 +314,6 @@ class DeviceSearch:
                 f"The memory of {self._work.device.name} does not suffice for the search; lower "
                 "search.max_active or graph.vocabulary, or choose search.device = cpu."
             ) from problem
-
-    def _at_once(self, work: Callable[[], None]) -> None:
-        """Do something on the compute stream, and wait for it: part of no block."""
-        device = self._work.device
-        device.run(COMPUTE, work)
-        device.wait(device.record(COMPUTE))
 
 
 def _power(value: int) -> int:

@@ -268,6 +268,8 @@ def _differences(a: Arm, b: Arm) -> Iterable[str]:
         ("cores", "number of cores"),
         ("memory_bytes", "memory"),
         ("governor", "frequency governor"),
+        ("gpus", "GPU or its driver"),
+        ("gpu_settings", "choice of GPU"),
         ("os", "operating system"),
         ("python", "Python"),
         ("blas", "linear-algebra library"),
@@ -276,7 +278,11 @@ def _differences(a: Arm, b: Arm) -> Iterable[str]:
     versions = [_table(arm.session.meta.get("versions")) for arm in (a, b)]
     for name in sorted({*versions[0], *versions[1]}):
         yield from _unequal(f"build of {name}", versions[0].get(name), versions[1].get(name))
-    for key, title in (("asrscope_version", "build of asrscope"), ("preset", "preset")):
+    for key, title in (
+        ("asrscope_version", "build of asrscope"),
+        ("preset", "preset"),
+        ("devices", "device as it was opened"),
+    ):
         yield from _unequal(title, a.session.meta.get(key), b.session.meta.get(key))
     yield from _unequal("number of threads", a.config.get("threads"), b.config.get("threads"))
     for name, arm in (("A", a), ("B", b)):

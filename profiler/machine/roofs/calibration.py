@@ -130,9 +130,41 @@ def load_or_measure(
     *,
     fresh: bool = False,
     kernels: Mapping[str, Work] | None = None,
+    device: bool = False,
 ) -> RoofTable:
-    """Return what is known of this machine, after measuring what a run on `threads` threads lacks."""
-    return _known_with(plan([threads], kernels, whole=False), progress, cancelled, fresh=fresh)
+    """Return what is known of this machine, after measuring what a run on `threads` threads lacks.
+
+    `device`: the run uses an accelerator, whose roofs count too.
+    """
+    known = _known_with(plan([threads], kernels, whole=False), progress, cancelled, fresh=fresh)
+    return device_measured(progress, cancelled, fresh=fresh) if device else known
+
+
+def device_measured(
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    fresh: bool = False,
+) -> RoofTable:
+    """Return what is known of this machine, after measuring what is not known of its accelerator."""
+    known = load(file())
+    if fresh or not known.fit_part(torch_child.DEVICE, time.time()):
+        _add_parts(known, [torch_child.DEVICE], progress, cancelled, fresh)
+        _keep(known)
+    return known.roof_table
+
+
+def _add_parts(
+    known: Calibration,
+    parts: list[str],
+    progress: Progress | None,
+    cancelled: Cancelled | None,
+    fresh: bool,
+) -> None:
+    answer = torch_child.measure(parts, progress, cancelled)
+    for part in parts:
+        known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
+        known.unavailable[part] = answer.missing.get(part, [])
 
 
 def measure_terms(
@@ -190,10 +222,7 @@ def calibrate(
         found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=True)
         known.add(found, RUN, time.time(), replace=fresh)
     if parts:
-        answer = torch_child.measure(parts, _scaled(progress, share, 1.0), cancelled)
-        for part in parts:
-            known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
-            known.unavailable[part] = answer.missing.get(part, [])
+        _add_parts(known, parts, _scaled(progress, share, 1.0), cancelled, fresh)
     if steps or parts:
         _keep(known)
     return known
@@ -225,6 +254,9 @@ def _name() -> str:
         machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
     ]
     same += [machine["versions"].get(name) for name in BUILD]
+    if "gpus" in machine:
+        # Another device, another driver, another of several devices: other roofs.
+        same += [machine["gpus"], machine.get("gpu_settings")]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
     return digest[:20]
 

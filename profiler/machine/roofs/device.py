@@ -4,19 +4,34 @@ Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; 
 process that has it. Everything is timed on the host's clock from the first launch to the end of a
 synchronisation, over enough repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda",
 "read@cuda", "to_device.pinned@cuda", "launch@cuda" (host time of one launch, not waiting), "roundtrip@cuda"
-(one launch and the wait for it). What a device cannot do is missing, with the library's own words.
+(one launch and the wait for it). Multiply-adds outside of products run at the rate of float32 products without TF32,
+which the same units compute; exponentials and logarithms are what such a pass takes beyond one that only negates.
+What a device cannot do is missing, with the library's own words.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, size_text
 from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
 
 DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
 GEMM_SIZES: Final = (2048, 4096)
 """17 and 137 GFLOP a product: enough to fill today's devices; the faster of the two counts."""
+
+ELEMENTS: Final = 1 << 24
+"""Of a pass of exponentials: 64 MiB, some 30 µs on today's fastest device and many launches long."""
+
+LEAST_BEYOND: Final = 0.05
+"""Of a pass: an exponential that takes less beyond its traffic is not told from one that takes nothing."""
+
+READ_BYTES: Final = 1 << 30
+"""What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s."""
+
+LAUNCHES_LONG: Final = 10
+"""A pass over memory that takes less than so many launches measures these, and is no roof."""
 
 LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))
 """64 KiB … 1 GiB: from one multiprocessor's memory to beyond any device's last cache."""
@@ -67,6 +82,11 @@ def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator
             continue
         key = Key(RATE, f"gemm.torch@{device.kind}", dtype)
         yield key, lambda effort, key=key: _gemm(torch, device, key, effort)  # type: ignore[misc]
+    key = Key(RATE, f"fma.torch@{device.kind}")
+    yield key, lambda effort, key=key: _gemm(torch, device, key, effort)  # type: ignore[misc]
+    for name in ("exp", "log"):
+        key = Key(RATE, f"{name}.torch@{device.kind}")
+        yield key, lambda effort, key=key: _beyond(torch, device, key, effort)  # type: ignore[misc]
     for name in ("read", "write", "triad"):
         for size in LADDER_BYTES:
             if device.free is None or size <= FREE_SHARE * device.free:
@@ -124,6 +144,26 @@ def _gemm(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     return max(found, key=lambda roof: roof.median)
 
 
+def _beyond(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    """Exponentials or logarithms beyond the traffic of their pass: at least as fast as the whole pass."""
+    name = key.name.partition(".")[0]
+    values = torch.ones(ELEMENTS, device=device.where)
+    out = torch.empty_like(values)
+    whole, bare = (
+        roof_of(
+            key, float(ELEMENTS), _until_done(device, partial(function, values, out=out)), effort
+        )
+        for function in (getattr(torch, name), torch.neg)
+    )
+
+    def beyond(pass_rate: float, bare_rate: float) -> float:
+        share = max(1.0 - pass_rate / bare_rate, LEAST_BEYOND)
+        return pass_rate / share
+
+    median, high = beyond(whole.median, bare.median), beyond(whole.high, bare.low)
+    return replace(whole, median=median, high=max(median, high))
+
+
 def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     name = key.name.partition("@")[0]
     if name == "triad":
@@ -138,11 +178,22 @@ def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
         values = torch.ones(key.bytes // 4, device=device.where)
         out = torch.empty((), device=device.where)
 
-        def work() -> object:
-            return torch.sum(values, dim=0, out=out) if name == "read" else values.fill_(1.0)
+        # One launch goes over a small set again and again: it would be timed itself otherwise.
+        times = max(1, READ_BYTES // key.bytes) if name == "read" else 1
+        rows = values.expand(times, len(values))
 
-        moved = float(key.bytes)
-    return roof_of(key, moved, _until_done(device, work), effort)
+        def work() -> object:
+            return torch.sum(rows, dim=(0, 1), out=out) if name == "read" else values.fill_(1.0)
+
+        moved = float(key.bytes) * times
+    found = roof_of(key, moved, _until_done(device, work), effort)
+    launch = _launch(torch, device, Key(OVERHEAD, f"launch@{device.kind}", ""), Effort(3, 0.0))
+    if moved / found.median * 1e9 < LAUNCHES_LONG * launch.median:
+        raise RuntimeError(
+            f"a pass over {size_text(key.bytes)} takes less than {LAUNCHES_LONG} launches, so that these would be "
+            "measured"
+        )
+    return found
 
 
 def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:

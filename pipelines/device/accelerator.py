@@ -1,0 +1,272 @@
+"""Torch's devices: with streams and timed events (CUDA, ROCm, XPU), or with one queue (MPS).
+
+Events that are timed come from a pool, those that only order are not timed: making one costs the host some
+microseconds. A device with one queue is timed by the host's clock: its events would do, but waiting for an event and
+asking for its time deadlock there (pytorch issue 162872).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from pipelines.device.base import (
+    COMPUTE,
+    STREAMS,
+    DeviceLost,
+    first_line,
+    is_lost,
+    is_out_of_memory,
+)
+from profiler.clock import now_ns
+from profiler.device.clock import Event
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+REBASE_NS = 1_000_000_000
+"""torch gives times between events as 32-bit milliseconds: over a second that is 60 ns, over an hour 0.2 ms.
+So times are counted from an event no longer ago than this."""
+
+
+class _Torch:
+    """What torch's devices have in common. `backend`: the module, torch.cuda, torch.xpu or torch.mps."""
+
+    copies_wait = True
+
+    def __init__(
+        self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...]
+    ) -> None:
+        self.name = self.where = name
+        self.streams = streams
+        self._backend, self._empty = backend, empty
+        self.identity: dict[str, str] = {}
+        self.notices: list[str] = []
+
+    def free_bytes(self) -> int | None:
+        """Memory that the driver can still give, and what torch holds of it unused; None where nothing tells."""
+        tell = getattr(self._backend, "mem_get_info", None)
+        if tell is None:
+            return None
+        reserved, used = (
+            getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated")
+        )
+        held = int(reserved()) - int(used()) if reserved and used else 0
+        return int(tell()[0]) + max(held, 0)
+
+    def _told(self, problem: RuntimeError) -> Exception:
+        """The device's own failure in one sentence; any other as it is."""
+        if not is_lost(problem):
+            return problem
+        lost = DeviceLost(
+            f"The device {self.name} stopped answering ({first_line(problem)}); what was recorded so far is "
+            "kept. Start again, and choose device = cpu if it happens again."
+        )
+        lost.__cause__ = problem
+        return lost
+
+
+class TorchDevice(_Torch):
+    """A device of torch with streams and timed events (tests bring a `backend` of their own).
+
+    `empty`: torch.empty.
+    """
+
+    host_time = False
+    can_pin = True
+    blocking = False
+
+    def __init__(
+        self,
+        name: str,
+        backend: Any,
+        empty: Callable[..., Tensor],
+        streams: tuple[str, ...] = STREAMS,
+    ) -> None:
+        super().__init__(name, backend, empty, streams)
+        self._streams = [backend.Stream() for _ in streams]
+        self.can_capture = hasattr(backend, "CUDAGraph")
+        self._spare: list[Event] = []
+        self._pool: Any = None
+        # Work given before this, on torch's own stream, comes first.
+        backend.synchronize()
+        self._base_ns = 0
+        self._base = self.record(0)
+        self._base.synchronize()
+
+    def record(self, stream: int) -> Event:
+        """Enqueue a timed event."""
+        event = self._spare.pop() if self._spare else self._backend.Event(enable_timing=True)
+        event.record(self._streams[stream])
+        return event
+
+    def mark(self, stream: int) -> Event:
+        """Enqueue an event that only orders."""
+        event = self._backend.Event()
+        event.record(self._streams[stream])
+        return event
+
+    def done(self, event: Event) -> bool:
+        """Whether the event has happened."""
+        return bool(event.query())
+
+    def wait(self, event: Event) -> None:
+        """Block the host until the event has happened."""
+        try:
+            event.synchronize()
+        except RuntimeError as problem:
+            raise self._told(problem) from None
+
+    def time_ns(self, event: Event) -> int:
+        """When the event happened, counted from the device's opening."""
+        since: float = self._base.elapsed_time(event)
+        return self._base_ns + round(since * 1e6)
+
+    def rebase(self, event: Event) -> None:
+        """Count from `event` on, if the base is long ago; nobody asks for the time of an earlier one any more."""
+        at = self.time_ns(event)
+        if at - self._base_ns > REBASE_NS:
+            before, self._base, self._base_ns = self._base, event, at
+            self._spare.append(before)
+
+    def recycle(self, event: Event) -> None:
+        """Take a timed event back that nobody will ask for any more."""
+        if event is not self._base:
+            self._spare.append(event)
+
+    def run(self, stream: int, work: Callable[[], object]) -> None:
+        """Do `work` now: torch gives it to `stream` and does not wait for it."""
+        try:
+            with self._on(stream):
+                work()
+        except RuntimeError as problem:
+            raise self._told(problem) from None
+
+    def follow(self, stream: int, event: Event) -> None:
+        """What is given to `stream` from now on waits for `event`."""
+        self._streams[stream].wait_event(event)
+
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
+        """An uninitialised tensor in the host's memory, page-locked where asked for."""
+        return self._empty(shape, dtype=dtype, pin_memory=pinned)
+
+    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
+        """A graph of CUDA; all graphs share one pool of memory, as they run one after the other."""
+        if not self.can_capture:
+            return None
+        if self._pool is None:
+            self._pool = self._backend.graph_pool_handle()
+        graph = self._backend.CUDAGraph()
+        try:
+            with (
+                self._on(COMPUTE),
+                self._backend.graph(
+                    graph,
+                    pool=self._pool,
+                    stream=self._streams[COMPUTE],
+                    capture_error_mode="thread_local",
+                ),
+            ):
+                work()
+        except RuntimeError as problem:
+            if is_out_of_memory(problem) or is_lost(problem):
+                raise self._told(problem) from None
+            self.notices.append(
+                f"{self.name} launches each kernel by itself, since they cannot be held as a graph: "
+                f"{first_line(problem)}."
+            )
+            return None
+        replay: Callable[[], object] = graph.replay
+        return replay
+
+    def _on(self, stream: int) -> AbstractContextManager[object]:
+        context: AbstractContextManager[object] = self._backend.stream(self._streams[stream])
+        return context
+
+
+class _Moment:
+    """A moment of the one queue; `at_ns` is 0 until the host has seen it."""
+
+    __slots__ = ("at_ns",)
+
+    def __init__(self, at_ns: int = 0) -> None:
+        self.at_ns = at_ns
+
+
+class QueueDevice(_Torch):
+    """A device with one queue that works in order (MPS), timed by the host's clock around waiting for all of it.
+
+    So recorded work is waited for piece by piece; without a recorder nothing waits. It shares the host's memory:
+    there is nothing to pin.
+    """
+
+    host_time = True
+    can_pin = can_capture = False
+    blocking = True
+
+    def __init__(
+        self,
+        name: str,
+        backend: Any,
+        empty: Callable[..., Tensor],
+        streams: tuple[str, ...] = STREAMS,
+        clock: Callable[[], int] = now_ns,
+    ) -> None:
+        super().__init__(name, backend, empty, streams)
+        self._clock = clock
+        backend.synchronize()
+
+    def record(self, stream: int) -> _Moment:
+        """Wait for all that was given, and read the clock."""
+        self._synchronize()
+        return _Moment(self._clock())
+
+    def mark(self, stream: int) -> _Moment:
+        """A moment that is known when somebody waits for it."""
+        return _Moment()
+
+    def done(self, event: _Moment) -> bool:
+        """Whether the host has seen it."""
+        return event.at_ns > 0
+
+    def wait(self, event: _Moment) -> None:
+        """Wait for all that was given."""
+        if not event.at_ns:
+            self._synchronize()
+            event.at_ns = self._clock()
+
+    def time_ns(self, event: _Moment) -> int:
+        """When the host saw it."""
+        return event.at_ns
+
+    def rebase(self, event: _Moment) -> None:
+        """The host's clock needs no base."""
+
+    def recycle(self, event: _Moment) -> None:
+        """A moment costs nothing to keep."""
+
+    def run(self, stream: int, work: Callable[[], object]) -> None:
+        """Do `work` now: torch puts it into the queue."""
+        try:
+            work()
+        except RuntimeError as problem:
+            raise self._told(problem) from None
+
+    def follow(self, stream: int, event: _Moment) -> None:
+        """The queue works in order."""
+
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
+        """An uninitialised tensor."""
+        return self._empty(shape, dtype=dtype)
+
+    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
+        """torch has no graphs for it."""
+        return None
+
+    def _synchronize(self) -> None:
+        try:
+            self._backend.synchronize()
+        except RuntimeError as problem:
+            raise self._told(problem) from None

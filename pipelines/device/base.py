@@ -1,0 +1,104 @@
+"""What a device is to a recogniser: numbered streams, events, copies; and how its failures are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from profiler.device.clock import DeviceClock, Event
+from profiler.errors import BadInput
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+COMPUTE, COPY = 0, 1
+STREAMS = ("compute", "copy")
+HOST = "torch-cpu"
+
+OUT_OF_MEMORY = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+)
+"""What torch's allocators and the libraries beside them say where torch has no exception for it."""
+
+LOST = (
+    "device-side assert",
+    "illegal memory access",
+    "unspecified launch failure",
+    "device lost",
+    "device_lost",
+    "fallen off the bus",
+    "ecc error",
+    "context is destroyed",
+    "gpu is lost",
+    "ue_result_error_device_lost",
+    "launch timed out",
+)
+"""After these nothing on the device can be reached any more by this process (CUDA calls them sticky errors)."""
+
+
+class DeviceError(BadInput):
+    """A device that cannot be used, or not for this, in one sentence."""
+
+
+class DeviceLost(DeviceError):
+    """A device that stopped answering while it was used."""
+
+
+class Device(DeviceClock, Protocol):
+    """A device with numbered streams.
+
+    `name` as the settings call it, `where` as torch does; `can_pin`: page-locked memory helps. `copies_wait`: a copy
+    from or to memory that is not page-locked makes the host wait. `can_capture`: `capture` may come to something.
+    """
+
+    name: str
+    where: str
+    streams: tuple[str, ...]
+    can_pin: bool
+    copies_wait: bool
+    can_capture: bool
+    identity: dict[str, str]
+    """What tells it from others, and how it multiplies: name, uuid and the like, as far as torch tells."""
+    notices: list[str]
+    """Sentences for the person who watches, taken by whoever shows them."""
+
+    def run(self, stream: int, work: Callable[[], object]) -> None:
+        """Give what `work` asks of torch to `stream`; returns before it is done."""
+
+    def follow(self, stream: int, event: Event) -> None:
+        """What is given to `stream` from now on waits for `event`; the host does not."""
+
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
+        """An uninitialised tensor in the host's memory, page-locked where that is asked for and possible."""
+
+    def free_bytes(self) -> int | None:
+        """Memory that is free on the device, or None where nothing tells."""
+
+    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
+        """What does `work` again with one launch, given to the compute stream; None where the device cannot.
+
+        `work` has run there before, and its tensors stay where they are. It must not wait for anything.
+        """
+
+
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether torch failed because the device's memory is full."""
+    kind = type(problem).__name__ == "OutOfMemoryError"
+    text = str(problem).lower()
+    return kind or (isinstance(problem, RuntimeError) and any(s in text for s in OUT_OF_MEMORY))
+
+
+def is_lost(problem: BaseException) -> bool:
+    """Whether the device does not answer any more, so that only a new process can use it."""
+    text = str(problem).lower()
+    return isinstance(problem, RuntimeError) and any(s in text for s in LOST)
+
+
+def first_line(problem: BaseException) -> str:
+    """What a library said, without its further lines and full stop."""
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")

@@ -1,0 +1,135 @@
+"""The processor in a device's place: a thread for each stream, so that all can be run and tested without a device."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from pipelines.device.base import HOST, STREAMS
+from profiler.clock import now_ns
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+class _HostEvent:
+    """A moment in a thread's work; `at_ns` is 0 until it has come."""
+
+    __slots__ = ("_lock", "at_ns")
+
+    def __init__(self) -> None:
+        self.at_ns = 0
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+
+    def happen(self) -> None:
+        self.at_ns = now_ns()
+        self._lock.release()
+
+    def wait(self) -> None:
+        with self._lock:
+            pass
+
+
+class _HostStream:
+    """Work that one thread does in order. After a failure it only lets events happen, until asked why."""
+
+    def __init__(self) -> None:
+        self.queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self.failure: Exception | None = None
+
+    def serve(self, threads: int) -> None:
+        import torch
+
+        # Of this thread's own pool; the host's other threads keep theirs.
+        torch.set_num_threads(threads)
+        while (work := self.queue.get()) is not None:
+            work()
+
+    def guarded(self, work: Callable[[], object]) -> None:
+        if self.failure is None:
+            try:
+                work()
+            except Exception as problem:
+                self.failure = problem
+
+
+class HostDevice:
+    """The processor in a device's place: a thread for each stream, each computing on `threads` threads."""
+
+    name = HOST
+    where = "cpu"
+    host_time = True
+    can_pin = copies_wait = can_capture = blocking = False
+
+    def __init__(self, threads: int = 1, streams: tuple[str, ...] = STREAMS) -> None:
+        self.streams = streams
+        self.identity: dict[str, str] = {}
+        self.notices: list[str] = []
+        self._streams = [_HostStream() for _ in streams]
+        for name, stream in zip(streams, self._streams, strict=True):
+            serve = threading.Thread(
+                target=stream.serve, args=(threads,), name=f"{HOST} {name}", daemon=True
+            )
+            serve.start()
+            weakref.finalize(self, stream.queue.put, None)
+
+    def record(self, stream: int) -> _HostEvent:
+        """Enqueue a reading of the clock."""
+        event = _HostEvent()
+        self._streams[stream].queue.put(event.happen)
+        return event
+
+    mark = record
+
+    def done(self, event: _HostEvent) -> bool:
+        """Whether the thread has come to it."""
+        return event.at_ns > 0
+
+    def wait(self, event: _HostEvent) -> None:
+        """Block until the thread has come to it; raises what failed before."""
+        event.wait()
+        for stream in self._streams:
+            failure, stream.failure = stream.failure, None
+            if failure is not None:
+                raise failure
+
+    def time_ns(self, event: _HostEvent) -> int:
+        """When the thread came to it."""
+        return event.at_ns
+
+    def rebase(self, event: _HostEvent) -> None:
+        """The host's clock needs no base."""
+
+    def recycle(self, event: _HostEvent) -> None:
+        """An event costs nothing to keep."""
+
+    def run(self, stream: int, work: Callable[[], object]) -> None:
+        """Hand `work` to the stream's thread."""
+        chosen = self._streams[stream]
+        chosen.queue.put(lambda: chosen.guarded(work))
+
+    def follow(self, stream: int, event: _HostEvent) -> None:
+        """The stream's thread waits for `event`."""
+        self._streams[stream].queue.put(event.wait)
+
+    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
+        """An uninitialised tensor; there is nothing to pin it for."""
+        import torch
+
+        return torch.empty(shape, dtype=dtype)
+
+    def free_bytes(self) -> int | None:
+        """Memory that the machine can still give."""
+        import psutil
+
+        return int(psutil.virtual_memory().available)
+
+    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
+        """A processor launches nothing."""
+        return None

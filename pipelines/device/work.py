@@ -1,0 +1,179 @@
+"""What a run does on a device, recorded: every copy, piece of work and wait becomes a span."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pipelines.device.base import COMPUTE, COPY, Device
+from pipelines.device.launches import Launches
+from profiler.device.clock import Event
+from profiler.device.time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.spans import Cost, Lane, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+UPLOAD = "transfer.to device"
+DOWNLOAD = "transfer.to host"
+PREPARING = "device.prepare"
+PREPARES = Cost(unmodelled="memory is taken on the device, and graphs of kernels are made")
+
+
+class DeviceWork:
+    """What a run does on a device, recorded: copies, work and waits.
+
+    One object per device and run; `end_block` is called at the end of each block, before the block's own
+    span. Tensors used on both streams must outlive the work on them: allocate them once (torch's allocator
+    may give memory away that another stream still reads).
+    """
+
+    def __init__(self, device: Device, recorder: Recorder, lane: Lane | NullLane) -> None:
+        self.device = device
+        self.now = recorder.clock
+        self._lane = lane
+        self._upload = recorder.stage(UPLOAD, "transfer", TRANSFER_WORK)
+        self._download = recorder.stage(DOWNLOAD, "transfer", TRANSFER_WORK)
+        self._launch: tuple[int, int, int] | None = None
+        self._since = 0
+        names = [f"{device.name} {stream}" for stream in device.streams]
+        self.timer = DeviceTimer(recorder, device, lane, names)
+        self.launches = Launches()
+        self._counting = False
+        self._preparing = recorder.stage(PREPARING, "overhead")
+
+    @staticmethod
+    def costs() -> dict[str, Cost]:
+        """Cost laws of the copies."""
+        return {UPLOAD: TRANSFER_COST, DOWNLOAD: TRANSFER_COST, PREPARING: PREPARES}
+
+    @contextmanager
+    def warming(self) -> Iterator[None]:
+        """Nothing of the context is recorded; the kernels of its work are counted by stage (`launches`)."""
+        self._counting = True
+        try:
+            with self.timer.silent():
+                yield
+        finally:
+            self._counting = False
+
+    @contextmanager
+    def launching(self, stage: int, first_frame: int, frames: int) -> Iterator[None]:
+        """What the host does in the context is `stage` (of the decode lane), but for its waits."""
+        self._launch, self._since = (stage, first_frame, frames), self.now()
+        try:
+            yield
+        finally:
+            self._pause()
+            self._launch = None
+
+    def work(
+        self,
+        stage: int,
+        work: Callable[[], object],
+        first_frame: int,
+        frames: int,
+        counts: tuple[int, int, int] = (0, 0, 0),
+        stream: int = COMPUTE,
+    ) -> None:
+        """Give `work` to `stream`: one span of `stage` there, with these work counts."""
+        if self._counting:
+            work = self.launches.counted(stage, frames, work)
+        with (
+            self._waited(self.device.blocking and self.timer.recording),
+            self.timer.work(stage, stream, first_frame, frames, counts),
+        ):
+            self.device.run(stream, work)
+
+    def upload(
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
+    ) -> None:
+        """Copy host → device. From pinned memory it overlaps; otherwise the host waits for it."""
+        self._copy(self._upload, target, source, source, first_frame, frames, stream)
+
+    def download(
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
+    ) -> None:
+        """Copy device → host. Into pinned memory it overlaps: `wait_for` it before reading."""
+        self._copy(self._download, target, source, target, first_frame, frames, stream)
+
+    def mark(self, stream: int) -> Event:
+        """An event behind all that was given to `stream`, for `follow` and `wait_for`."""
+        return self.device.mark(stream)
+
+    def follow(self, stream: int, event: Event) -> None:
+        """What is given to `stream` from now on waits for `event`; call it before `work` or a copy."""
+        self.device.follow(stream, event)
+
+    def then(self, first: int, second: int) -> None:
+        """What is given to stream `second` from now on waits for all that was given to `first`."""
+        self.device.follow(second, self.device.mark(first))
+
+    def wait_for(self, event: Event, stream: int) -> None:
+        """Block until `event` of `stream` has happened; the time is charged to what the device runs."""
+        self._pause()
+        with self.timer.waiting(stream):
+            self.device.wait(event)
+        self._since = self.now()
+
+    def at_once(self, work: Callable[[], object]) -> None:
+        """Do `work` on the compute stream and wait for it: what a block needs and has not, under a name of its own.
+
+        It is part of the wall time, as the words wait for it, and no stage's of scoring or search.
+        """
+        self._pause()
+        start = self.now()
+        self.device.run(COMPUTE, work)
+        self.device.wait(self.device.mark(COMPUTE))
+        if self._launch is not None and self.timer.recording:
+            _, first_frame, frames = self._launch
+            self._lane.put(self._preparing, start, self.now(), first_frame, frames)
+        self._since = self.now()
+
+    def take_notices(self) -> list[str]:
+        """What the person who watches should know of the device, each sentence once."""
+        told = self.device.notices
+        notices = list(dict.fromkeys(told))
+        told.clear()
+        return notices
+
+    def end_block(self, first_frame: int, frames: int) -> None:
+        """Record what is done by now; these are the frames of the block that ends."""
+        self.timer.resolve(first_frame, frames)
+
+    def _pause(self) -> None:
+        """The host's own work ends here for a wait."""
+        if self._launch is not None:
+            stage, first_frame, frames = self._launch
+            self._lane.put(stage, self._since, self.now(), first_frame, frames)
+
+    def _copy(
+        self,
+        stage: int,
+        target: Tensor,
+        source: Tensor,
+        on_host: Tensor,
+        first_frame: int,
+        frames: int,
+        stream: int,
+    ) -> None:
+        pinned = self.device.can_pin and bool(on_host.is_pinned())
+        # Without page-locked memory the library waits; a thread in a stream's place never has to.
+        waits = not pinned and self.device.copies_wait
+        size = source.numel() * source.element_size()
+        with (
+            self._waited(waits or (self.device.blocking and self.timer.recording)),
+            self.timer.transfer(stage, size, pinned, stream, first_frame, frames, blocking=waits),
+        ):
+            # Never blocking here: the timer waits where waiting is due, behind its own event.
+            self.device.run(stream, lambda: target.copy_(source, non_blocking=True))
+
+    @contextmanager
+    def _waited(self, waits: bool) -> Iterator[None]:
+        """Whether the host waits in the context, so that it is no work of its own."""
+        if waits:
+            self._pause()
+        yield
+        if waits:
+            self._since = self.now()

@@ -1,0 +1,106 @@
+"""Scoring several utterances at once on a device: their frames are rows of the same products.
+
+One utterance's block does not fill a device, and each utterance would launch its own kernels. Here the blocks of all go
+up together and are scored as one; the scores stay there, as the device search takes them (`search.device.search`).
+No frame is left out, and no setting changes while it runs: this is for throughput, not for a person who watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipelines.device import COMPUTE, COPY, DeviceWork
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.device import dnn, gmm
+from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed, per
+from pipelines.scoring.device.parameters import Parameters
+from profiler.arrays import Array
+from profiler.spans import Cost, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipelines.config import Config
+
+GATHER = "score.gather"
+"""The frames of all utterances, each with its context, are put one behind the other."""
+BLOCK_FRAMES = 64
+"""Of each utterance in a call: what the device search takes at once."""
+
+
+class Batch:
+    """`size` utterances that are scored together. Raises ModelError; RuntimeError where memory is short."""
+
+    def __init__(self, config: Config, model: AcousticModel, work: DeviceWork, size: int) -> None:
+        import torch
+
+        self.size, self._work = size, work
+        self._on = Placed(work, config.placement.dtype, config.threads)
+        self._arithmetic: Arithmetic = gmm.mixtures_of(model)
+        if config.model == "dnn":
+            features = model.means.shape[1] * model.means.shape[3]
+            self._arithmetic = dnn.layers_of(config, model.n_senones, features)
+        self.context = self._arithmetic.context
+        self._parameters = Parameters(self._arithmetic, self._on, config.placement.pinned)
+        rows = BLOCK_FRAMES + sum(self.context)
+        device, shape = work.device, (size, rows, self._arithmetic.dim)
+        self._here = device.host_tensor(shape, torch.float32, pinned=config.placement.pinned)
+        self._there = torch.zeros(shape, device=device.where)
+        self._scores = torch.zeros(
+            (size * BLOCK_FRAMES, self._arithmetic.n_senones), device=device.where
+        )
+        wide = (1 + sum(self.context)) * self._arithmetic.dim
+        self._x = torch.zeros((size * BLOCK_FRAMES, wide), device=device.where)
+        self._ids: dict[str, int] = {}
+        self.stages(Recorder())
+
+    def stages(self, recorder: Recorder) -> None:
+        """Register every stage that it records."""
+        stages = {GATHER: ("rows",), **self._arithmetic.stages}
+        self._ids = {
+            name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()
+        }
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages, for calls of BLOCK_FRAMES of each utterance."""
+        row = per(8.0 * self._x.shape[1])
+        gather = self._on.cost({}, row, 8.0 * self._x.numel())
+        frames = self.size * BLOCK_FRAMES
+        return {GATHER: gather, **self._arithmetic.costs(frames, self._on), **self._work.costs()}
+
+    def score(self, blocks: Sequence[Array], first_frame: int) -> Tensor:
+        """Scores f32 [frames, size, senones] on the device, filled by the time its compute stream gets there.
+
+        `blocks`: of each utterance f32 [n and context, dim], n ≤ BLOCK_FRAMES; `frames` are those of the longest, and
+        what lies behind a shorter one's end means nothing. Valid until the next call.
+        """
+        beyond = sum(self.context)
+        if len(blocks) != self.size or any(
+            block.ndim != 2 or len(block) > BLOCK_FRAMES + beyond for block in blocks
+        ):
+            raise ValueError(f"expected {self.size} blocks of at most {BLOCK_FRAMES} frames each")
+        work, n = self._work, max(max(len(block) for block in blocks) - beyond, 0)
+        # What was uploaded from here before has long been read: the host waits for it.
+        work.wait_for(work.mark(COPY), COPY)
+        here: Array = self._here.numpy()
+        here[:, : n + beyond] = 0.0
+        for b, block in enumerate(blocks):
+            here[b, : len(block)] = block
+        work.then(COMPUTE, COPY)
+        work.upload(self._there, self._here, first_frame, n)
+        work.then(COPY, COMPUTE)
+        scores, x = self._scores[: self.size * n], self._x[: self.size * n]
+        if n:
+            stages = Given(self._on, self._ids, first_frame)
+            stages.give(GATHER, partial(self._gather, x, n), n, self.size * n)
+            self._arithmetic.score(self._parameters.there, x, scores, stages)
+        return scores.view(self.size, n, -1).transpose(0, 1)
+
+    def _gather(self, x: Tensor, n: int) -> None:
+        rows, dim = self._there.shape[1], self._arithmetic.dim
+        wide = x.shape[1]
+        x.view(self.size, n, wide).copy_(
+            self._there.as_strided((self.size, n, wide), (rows * dim, dim, 1))
+        )

@@ -1,0 +1,50 @@
+"""What a step found, and the speech that steps share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipelines.device import HOST
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
+
+
+@dataclass
+class Found:
+    """`proved`: True, False, or None where it cannot be proved on this device; `why` in one sentence."""
+
+    proved: bool | None
+    why: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a step is given: the device by its name, the folder for what it leaves, and the speech."""
+
+    device: str
+    folder: Path
+    paths: tuple[str, ...] = ()
+    transcripts: str | None = None
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether there is one, and not the processor in its place."""
+        return self.device != HOST
+
+    def speech(self, most: int) -> Sequence[Item]:
+        """The first items of the speech."""
+        return playlist.build(self.paths, self.transcripts)[:most]
+
+
+def write(path: Path, step: str, found: Found) -> dict[str, Any]:
+    """Keep the row of a step, whole or not at all; and return it."""
+    row = {"step": step, **asdict(found)}
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(row, indent=1, default=str), encoding="utf-8")
+    beside.replace(path)
+    return row

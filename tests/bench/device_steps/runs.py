@@ -1,0 +1,155 @@
+"""Steps that are whole runs: every combination of model, number type, moves and search; and a session to keep."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines import config as settings
+from pipelines.config import Config, presets
+from pipelines.run.control import Control
+from pipelines.run.session_run import Request, execute
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+from tests.bench.device_steps.found import Found, Task
+
+PRESETS = {"ptm": "gmm", "continuous": "gmm-continuous", "dnn": "dnn"}
+FACTORS: dict[str, dict[str, dict[str, Any]]] = {
+    "model": {name: {} for name in PRESETS},
+    "number": {dtype: {"placement.dtype": dtype} for dtype in ("fp32", "bf16")},
+    "moves": {each: {"placement.transfer": each} for each in ("block", "frame")},
+    "copies": {
+        "pinned": {"placement.pinned": True},
+        "pageable": {"placement.pinned": False},
+        "overlapped": {"placement.overlapped": True},
+    },
+    "search": {"cpu": {}, "device": {}},
+}
+SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
+LARGEST_SESSION = 2 << 20
+ROUNDING = 1e-6
+
+Choice = dict[str, str]
+
+
+def every() -> Iterator[Choice]:
+    """All combinations."""
+    for values in itertools.product(*FACTORS.values()):
+        yield dict(zip(FACTORS, values, strict=True))
+
+
+def pairwise(choices: Iterable[Choice]) -> list[Choice]:
+    """Some of `choices` in which every two values that occur together do so at least once."""
+    left = list(choices)
+
+    def pairs(choice: Choice) -> set[tuple[tuple[str, str], ...]]:
+        return set(itertools.combinations(sorted(choice.items()), 2))
+
+    open_pairs = set().union(*(pairs(choice) for choice in left))
+    found = []
+    while open_pairs:
+        best = max(left, key=lambda choice: len(pairs(choice) & open_pairs))
+        found.append(best)
+        open_pairs -= pairs(best)
+    return found
+
+
+def config_of(task: Task, choice: Choice) -> Config:
+    """The settings of a combination."""
+    values: dict[str, Any] = dict(SMALL) | {"device": task.device, "dnn.senones": "all"}
+    values["gmm.selection.enabled"] = False
+    for factor, name in choice.items():
+        values |= FACTORS[factor][name]
+    if choice["search"] == "device":
+        values["search.device"] = task.device
+    return settings.assign(presets.load(PRESETS[choice["model"]]).config, values)
+
+
+def combinations(task: Task) -> Found:
+    """The same words in every combination, categories that add up, and no stage above its roofs."""
+    speech = str(task.speech(1)[0].path)
+    heard = {model: _words(_on_the_processor(task, model), speech) for model in PRESETS}
+    chosen = list(every()) if task.accelerator else pairwise(every())
+    if task.device == "mps":
+        chosen = [choice for choice in chosen if choice["search"] == "cpu"]
+    rows, path = [], task.folder / "combination.asrs"
+    for choice in chosen:
+        row: dict[str, Any] = {"combination": " ".join(choice.values())}
+        words = _words(config_of(task, choice), speech, path)
+        row["same words"] = words == heard[choice["model"]]
+        with Session.open(path) as session:
+            parts = breakdown(session)
+            whole = sum(parts.categories.values())
+            row["adds up"] = abs(whole - parts.wall_ns) <= ROUNDING * parts.wall_ns
+            row["rtf"] = parts.rtf
+            row["overhead"] = parts.categories["overhead"] / parts.wall_ns
+            row["above its roof"] = [r.name for r in parts.stages if r.defect]
+            row["launch-bound"] = [r.name for r in parts.stages if r.verdict == "launch-bound"]
+        path.unlink()
+        rows.append(row)
+    wrong = [
+        f"{row['combination']}: {what}"
+        for row, choice in zip(rows, chosen, strict=True)
+        for what, is_wrong in (
+            # 16 bits may decide between words that are as likely; 32 may not.
+            ("other words", choice["number"] == "fp32" and not row["same words"]),
+            ("categories do not add up", not row["adds up"]),
+            (f"above its roof: {', '.join(row['above its roof'])}", bool(row["above its roof"])),
+        )
+        if is_wrong
+    ]
+    figures = {"of": len(list(every())), "taken": len(rows), "rows": rows}
+    if wrong:
+        return Found(False, "; ".join(wrong[:6]), figures)
+    how = "all" if task.accelerator else "every two values together at least once: all"
+    why = f"{how} {len(rows)} combinations hear the same, add up and stay below the roofs"
+    return Found(True, why, figures)
+
+
+def session(task: Task) -> Found:
+    """A session of a run to keep, and a table of all rows for the page of measurements."""
+    choice = {
+        "model": "dnn",
+        "number": "fp32",
+        "moves": "block",
+        "copies": "overlapped",
+        "search": "cpu" if task.device == "mps" else "device",
+    }
+    path = task.folder / f"{task.device}.asrs"
+    path.unlink(missing_ok=True)
+    items = task.speech(3)
+    request = Request(
+        config_of(task, choice), "dnn", tuple(str(item.path) for item in items), None, path
+    )
+    outcome = execute(request, Control(), lambda *_: None)
+    size = path.stat().st_size
+    table = task.folder / "table.md"
+    rows = [json.loads(file.read_text("utf-8")) for file in sorted(task.folder.glob("*.json"))]
+    table.write_text(as_table(rows), encoding="utf-8")
+    figures = {"session": str(path), "bytes": size, "table": str(table), "state": outcome.state}
+    if size > LARGEST_SESSION or outcome.state != "closed":
+        return Found(False, f"the session has {size} bytes and is {outcome.state}", figures)
+    return Found(True, "a session and a table are there", figures)
+
+
+def as_table(rows: list[dict[str, Any]]) -> str:
+    """The rows as a table of Markdown."""
+    said = {True: "yes", False: "no", None: "cannot be, here"}
+    lines = ["| step | proved | why |", "| --- | --- | --- |"]
+    lines += [f"| {row['step']} | {said[row['proved']]} | {row['why']} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _on_the_processor(task: Task, model: str) -> Config:
+    first = {factor: next(iter(values)) for factor, values in FACTORS.items()} | {"model": model}
+    return settings.assign(config_of(task, first), {"device": "cpu", "search.device": "cpu"})
+
+
+def _words(config: Config, speech: str, out: Path | None = None) -> str:
+    if out is not None:
+        out.unlink(missing_ok=True)
+    outcome = execute(Request(config, "bench", (speech,), None, out), Control(), lambda *_: None)
+    return str(outcome.result.utterances[0].hypothesis)

@@ -1,0 +1,194 @@
+"""What a device does for the first time happens before it counts; and what a search gives it, none contends for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.device import DeviceWork, HostDevice
+from pipelines.models import sphinx
+from pipelines.scoring.device import gmm as device_gmm
+from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.search.device.frontier import Buffers
+from pipelines.search.device.search import DeviceSearch
+from pipelines.search.device.viterbi import DeviceViterbi
+from profiler.spans import NullLane, Recorder
+from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines.lazy_device import EAGER, LazyDevice
+from tests.pipelines.scoring_reference import likely_features
+
+LANE = NullLane()
+BLOCK = 8
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: Any) -> Any:
+    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
+
+
+def scorer_of(tied: Any, device: Any, **chosen: Any) -> DeviceScorer:
+    config = settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
+    work = DeviceWork(device, Recorder(), LANE)
+    return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """Frames and number type of every piece that is scored."""
+    seen: list[tuple[int, str]] = []
+    score = device_gmm.Tied.score
+
+    def noted(self: Any, p: Any, x: Any, out: Any, stages: Any) -> None:
+        seen.append((len(x), stages.on.dtype))
+        score(self, p, x, out, stages)
+
+    monkeypatch.setattr(device_gmm.Tied, "score", noted)
+    return seen
+
+
+def test_the_real_block_and_a_single_frame_are_scored_twice_beforehand(
+    tied: Any, sizes: list[tuple[int, str]]
+) -> None:
+    scorer = scorer_of(tied, HostDevice())
+    scorer.warm_up()
+    assert sizes.count((BLOCK, "fp32")) >= 2
+    assert sizes.count((1, "fp32")) >= 2
+
+
+def test_another_number_type_is_warm_before_the_next_block(
+    tied: Any, sizes: list[tuple[int, str]]
+) -> None:
+    features = likely_features(tied, 3 * BLOCK)
+    chosen = {"frames.skip": 3}
+    changed, same = (scorer_of(tied, LazyDevice(EAGER), **chosen) for _ in range(2))
+    for scorer in (changed, same):
+        scorer.warm_up()
+        scorer.score(features[:BLOCK], 0, LANE)
+    sizes.clear()
+    changed.configure(settings.assign(changed._config, {"placement.dtype": "bf16"}))
+    scored = len(range(0, BLOCK, 3))
+    assert sizes.count((scored, "bf16")) >= 2
+    # The utterance goes on where it was: the same frames are left out.
+    changed.configure(settings.assign(changed._config, {"placement.dtype": "fp32"}))
+    sizes.clear()
+    for at in (BLOCK, 2 * BLOCK):
+        block = features[at : at + BLOCK]
+        np.testing.assert_allclose(
+            changed.score(block, at, LANE), same.score(block, at, LANE), atol=1e-4
+        )
+    # A setting that needs nothing new warms nothing.
+    sizes.clear()
+    same.configure(same._config)
+    assert sizes == []
+
+
+def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
+    for graphs in (False, True):
+        scorer = scorer_of(tied, LazyDevice(EAGER), **{"placement.graphs": graphs})
+        scorer.warm_up()
+        launches = {name: scorer.launches(name) for name in scorer._arithmetic.stages}
+        if graphs:
+            assert set(launches.values()) == {1.0}
+        else:
+            # exp: a maximum, its floor, a copy to float32, a sum, the difference, the exponential.
+            assert 3 <= launches["score.exp"] <= 8
+            assert all(count >= 1 for count in launches.values())
+
+
+def test_unused_places_of_a_search_lead_to_different_states(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    most: list[int] = []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if "scatter_reduce" in str(func):
+                most.append(int(torch.bincount(args[2]).max()))
+            return func(*args, **(kwargs or {}))
+
+    graph = search_graphs.random_graph(1, True)
+    scores = search_graphs.smooth_scores(1, 6, 7)
+    work = DeviceWork(LazyDevice(EAGER), Recorder(), LANE)  # type: ignore[arg-type]
+    search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work)
+    with Watching():
+        search.advance(scores[:, None], [len(scores)], 0, LANE)
+    places, states = search._room.arcs, search._arcs.n_states + 1
+    arcs_into = int(np.bincount(search._arcs.target).max())
+    assert max(most) <= -(-places // states) + arcs_into
+
+
+def test_an_adaptive_beam_does_not_charge_every_arc_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    charged: list[float] = []
+    use: Callable[..., None] = Buffers.use_penalty
+
+    def noted(self: Buffers, penalty: float) -> None:
+        charged.append(penalty)
+        use(self, penalty)
+
+    monkeypatch.setattr(Buffers, "use_penalty", noted)
+    graph = search_graphs.random_graph(1, True)
+    chosen = search_graphs.settings(9.0, 60, adaptive_beam=True, target_rtf=0.1)
+    device = LazyDevice(EAGER)
+    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
+    viterbi = DeviceViterbi(graph, chosen, work)
+    waits = device.calls["wait"]
+    for ns in (1_000_000, 2_000_000, 3_000_000):
+        viterbi.spent(4, ns)
+    assert len(charged) == 1
+    assert device.calls["wait"] == waits
+
+
+def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> None:
+    """Exponentials, logarithms and multiply-adds had none: their stages computed nothing, or vanished."""
+    import torch
+
+    from pipelines.models import continuous
+    from pipelines.scoring.device import dnn
+    from pipelines.scoring.device.arithmetic import SIZES, Placed
+    from profiler.machine.roofs import device as device_roofs
+    from profiler.machine.roofs.table import Roof, RoofTable
+    from tests.pipelines.net_files import card, net
+
+    keys = [
+        key
+        for key, _ in device_roofs.steps(
+            torch, device_roofs.Device("cuda", "cuda", lambda: None), []
+        )
+    ]
+    roofs = (Roof(*key, 1e9, 1e9, 1e9, "") for key in keys)
+    table = RoofTable(tuple(roofs))
+    work = DeviceWork(HostDevice(), Recorder(), NullLane())
+    work.device.where = "cuda"  # type: ignore[misc]
+    model = sphinx.load(sphinx.default_directory())
+    kinds = (
+        device_gmm.Tied(model),
+        device_gmm.Owned(continuous.untied(model, 2)),
+        dnn.Layers(net(card())),
+    )
+    costs = [
+        cost
+        for arithmetic in kinds
+        for dtype in SIZES
+        for cost in arithmetic.costs(16, Placed(work, dtype)).values()
+    ]
+    work.device.where = "cpu"  # type: ignore[misc]
+    search = DeviceSearch(search_graphs.random_graph(1, True), search_graphs.settings(), work)
+    work.device.where = "cuda"  # type: ignore[misc]
+    costs += [cost for cost in search.costs().values() if cost.device]
+    named = {name for cost in costs for name in cost.operations}
+    assert {"exp@cuda", "log@cuda", "fma@cuda"} <= named
+    assert [name for name in sorted(named) if table.rate(name) is None] == []
+    assert table.overhead_ns("launch@cuda") is not None

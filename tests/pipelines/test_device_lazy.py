@@ -1,0 +1,240 @@
+"""Scoring and search on a device that works as late, and in as odd an order, as streams and events allow.
+
+Whatever the schedule, the result is that of doing everything at once; and where a wait is left out or a buffer is used
+again too early, some schedule shows it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.device import COMPUTE, DeviceWork
+from pipelines.models import sphinx
+from pipelines.scoring.device import scorer as device_scorer
+from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.search.device import search as device_search
+from pipelines.search.device.frontier import Room
+from pipelines.search.device.search import DeviceSearch
+from profiler.arrays import Array
+from profiler.span_layout import SPAN
+from profiler.spans import NullLane, Recorder
+from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
+from tests.pipelines.net_files import card, net, write
+from tests.pipelines.scoring_reference import likely_features
+
+LANE = NullLane()
+BLOCK = 5
+PLACEMENTS = [
+    {"weights": weights, "transfer": transfer, "overlapped": overlapped, "graphs": graphs}
+    for weights, transfer, overlapped, graphs in itertools.product(
+        ("resident", "each-block"), ("block", "frame"), (False, True), (False, True)
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: Any) -> Any:
+    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
+
+
+@pytest.fixture(scope="module")
+def features(tied: Any) -> Array:
+    return likely_features(tied, 23)
+
+
+def config_of(**chosen: Any) -> Config:
+    return settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
+
+
+def placed(config: Config, placement: dict[str, Any]) -> Config:
+    return settings.assign(config, {f"placement.{k}": v for k, v in placement.items()})
+
+
+def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep: bool) -> Array:
+    """Scores of all blocks, each read when the scorer gives it out, as the search would."""
+    from pipelines.scoring.layered import with_context
+
+    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
+    scorer = DeviceScorer(config, model, work, lambda: pytest.fail("no spare"), keep)
+    scorer.warm_up()
+    padded, beyond = with_context(features, scorer.context), sum(scorer.context)
+    blocks = [padded[at : at + BLOCK + beyond] for at in range(0, len(features), BLOCK)]
+    found = []
+    for i, block in enumerate(blocks):
+        scores = scorer.score(block, i * BLOCK, LANE)
+        if keep:
+            copied: list[Array] = []
+            # Read on the device, in the order of its stream.
+            device.run(COMPUTE, lambda there=scores, to=copied: to.append(there.numpy().copy()))
+        else:
+            copied = [scores]
+        if i + 1 < len(blocks):
+            scorer.ahead(blocks[i + 1], (i + 1) * BLOCK, LANE)
+        if not keep:
+            # The search reads them while the next block is under way.
+            copied = [np.array(copied[0])]
+        else:
+            device.wait(device.mark(COMPUTE))
+        found += copied
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: "-".join(map(str, p.values())))
+def test_every_placement_scores_the_same_under_every_schedule(
+    tied: Any, features: Array, placement: dict[str, Any]
+) -> None:
+    for skip, keep in ((1, False), (3, True)):
+        config = placed(config_of(**{"frames.skip": skip}), placement)
+        eager = scored(LazyDevice(EAGER), config, tied, features, keep)
+        assert np.isfinite(eager).all()
+        for schedule in SCHEDULES:
+            device = LazyDevice(schedule)
+            found = scored(device, config, tied, features, keep)
+            np.testing.assert_array_equal(found, eager, err_msg=schedule)
+            assert (device.captured > 0) == placement["graphs"]
+
+
+def test_a_net_scores_the_same_under_every_schedule(tied: Any, tmp_path: Any) -> None:
+    made = net(card(senones=tied.n_senones))
+    path = write(tmp_path, made, np.float32)
+    features = np.random.default_rng(3).normal(0, 2, (23, 39)).astype(np.float32)
+    config = config_of(**{"model": "dnn", "dnn.net": str(path), "dnn.senones": "all"})
+    for graphs, transfer in itertools.product((False, True), ("block", "frame")):
+        chosen = placed(config, {"overlapped": True, "graphs": graphs, "transfer": transfer})
+        eager = scored(LazyDevice(EAGER), chosen, tied, features, False)
+        for schedule in SCHEDULES:
+            found = scored(LazyDevice(schedule), chosen, tied, features, False)
+            np.testing.assert_array_equal(found, eager, err_msg=schedule)
+
+
+def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Array) -> None:
+    config = placed(config_of(), {"overlapped": True})
+    eager = LazyDevice(EAGER)
+    expected = scored(eager, config, tied, features, False)
+    # Of the last three blocks: features before the products, products before the scores.
+    for number in range(eager.calls["follow"] - 5, eager.calls["follow"] + 1):
+        wrong = False
+        for schedule in SCHEDULES:
+            device = LazyDevice(schedule, follows_left_out=frozenset({number}))
+            found = scored(device, config, tied, features, False)
+            wrong |= not np.array_equal(found, expected)
+        assert wrong, number
+
+
+def test_a_wait_of_the_host_that_is_left_out_shows(tied: Any, features: Array) -> None:
+    config = config_of()
+    eager = LazyDevice(EAGER)
+    expected = scored(eager, config, tied, features, False)
+    last = frozenset({eager.calls["wait"]})
+    found = scored(LazyDevice(LATE, waits_left_out=last), config, tied, features, False)
+    assert not np.array_equal(found, expected)
+
+
+def test_buffers_used_again_too_early_show(
+    tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = placed(config_of(), {"overlapped": True})
+    expected = scored(LazyDevice(EAGER), config, tied, features, False)
+
+    made = device_scorer.slot
+    both: list[Any] = []
+
+    def one(*of: Any) -> Any:
+        both.append(made(*of))
+        return both[-1 if len(both) % 2 else -2]
+
+    monkeypatch.setattr(device_scorer, "slot", one)
+    found = [scored(LazyDevice(s), config, tied, features, False) for s in SCHEDULES]
+    assert not all(np.array_equal(each, expected) for each in found)
+
+
+# -- search ----------------------------------------------------------------------------------------
+
+
+def heard(device: LazyDevice, graph: Any, batches: list[Array], lane: Any = LANE) -> list[Any]:
+    """Words and costs of utterances of unlike lengths that are decoded together, in blocks of 4 frames."""
+    recorder = Recorder()
+    work = DeviceWork(device, recorder, lane)  # type: ignore[arg-type]
+    search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work, len(batches))
+    found = []
+    for _ in range(2):
+        search.begin()
+        longest = max(len(one) for one in batches)
+        for at in range(0, longest, 4):
+            lengths = [min(max(len(one) - at, 0), 4) for one in batches]
+            block = np.zeros((max(lengths), len(batches), batches[0].shape[1]), np.float32)
+            for b, (one, n) in enumerate(zip(batches, lengths, strict=True)):
+                block[:n, b] = one[at : at + n]
+            search.advance(block, lengths, at, lane)
+        found += [(one.words(True)[0], one.best_cost) for one in search.utterances]
+    return found
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_searches_find_the_same_under_every_schedule(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_search, "FIRST_ROOM", Room(4, 8))
+    graph = search_graphs.random_graph(1, True)
+    batches = [search_graphs.smooth_scores(1 + b, 15 - 4 * b, 7) for b in range(batch)]
+    expected = heard(LazyDevice(EAGER), graph, batches)
+    assert any(words for words, _ in expected)
+    for schedule in SCHEDULES:
+        device = LazyDevice(schedule)
+        assert heard(device, graph, batches) == expected
+        assert device.captured
+
+
+def test_a_wait_of_the_search_that_is_left_out_shows() -> None:
+    graph = search_graphs.random_graph(1, True)
+    batches = [search_graphs.smooth_scores(1, 19, 7)]
+    eager = LazyDevice(EAGER)
+    expected = heard(eager, graph, batches)
+    caught = []
+    for number in range(eager.calls["follow"] - 5, eager.calls["follow"] + 1):
+        wrong = False
+        for schedule in SCHEDULES:
+            device = LazyDevice(schedule, follows_left_out=frozenset({number}))
+            try:
+                wrong |= heard(device, graph, batches) != expected
+            except Exception:  # numbers that were never written may lead anywhere
+                wrong = True
+        caught.append(wrong)
+    assert sum(caught) >= 4
+
+
+def test_whatever_the_search_waits_for_is_no_work_of_the_host() -> None:
+    """Inside `search.launch` nothing but the host's own work counts: taking memory and waiting have their own names."""
+    device, recorder = LazyDevice(LATE), Recorder()
+    lane = recorder.lane("decode", decode=True)
+    waited: list[tuple[int, int]] = []
+    wait = device.wait
+
+    def timed(event: Any) -> None:
+        begin = recorder.clock()
+        wait(event)
+        waited.append((begin, recorder.clock()))
+
+    device.wait = timed  # type: ignore[method-assign]
+    work = DeviceWork(device, recorder, lane)  # type: ignore[arg-type]
+    graph = search_graphs.random_graph(1, True)
+    scores = search_graphs.smooth_scores(1, 19, 7)
+    search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work)
+    search.stages(recorder)
+    search.begin()
+    for at in range(0, 19, 4):
+        part = scores[at : at + 4]
+        search.advance(part[:, None], [len(part)], at, lane)
+    spans = np.frombuffer(lane.take(), SPAN)
+    names = [stage.name for stage in recorder.stages]
+    assert any(names[n] == "device.prepare" for n in spans["stage"])
+    for span in spans[spans["stage"] == recorder.stage_id("search.launch")]:
+        begin, end = span["start_ns"], span["start_ns"] + span["duration_ns"]
+        assert not any(begin < until and since < end for since, until in waited)

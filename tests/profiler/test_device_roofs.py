@@ -1,0 +1,224 @@
+"""A device's stages at a device's roofs: every class of work has one, launches count, and copies have their size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profiler.analysis.attribution import LAUNCH_BOUND, UNDECIDED
+from profiler.analysis.breakdown import breakdown
+from profiler.analysis.device import transfers
+from profiler.analysis.own_cost import recorder_cost
+from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+US = 1_000
+LAUNCH_NS = 6_000.0
+
+
+def roof(kind: str, name: str, value: float, size: int = 0, dtype: str = "float32") -> Roof:
+    return Roof(kind, name, dtype, 1, size, value, value, value, "")
+
+
+TABLE = RoofTable(
+    (
+        roof(RATE, "gemm.torch@cuda", 50e12),
+        roof(RATE, "exp.torch@cuda", 1e12),
+        roof(BANDWIDTH, "read@cuda", 2e12, 1 << 16),
+        roof(BANDWIDTH, "read@cuda", 1e12, 1 << 26),
+        roof(BANDWIDTH, "to_device.pinned@cuda", 5e9, 1 << 12),
+        roof(BANDWIDTH, "to_device.pinned@cuda", 20e9, 1 << 24),
+        roof(BANDWIDTH, "from_device.pageable@cuda", 4e9, 1 << 12),
+        roof(OVERHEAD, "launch@cuda", LAUNCH_NS, dtype=""),
+    )
+)
+
+
+def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = ()) -> Session:
+    """A session of four pieces of work of `ns` on a device, with `cost` each, and copies of these sizes, 1 ms each."""
+    recorder = Recorder(FakeClock(1_000_000))
+    path = tmp_path / "device.asrs"
+    with SessionWriter(
+        path, recorder, {"device_events": {"events": 100, "ns_per_event": 2_000.0}}
+    ) as writer:
+        recorder.lane("decode", decode=True)
+        lane = recorder.lane("cuda compute", kind=DEVICE)
+        copy = recorder.lane("cuda copy", kind=DEVICE)
+        stage = recorder.stage("score.exp", "scoring", ("exponentials",))
+        up = recorder.stage("transfer.to device", "transfer", TRANSFER_WORK)
+        recorder.cost(stage, 0, cost)
+        recorder.cost(up, 0, TRANSFER_COST)
+        for i in range(4):
+            at = 10_000_000 * (i + 1)
+            lane.put(stage, at, at + ns, 16 * i, 16, 1000)
+        for i, size in enumerate(copies):
+            at = 10_000_000 * (i + 1)
+            copy.put(up, at, at + 1_000_000, 16 * i, 16, size, size)
+        writer.calibration(TABLE.rows())
+    return Session.open(path)
+
+
+def law(launches: float, moved: float = 1e6, exponentials: float = 1.0, name: str = "exp") -> Cost:
+    """A stage that gives so many kernels and moves so many bytes."""
+    read = Linear(fixed=moved)
+    return Cost(
+        {f"{name}@cuda": Linear(per_work=(exponentials, 0.0, 0.0))},
+        read,
+        read,
+        float(1 << 26),
+        device="cuda",
+        terms=(
+            Term(STREAM, "read", read, float(1 << 26)),
+            Term(CALL, "launch@cuda", Linear(fixed=launches)),
+        ),
+    )
+
+
+def row_of(session: Session) -> Any:
+    return next(row for row in breakdown(session).stages if row.name == "score.exp")
+
+
+def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
+    with recorded(tmp_path, law(10), 64 * US) as session:
+        row = row_of(session)
+        assert row.verdict == LAUNCH_BOUND
+        # 1 µs of its 64 moves bytes; ten launches of 6 µs wait for nothing else.
+        assert row.parts.likely["calls"] == pytest.approx(4 * 59 * US, rel=0.01)
+        assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
+        assert "is given as 10 kernels per block" in row.sentence
+        assert row.defect is None
+
+
+def test_launches_behind_which_the_device_works_cost_nothing(tmp_path: Any) -> None:
+    """The host is ahead: the stage takes what its work takes, however many kernels it is."""
+    with recorded(tmp_path, law(10, moved=100e6), 102 * US) as session:
+        row = row_of(session)
+        assert row.verdict == "bandwidth-bound"
+        assert row.parts.likely["calls"] == 0.0
+    with recorded(tmp_path / "..", law(10), 3 * US) as session:
+        row = row_of(session)
+        assert row.parts.likely["calls"] <= 4 * 2 * US
+        assert row.defect is None
+
+
+def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path: Any) -> None:
+    with recorded(tmp_path, law(0, moved=30e6, name="log"), 64 * US) as session:
+        row = row_of(session)
+        assert row.arithmetic_ns is None
+        # The logarithms may be all of the 34 µs that the bytes do not explain.
+        assert row.verdict == UNDECIDED
+        assert "not measured here: log@cuda" in row.sentence
+
+
+def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
+    with recorded(tmp_path, law(0), 64 * US, (1 << 12, 1 << 24)) as session:
+        (row,) = transfers(session)
+        expected = (1 << 12) / 5e9 + (1 << 24) / 20e9
+        assert row.least_ns == pytest.approx(expected * 1e9)
+        assert row.of_roof == pytest.approx(expected / 2e-3)
+
+
+def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any) -> None:
+    with recorded(tmp_path, law(0), 64 * US) as session:
+        with_events = recorder_cost(session, 1e9).perturbation
+        session.meta.pop(EVENTS)
+        without = recorder_cost(session, 1e9).perturbation
+    assert with_events is not None
+    assert without is not None
+    assert with_events - without == pytest.approx(100 * 2_000 / 1e9)
+
+
+def _stand_in() -> Any:
+    from profiler.machine.roofs.device import Device
+
+    return Device("cuda", "cuda", lambda: None)
+
+
+def test_a_small_set_is_read_many_times_in_one_launch() -> None:
+    """A launch takes 6 µs: one that reads 64 KiB once shows 11 GB/s, whatever the cache gives."""
+    import torch
+
+    from profiler.machine.roofs import device as device_roofs
+    from profiler.machine.roofs.timing import Effort, Key
+
+    passes: list[int] = []
+    clock = FakeClock(0)
+    launch_ns, bytes_per_ns = 6_000, 5_000.0
+
+    class Library:
+        """Of torch what the ladder asks for, on a device of 5 TB/s whose launches take 6 µs."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+        def ones(self, n: int, device: Any = None) -> Any:
+            return torch.ones(n)
+
+        def empty(self, *shape: Any, device: Any = None) -> Any:
+            return torch.empty(*shape)
+
+        def zeros(self, n: int, device: Any = None) -> Any:
+            return Tiny()
+
+        def sum(self, values: Any, dim: Any, out: Any) -> None:
+            moved = values.numel() * 4
+            passes.append(moved)
+            clock.advance(max(launch_ns, round(moved / bytes_per_ns)))
+
+    class Tiny:
+        def add_(self, _: float) -> None:
+            clock.advance(launch_ns)
+
+    from profiler.machine.roofs import timing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "clock", lambda: clock() / 1e9)
+        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
+        key = Key(BANDWIDTH, "read@cuda", bytes=1 << 16)
+        roof = device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
+        assert roof.median == pytest.approx(5e12, rel=0.01)
+        assert min(passes) >= device_roofs.READ_BYTES
+        patch.setattr(device_roofs, "READ_BYTES", 1 << 16)
+        with pytest.raises(RuntimeError, match="64 KiB takes less than 10 launches"):
+            device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
+
+
+def test_exponentials_count_beyond_the_traffic_of_their_pass() -> None:
+    import torch
+
+    from profiler.machine.roofs import device as device_roofs
+    from profiler.machine.roofs import timing
+    from profiler.machine.roofs.timing import Effort, Key
+
+    clock = FakeClock(0)
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+        def ones(self, n: int, device: Any = None) -> Any:
+            return torch.ones(16)
+
+        def exp(self, values: Any, out: Any) -> None:
+            clock.advance(40_000)
+
+        def neg(self, values: Any, out: Any) -> None:
+            clock.advance(30_000)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "clock", lambda: clock() / 1e9)
+        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
+        found = device_roofs._beyond(
+            Library(), _stand_in(), Key(RATE, "exp.torch@cuda"), Effort(3, 0.0)
+        )
+    # 10 µs of the 40.
+    assert found.median == pytest.approx(device_roofs.ELEMENTS / 10e-6, rel=0.01)
+    assert found.low == pytest.approx(device_roofs.ELEMENTS / 40e-6, rel=0.01)
+    assert np.isfinite(found.high)

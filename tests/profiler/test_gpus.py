@@ -1,0 +1,133 @@
+"""Which devices a machine has: told by NVML or the driver's files, found again by UUID, and what roofs belong to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profiler.machine import accelerator, describe, gpus
+from profiler.machine.roofs import calibration
+
+NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
+
+
+class Nvml:
+    """NVML on a machine with an old device first on the bus and a new one behind it."""
+
+    class NVMLError(Exception):
+        pass
+
+    NVML_FI_DEV_POWER_INSTANT = 186
+
+    def nvmlInit(self) -> None: ...
+
+    def nvmlShutdown(self) -> None: ...
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetName(self, handle: int) -> str:
+        return ("Old GPU", "New GPU")[handle]
+
+    def nvmlDeviceGetUUID(self, handle: int) -> bytes:
+        return (OLD, NEW)[handle].encode()
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.95.05"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13000
+
+    def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[Any]:
+        assert fields == [self.NVML_FI_DEV_POWER_INSTANT]
+        return [SimpleNamespace(nvmlReturn=handle, value=SimpleNamespace(uiVal=700_000))]
+
+    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
+        return 350_000
+
+
+def test_devices_are_told_by_name_uuid_and_driver(tmp_path: Path) -> None:
+    old, new = gpus.gpus(Nvml(), tmp_path)
+    assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
+    assert new["uuid"] == NEW
+    # CUDA counts the fastest first, and torch leaves out what NVML writes before the number.
+    uuids = [old["uuid"], new["uuid"]]
+    assert gpus.place_of("AAAAAAAA-1111", uuids) == 1
+    assert gpus.place_of("cccccccc-3333", uuids) is None
+    assert gpus.place_of("", uuids) is None
+
+
+def test_the_drivers_files_tell_them_where_nvml_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(_: object) -> Any:
+        raise accelerator.Unavailable("not here")
+
+    monkeypatch.setattr(accelerator, "devices", absent)
+    assert gpus.gpus(driver=tmp_path) == []
+    card = tmp_path / "gpus" / "0000:01:00.0"
+    card.mkdir(parents=True)
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64  580.95.05  Tue Sep 23\n")
+    (card / "information").write_text(f"Model: \t New GPU\nGPU UUID: \t {NEW}\nBus: x\n")
+    assert gpus.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
+
+
+def test_roofs_belong_to_a_device_its_driver_and_the_choice_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert gpus.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
+    names = set()
+    for devices, chosen in (
+        ([], {}),
+        ([{"name": "A", "driver": "1"}], {}),
+        ([{"name": "B", "driver": "1"}], {}),
+        ([{"name": "A", "driver": "2"}], {}),
+        ([{"name": "A", "driver": "1"}], {"CUDA_VISIBLE_DEVICES": "1"}),
+    ):
+        monkeypatch.setattr(gpus, "gpus", lambda found=devices: found)
+        monkeypatch.setattr(gpus, "chosen", lambda found=chosen: found)
+        assert describe.describe().get("gpus", []) == devices
+        names.add(calibration.file())
+    assert len(names) == 5
+
+
+def test_power_is_the_moments_where_the_device_tells_it() -> None:
+    with accelerator.devices(Nvml()) as found:
+        values: dict[str, float] = {}
+        readings = found.readings()
+        for number in (0, 1):
+            values |= readings[f"gpu{number} power"]()
+    # The other answers with an error for the moment, and tells the mean of the last second.
+    assert values == {"gpu0.power_watts": 700.0, "gpu1.power_watts": 350.0}
+
+
+def test_a_run_on_a_device_measures_that_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    from profiler.machine.roofs import torch_child
+    from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
+
+    asked: list[list[str]] = []
+    launch = Roof(OVERHEAD, "launch@cuda", "", 1, 0, 6e3, 6e3, 6e3, "ns")
+
+    def measure(parts: list[str], *_: object) -> Any:
+        asked.append(parts)
+        return torch_child.Answer({"device": [launch]}, {})
+
+    monkeypatch.setattr(calibration, "_known_with", lambda *_, **__: RoofTable())
+    monkeypatch.setattr(torch_child, "measure", measure)
+    kept: list[Any] = []
+    monkeypatch.setattr(calibration, "_keep", kept.append)
+    monkeypatch.setattr(
+        calibration, "load", lambda _: kept[-1] if kept else calibration.Calibration()
+    )
+    assert calibration.load_or_measure(1) == RoofTable()
+    assert asked == []
+    for _ in range(2):
+        found = calibration.load_or_measure(1, device=True)
+        assert found.overhead_ns("launch@cuda") == 6e3
+    assert asked == [["device"]]
