@@ -82,8 +82,7 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    `stages`: their time on the decode lane and what of the overhead no stage explains, `between_ns`, add up to
-    `wall_ns` as well. `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host
+    `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well. `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host
     work, None where nothing measures it. `recorder`: of the whole session, whatever the stretch.
     `slowness`: of the session too, how much slower than their roofs arithmetic and memory ran when they were probed.
     """
@@ -103,7 +102,7 @@ class Breakdown:
 
     @property
     def between_ns(self) -> float:
-        """Overhead that is no stage's: what lies between the stages of the decode lane."""
+        """What lies between the stages of the decode lane: overhead, and what other programs took of it."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
 

@@ -201,10 +201,12 @@ def test_breakdown_adds_up_and_agrees_with_the_analysis(replay: tuple[Session, C
     per_frame = np.array([truth.categories[name] for name in CATEGORIES]) / FRAMES * 1e-6
     assert np.allclose(model.ms, per_frame, rtol=1e-12)
     assert model.rtf == pytest.approx(truth.rtf)
+    # Between the stages the program works, or another one had the processor.
+    assert model.ms[CATEGORIES.index("overhead")] <= truth.between_ns / FRAMES * 1e-6 * (1 + 1e-9)
     lines = stage_lines(truth.stages, FRAMES)
     assert [line.ms for line in lines] == sorted((line.ms for line in lines), reverse=True)
     assert sum(line.ms for line in lines) == pytest.approx(
-        model.wall_ms - model.ms[CATEGORIES.index("overhead")], rel=1e-6
+        model.wall_ms - truth.between_ns / FRAMES * 1e-6, rel=1e-6
     )
 
 
