@@ -82,8 +82,9 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well. `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host
-    work, None where nothing measures it. `recorder`: of the whole session, whatever the stretch.
+    `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well.
+    `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host work, None where nothing
+    measures it. `recorder`: of the whole session, whatever the stretch.
     `slowness`: of the session too, how much slower than their roofs arithmetic and memory ran when they were probed.
     """
 

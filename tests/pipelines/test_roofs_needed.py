@@ -159,9 +159,26 @@ def test_a_kernel_that_nobody_has_is_an_error() -> None:
 
 
 def test_work_grows_with_its_data() -> None:
-    for family, numbers in ((tied.GAUSSIANS, "4"), (tied.EXP, "4/32"), (tied.MIXTURE, "4/32")):
+    for family, numbers in ((tied.GAUSSIANS, "4"), (tied.EXP, "4/32")):
         small, large = (kernel_roofs.work_of(f"{family}/{numbers}", n) for n in (1 << 18, 1 << 20))
         assert 3 <= large.operations / small.operations <= 5
+
+
+def test_mixtures_over_much_data_are_of_other_weights_at_each_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    met: list[tuple[int, int]] = []
+
+    def mix(g: object, weights: np.ndarray, *_: object) -> None:
+        met.append((weights.ctypes.data, weights.nbytes))
+
+    monkeypatch.setattr(tied.kernels, "mix", mix)
+    for size, turns in ((1 << 20, 1), (4 << 20, 4)):
+        work = kernel_roofs.work_of(f"{tied.MIXTURE}/4/32/{(1 << 20) // (3 * 32 * 4)}", size)
+        met.clear()
+        work.make()(2 * turns)
+        assert len({place for place, _ in met}) == turns
+        assert sum(nbytes for _, nbytes in set(met)) == pytest.approx(size, rel=0.1)
 
 
 # -- a whole run --------------------------------------------------------------------------------
