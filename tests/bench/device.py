@@ -38,7 +38,8 @@ STEPS = (
     "memory",
     "session",
 )
-LIMIT_S = 600.0
+LIMIT_S = 1800.0
+"""Of a step: one that hangs ends, whatever else the machine does."""
 ACCELERATORS = ("cuda", "xpu", "mps")
 
 
