@@ -56,7 +56,7 @@ def run(
     """
     name = device(require)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.glob("*.json"):
+    for old in [*FOLDER.glob("*.json"), *FOLDER.glob("combination.asrs*")]:
         old.unlink()
     rows = []
     for i, step in enumerate(STEPS):
