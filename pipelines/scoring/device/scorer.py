@@ -317,10 +317,9 @@ class DeviceScorer:
         self._held = Held()
         if not (self._placement.graphs and self._work.device.can_capture):
             return
-        scored = len(range(0, self._block, self._skip))
         apart = self._skip if self._beyond else 1
         for turn, buffers in enumerate(self._slots):
-            for begin, end in self._pieces(scored):
+            for begin, end in self._pieces(len(range(0, self._block, self._skip))):
                 score = partial(self._compute, buffers, begin, end, apart)
                 self._held.hold((turn, begin, end, apart), self._on, score)
 
