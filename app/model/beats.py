@@ -7,7 +7,7 @@ would be added to every interval.
 from __future__ import annotations
 
 FASTEST_S, SLOWEST_S = 0.04, 0.1
-"""Update between 25 and 10 times a second: with all views, 25 take a third of a core, and 31 took 0.4 of one."""
+"""Update between 25 and 10 times a second: with all views, 31 took 0.47 of a core (`asrscope bench desk`, 30 s)."""
 
 DRAWING_SHARE = 0.35
 """Part of one core that drawing may take: if an update costs d, the next one comes after d / share."""

@@ -107,7 +107,7 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
             row.sentence,
         )
         table.writerow(["" if value is None else value for value in values])
-    table.writerow(_between(session, parts))
+    table.writerows(_between(session, parts))
 
 
 def _parts(parts: Parts | None) -> list[float | None]:
@@ -117,19 +117,29 @@ def _parts(parts: Parts | None) -> list[float | None]:
     return [ends[name] for name in PARTS for ends in (parts.likely, parts.low, parts.high)]
 
 
-def _between(session: Session, parts: Breakdown) -> list[object]:
-    """The row of what lies between the stages; their times are rounded, and this one makes up for it."""
+def _between(session: Session, parts: Breakdown) -> list[list[object]]:
+    """The rows of what lies between the stages: overhead, and what other programs took, if anything.
+
+    Times of stages are rounded, and these make up for it.
+    """
     from profiler.analysis.attribution import OVERHEAD
+    from profiler.analysis.parts import OTHER_PROGRAMS
 
     rows = [row for row in parts.stages if row.share is not None]
-    known: dict[str, object] = {
-        "stage": OVERHEAD,
-        "group": OVERHEAD,
-        "lane": _text(next((lane.name for lane in session.lanes.values() if lane.decode), "")),
-        "time_ns": round(parts.wall_ns) - sum(round(row.time_ns) for row in rows),
-        "share": parts.between_ns / parts.wall_ns if parts.wall_ns else "",
-    }
-    return [known.get(column, "") for column in COLUMNS]
+    between = round(parts.wall_ns) - sum(round(row.time_ns) for row in rows)
+    named = sum(row.time_ns for row in rows if row.group == OVERHEAD)
+    taken = max(parts.between_ns - (parts.categories[OVERHEAD] - named), 0.0)
+    lane = _text(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
+    found = []
+    for name, exact, ns in (
+        (OVERHEAD, parts.between_ns - taken, between - round(taken)),
+        (OTHER_PROGRAMS, taken, round(taken)),
+    ):
+        if name == OVERHEAD or ns:
+            share = exact / parts.wall_ns if parts.wall_ns else ""
+            known = {"stage": name, "group": name, "lane": lane, "time_ns": ns, "share": share}
+            found.append([known.get(column, "") for column in COLUMNS])
+    return found
 
 
 def _text(value: str) -> str:

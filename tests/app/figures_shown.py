@@ -151,7 +151,7 @@ def stages_of_csv(o: Opened, column: str, unit: float = 1.0) -> dict[str, Value]
     return {
         f"{row['stage']}/{row['lane']}": float(row[column]) * unit if row[column] else None
         for row in o.csv
-        if row["stage"] != "overhead"
+        if row["stage"] not in ("overhead", "other_programs")  # what lies between stages
     }
 
 
@@ -300,6 +300,8 @@ def cost_by_hand(o: Opened) -> float | None:
     ns = sum((lane.recorded + lane.dropped) * told["ns_per_span"] for lane in lanes)
     reading = told.get("ns_per_counted_span") or 0.0
     ns += sum((lane.recorded + lane.dropped) * reading for lane in lanes if lane.decode)
+    events = o.session.meta.get("device_events") or {}
+    ns += events.get("events", 0) * events.get("ns_per_event", 0.0)
     return float(ns / 1e9 / o.json["wall_s"])
 
 

@@ -136,7 +136,7 @@ def named() -> dict[str, tuple[int, ...]]:
     return {
         tied.GAUSSIANS: (4,),
         tied.EXP: (4, 32),
-        tied.MIXTURE: (4, 32),
+        tied.MIXTURE: (4, 32, 256),
         tied.LOG: (2, 40, 3),
         KERNEL_CALL: (),
     }

@@ -153,11 +153,8 @@ class DeviceScorer:
         self._on = Placed(self._work, config.placement.dtype, config.threads)
         if self.needs(config) is not None:
             self._made = prepared if isinstance(prepared, _Made) else self._make(config)
-        arithmetic, dtype, pinned = (
-            self._made.arithmetic,
-            config.placement.dtype,
-            self._placement.pinned,
-        )
+        pinned = config.placement.pinned
+        arithmetic, dtype = self._made.arithmetic, config.placement.dtype
         try:
             if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
                 self._make_slots(arithmetic)
