@@ -62,8 +62,10 @@ class SpeechItem(PixelItem):
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
-        """Show another model; None shows nothing."""
+        """Show another model; None shows nothing, and nothing of the last one is kept."""
         self._model = model
+        if model is None:
+            self._places.forget()
         self._lay_out()
         self.update()
 

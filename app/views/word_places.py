@@ -69,6 +69,10 @@ class WordPlaces:
         self.laid_out = 0
         """Utterances laid out so far, for tests."""
 
+    def forget(self) -> None:
+        """Let go of all utterances: their session was closed."""
+        self._known.clear()
+
     def place(
         self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int
     ) -> list[Placed]:

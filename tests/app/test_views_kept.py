@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +143,17 @@ def test_places_do_not_depend_on_where_the_range_begins() -> None:
         assert all(one.left + first == at[one.token, one.row] for one in inside)
         assert all(one.left >= 0 and one.left + one.width <= 400 for one in moved)
     assert places.laid_out == 3
+
+
+def test_words_of_a_closed_session_are_not_kept(qapp: QApplication) -> None:
+
+    places = WordPlaces(lambda text: 7.3 * len(text))
+    spoken = utterance(0.0, "quick", "fox")
+    places.place([spoken], PIXELS_PER_S, 0, 600, 2)
+    gone = weakref.ref(spoken)
+    places.forget()
+    del spoken
+    assert gone() is None
 
 
 def test_a_stamp_is_drawn_once_and_is_what_is_drawn_without_it(qapp: QApplication) -> None:
