@@ -174,9 +174,10 @@ class Waiting:
         times = self._times.get(stage)
         if times is None:
             return None
-        known, place = np.unique(
-            np.searchsorted(times, start_ns, side="right"), return_inverse=True
-        )
+        # Of every count of replays that is met, as there are far fewer of them than of spans.
+        place = np.searchsorted(times, start_ns, side="right")
+        least, most = (int(place.min()), int(place.max())) if len(place) else (0, 0)
+        known, place = np.arange(least, most + 1), place - least
         latest = known[:, None] - 1 - np.arange(LATEST)
         there = latest >= 0
         hot, timed = (
