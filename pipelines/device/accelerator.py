@@ -2,7 +2,7 @@
 
 Events that are timed come from a pool, those that only order are not timed: making one costs the host some
 microseconds. A device with one queue is timed by the host's clock: its events would do, but waiting for an event and
-asking for its time deadlock there (pytorch issue 162872).
+asking for its time afterwards is a deadlock of torch there.
 """
 
 from __future__ import annotations

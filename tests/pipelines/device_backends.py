@@ -126,7 +126,7 @@ class Mps:
 
             def elapsed_time(self, other: Any) -> float:
                 hangs = self.waited or other.waited
-                assert not hangs, "pytorch issue 162872"
+                assert not hangs, "torch hangs where an event that was waited for is asked its time"
                 assert other.at > self.at, "End event must be recorded after start event"
                 backend.synchronize()
                 return float(np.float32((other.at - self.at) / 1e6))
