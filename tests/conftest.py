@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     draw.shuffle(files)
     shuffled = [(files.index(item.path), draw.random(), item) for item in items]
     items[:] = [item for *_, item in sorted(shuffled, key=lambda entry: entry[:2])]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def variables_as_found() -> Iterator[None]:
+    """What a file's tests set for the process they run in ends with them: the next file may run in the same one.
+
+    A command that draws without a display says so to Qt, and a campaign has a cache of its own.
+    """
+    found = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(found)
 
 
 @pytest.fixture(scope="session")
