@@ -230,8 +230,8 @@ def doubts(costs: Mapping[str, Cost], roof_table: RoofTable) -> list[str]:
     if not found:
         return []
     return [
-        f"The data of {', '.join(found)} ({size_text(round(largest))} until they are read again) are about as large as what a "
-        "cache keeps for them. Depending on what else uses it at the moment, bandwidth there differs by up to "
+        f"The data of {', '.join(found)} ({size_text(round(largest))} until they are read again) are about as large as "
+        "what a cache keeps for them. Depending on what else uses it at the moment, bandwidth there differs by up to "
         f"{max(found.values()):.1f} times, and these stages with it."
     ]
 
