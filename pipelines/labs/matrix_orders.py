@@ -92,7 +92,11 @@ def products(n: int, block: int) -> dict[str, Callable[[], object]]:
     from pipelines.labs import _matrix_kernels as kernels
 
     b, c = drawn(n)
-    out = {f"{library} {order}": np.zeros((n, n), np.float32) for library in LIBRARIES for order in ORDERS}  # fmt: skip
+    out = {
+        f"{library} {order}": np.zeros((n, n), np.float32)
+        for library in LIBRARIES
+        for order in ORDERS
+    }
     made: dict[str, Callable[[], object]] = {**numpy_products(b, c, block)}
     loops: dict[str, Callable[[F32], None]] = {
         "element": lambda a: kernels.by_element(b, c, a),
