@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.pictures.provenance import provenance_of
 from app.pictures.sheet import CaptionLine
 from app.pictures.told import source_line
-from app.views.labs.card import LabCard
+from app.views.labs.card import MARGIN, LabCard
 from pipelines.labs.record import Record
 from profiler.plain import one_line
 from profiler.session.reader import Session
@@ -43,7 +43,9 @@ def sheet_of(record: Record, session: Session) -> tuple[QWidget, Mapping[str, st
     origin = {**provenance_of(session, {}), "settings": settings, "drawn by": command}
     origin = {key: one_line(value, 2000) for key, value in origin.items() if value}
     for line in (source_line(origin), f"{settings} · {command}" if settings else command):
-        column.addWidget(CaptionLine(line))
+        below = CaptionLine(line)
+        below.setContentsMargins(int(MARGIN), 0, int(MARGIN), 0)
+        column.addWidget(below)
     return sheet, origin
 
 

@@ -26,7 +26,7 @@ from pipelines.labs.declaration import (
     at_least,
     told,
 )
-from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.figures import between, columns, ratio_apart, seconds
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -151,7 +151,7 @@ def judge(found: Calls) -> Finding:
     gains = {}
     for name in ("numpy", "torch"):
         one = [at_once * t for t in found.times[name][0]]
-        gains[name] = ratio(one, found.times[name][place])
+        gains[name] = ratio_apart(one, found.times[name][place])
     verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if place else HOLDS
     calls = ", ".join(f"{n} {1e9 * seconds(t[0]):.3g} ns" for n, t in found.times.items())
     lasts = {name: enough(found, name) for name in found.times if name != PYTHON}

@@ -33,8 +33,11 @@ from pipelines.labs.declaration import (
 
 MARGIN: Final = 20.0
 GAP: Final = 26.0
-NARROWEST: Final = 300.0
-"""Pixels of a panel beside others; below, panels stand below each other."""
+SHAPE: Final = 1.3
+"""Width of a plot over its height, at best."""
+
+AROUND: Final = 110.0
+"""Pixels of a panel's height that title, legend and labels take."""
 
 TINTS: Final[Mapping[Verdict, str]] = {
     HOLDS: "ok",
@@ -170,16 +173,28 @@ def paint_panels(painter: QPainter, area: QRectF, chart: Chart, tokens: Tokens) 
     """All panels of a chart: beside each other where there is room, else in rows."""
     panels = (chart, *chart.beside)
     known = looks(chart)
-    for panel, place in zip(panels, _places(panels, area), strict=True):
-        Panel(panel, known, tokens).paint(painter, place)
+    painters = [Panel(panel, known, tokens) for panel in panels]
+    places = _places(panels, area)
+    for panel, place in zip(painters, places, strict=True):
+        # The plots of a row begin at one height.
+        row = (p for p, other in zip(painters, places, strict=True) if other.top() == place.top())
+        panel.paint(painter, place, max(other.head(place.width()) for other in row))
 
 
 def _places(panels: Sequence[Chart], area: QRectF) -> list[QRectF]:
-    across = max(1, min(len(panels), int((area.width() + GAP) / (NARROWEST + GAP)), 3))
-    rows = math.ceil(len(panels) / across)
-    across = math.ceil(len(panels) / rows)
-    wide = (area.width() - GAP * (across - 1)) / across
-    high = (area.height() - GAP * (rows - 1)) / rows
+    """A rectangle for each panel: in as many columns as leave the plots their best shape."""
+
+    def room(across: int) -> tuple[float, float]:
+        rows = math.ceil(len(panels) / across)
+        wide = (area.width() - GAP * (across - 1)) / across
+        return wide, (area.height() - GAP * (rows - 1)) / rows
+
+    def fit(across: int) -> float:
+        wide, high = room(across)
+        return min(wide / SHAPE, high - AROUND)
+
+    across = max(range(1, len(panels) + 1), key=fit)
+    wide, high = room(across)
     return [
         QRectF(
             area.left() + (i % across) * (wide + GAP),

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
-from app.views.labs.ranges import Reach, number
+from app.views.labs.ranges import PLAIN, Reach, figure
 from app.views.labs.series import Look, paint_sign
 from pipelines.labs.declaration import Bars, Chart, Gantt, Line, StackedBars, Steps
 
@@ -32,11 +32,12 @@ WIDEST_BAR = 64.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where the values of a panel lie: `lying`: categories go down, values to the right."""
+    """Where the values of a panel lie. `left`: of the panel; `lying`: categories go down, values to the right."""
 
     area: QRectF
     x: Reach
     y: Reach
+    left: float = 0.0
     lying: bool = False
 
     def at(self, x: float, y: float) -> QPointF:
@@ -109,7 +110,9 @@ class Layers:
         self, rect: QRectF, value: float, top: float, category: int, side: float, wide: float
     ) -> None:
         """The figure above a bar, where it is not wider than the bar's room."""
-        painter, place, text = self._painter, self._place, number(value)
+        painter, place = self._painter, self._place
+        unit = place.y.axis.unit
+        text = figure(value, unit if unit in PLAIN or unit == "B" else "")
         painter.setFont(font(0.8))
         painter.setPen(self._tokens.color("text"))
         metrics = QFontMetricsF(painter.font())

@@ -20,6 +20,7 @@ from pipelines.labs.declaration import Bars, Chart, Gantt, Mark, StackedBars
 LINE = 15.0
 """Height of a line of small text."""
 
+TITLE = 20.0
 KEY = 20.0
 SMALL = 0.86
 LABEL = 0.82
@@ -37,8 +38,15 @@ class Panel:
         self._chart, self._looks, self._tokens = chart, looks, tokens
         self._x, self._y = reaches(chart)
 
-    def paint(self, painter: QPainter, whole: QRectF) -> None:
-        """Title, legend, axes, layers."""
+    def head(self, wide: float) -> float:
+        """Pixels above the plot: title, legend, flags of places, the upright axis's title."""
+        title = TITLE if self._chart.title else 0.0
+        legend = len(self._keys(wide)) * (LINE + 2)
+        flags = len(self._flags(QFontMetricsF(font(LABEL)), wide - 60)) * LINE
+        return title + legend + flags + LINE + 7
+
+    def paint(self, painter: QPainter, whole: QRectF, head: float) -> None:
+        """Title, legend, axes, layers; the plot begins `head` below the top."""
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         top = whole.top()
@@ -55,9 +63,9 @@ class Panel:
                 Qt.AlignmentFlag.AlignLeft,
                 title,
             )
-            top += 20
-        top = self._legend(painter, QRectF(whole.left(), top, whole.width(), whole.height()))
-        place = self._placed(QRectF(whole.left(), top, whole.width(), whole.bottom() - top))
+            top += TITLE
+        self._legend(painter, QRectF(whole.left(), top, whole.width(), whole.height()))
+        place = self._placed(whole.adjusted(0, head, 0, 0))
         self._axes(painter, place)
         painter.save()
         painter.setClipRect(place.area.adjusted(-4, -18, 4, 4))
@@ -68,27 +76,37 @@ class Panel:
 
     # -- legend ---------------------------------------------------------------------------------
 
-    def _legend(self, painter: QPainter, area: QRectF) -> float:
-        """Keys and names in rows; where there is one series, its axis says what it is. Returns where it ends."""
+    def _keys(self, wide: float) -> list[list[tuple[str, str, float]]]:
+        """Rows of the legend: (name, its text, where its key begins); none where there is one series."""
         names = list(named(self._chart))
         if len(names) < 2:
-            return area.top()
-        painter.setFont(font(SMALL))
-        metrics = QFontMetricsF(painter.font())
-        x, y = area.left(), area.top()
+            return []
+        metrics = QFontMetricsF(font(SMALL))
+        rows: list[list[tuple[str, str, float]]] = [[]]
+        x = 0.0
         for name in names:
-            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, area.width() - KEY - 6)
-            wide = KEY + 6 + metrics.horizontalAdvance(text)
-            if x > area.left() and x + wide > area.right():
-                x, y = area.left(), y + LINE + 2
-            key = QRectF(x, y, KEY, LINE)
-            paint_key(painter, key, self._chart, name, self._looks[name], self._tokens)
-            painter.setFont(font(SMALL))
-            painter.setPen(self._tokens.color("text"))
-            box = QRectF(x + KEY + 5, y, wide, LINE)
-            write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
-            x += wide + 14
-        return y + LINE + 5
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - KEY - 6)
+            width = KEY + 6 + metrics.horizontalAdvance(text)
+            if rows[-1] and x + width > wide:
+                rows.append([])
+                x = 0.0
+            rows[-1].append((name, text, x))
+            x += width + 14
+        return rows
+
+    def _legend(self, painter: QPainter, area: QRectF) -> None:
+        for number, row in enumerate(self._keys(area.width())):
+            for name, text, x in row:
+                key = QRectF(area.left() + x, area.top() + number * (LINE + 2), KEY, LINE)
+                paint_key(painter, key, self._chart, name, self._looks[name], self._tokens)
+                painter.setFont(font(SMALL))
+                painter.setPen(self._tokens.color("text"))
+                write(
+                    painter,
+                    QRectF(key.right() + 5, key.top(), area.width(), LINE),
+                    Qt.AlignmentFlag.AlignVCenter,
+                    text,
+                )
 
     # -- axes -----------------------------------------------------------------------------------
 
@@ -97,10 +115,8 @@ class Panel:
         return any(isinstance(layer, Gantt) for layer in self._chart.layers)
 
     def _placed(self, area: QRectF) -> Place:
-        """The plot within `area`: room for labels of both axes, for the flags of places above it."""
+        """The plot within `area`, which leaves room for the labels of both axes."""
         metrics = QFontMetricsF(font(LABEL))
-        flags = len(self._flags(metrics, area.width()))
-        above = LINE + 3 + (LINE * flags)
         lying = self._lies(metrics, area.width())
         down, across = (self._x, self._y) if lying else (self._y, self._x)
         names = [down.text(v) for v in down.ticks()]
@@ -111,8 +127,8 @@ class Panel:
             room = (area.width() - left) / len(across.axis.categories)
             lines = max(len(_wrapped(metrics, n, room)) for n in across.axis.categories)
         below = LINE * (lines + 1) + 4
-        plot = area.adjusted(left, above, -12, -below)
-        return Place(plot, self._x, self._y, lying)
+        plot = area.adjusted(left, 0, -12, -below)
+        return Place(plot, self._x, self._y, area.left(), lying)
 
     def _lies(self, metrics: QFontMetricsF, wide: float) -> bool:
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
@@ -177,8 +193,7 @@ class Panel:
         painter.setFont(font(LABEL))
         painter.setPen(self._tokens.color("muted"))
         if not down.axis.categories:
-            box = QRectF(area.left() - 400, area.top() - LINE - 3, 393 + area.width(), LINE)
-            box.setLeft(max(0.0, area.left() - 44))
+            box = QRectF(place.left, area.top() - LINE - 3, area.right() - place.left, LINE)
             write(painter, box, Qt.AlignmentFlag.AlignLeft, down.title)
         lines = 1
         metrics = QFontMetricsF(painter.font())

@@ -16,6 +16,7 @@ from pipelines.labs.declaration import (
     Mark,
     StackedBars,
     Steps,
+    shown,
 )
 from profiler.machine.roofs.table import size_text
 
@@ -51,6 +52,8 @@ class Reach:
     axis: Axis
     low: float
     high: float
+    doubling: bool = False
+    """Whether its data are powers of two: then so are its ticks."""
 
     @property
     def log(self) -> bool:
@@ -79,10 +82,11 @@ class Reach:
         return [value for value in found if self.holds(value)]
 
     def _log_ticks(self, at_most: int) -> list[float]:
-        if self.axis.unit == "B":
+        if self.doubling:
             powers = range(math.floor(math.log2(self.low)), math.ceil(math.log2(self.high)) + 1)
             step = max(1, math.ceil(len(powers) / at_most))
-            return [2.0**p for p in powers if p % step == 0]
+            first = math.ceil(math.log2(self.low) - 1e-9)
+            return [2.0**p for p in powers if (p - first) % step == 0]
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         for parts in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
             found = [part * 10.0**p for p in range(first, last + 1) for part in parts]
@@ -96,7 +100,7 @@ class Reach:
         """A tick's label, with the prefix of a plain unit."""
         if self.axis.categories:
             return self.axis.categories[round(value)]
-        return figure(value, self.axis.unit) if self.axis.unit in (*PLAIN, "B") else number(value)
+        return figure(value, self.axis.unit) if self.axis.unit in (*PLAIN, "B") else shown(value)
 
     @property
     def title(self) -> str:
@@ -110,26 +114,11 @@ def figure(value: float, unit: str) -> str:
     if unit == "B":
         return size_text(round(value))
     if unit not in PLAIN or value == 0:
-        return f"{number(value)} {unit}".rstrip()
+        return f"{shown(value)} {unit}".rstrip()
     size, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= 0.9995 * s), PREFIXES[-1])
     if unit == "s" and value >= 1:
         size, prefix = 1.0, ""
-    return f"{number(value / size)} {prefix}{unit}"
-
-
-def number(value: float) -> str:
-    """Three figures as people write them: 0.042, 12.3, 4 096, 3e+12."""
-    if value and not 1e-4 <= abs(value) < 1e6:
-        mantissa, _, power = f"{value:.2e}".partition("e")
-        short = mantissa.rstrip("0").rstrip(".")
-        raised = str(int(power)).translate(_RAISED)
-        return f"10{raised}" if short == "1" else f"{short}·10{raised}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", " ")
-    return f"{value:.3g}"
-
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return f"{shown(value / size)} {prefix}{unit}"
 
 
 def reaches(chart: Chart) -> tuple[Reach, Reach]:
@@ -137,7 +126,7 @@ def reaches(chart: Chart) -> tuple[Reach, Reach]:
     return _reach(chart.x, chart.layers, "x"), _reach(chart.y, chart.layers, "y")
 
 
-def _reach(axis: Axis, layers: Iterable[Layer], which: str) -> Reach:
+def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
     if axis.categories:
         return Reach(axis, -0.5, len(axis.categories) - 0.5)
     values = [v for layer in layers for v in _values(layer, which) if math.isfinite(v)]
@@ -149,7 +138,8 @@ def _reach(axis: Axis, layers: Iterable[Layer], which: str) -> Reach:
             low /= 2  # the least bar has a length as well
         low = low if axis.low is None or axis.low <= 0 else axis.low
         high = high if axis.high is None else axis.high
-        return Reach(axis, low, max(high, 1.001 * low))
+        doubling = axis.unit == "B" or (which == "x" and _doubling(layers))
+        return Reach(axis, low, max(high, 1.001 * low), doubling)
     low, high = min(values, default=0.0), max(values, default=1.0)
     from_zero = which == "y" and low > 0
     low = 0.0 if from_zero else low
@@ -158,6 +148,12 @@ def _reach(axis: Axis, layers: Iterable[Layer], which: str) -> Reach:
     low = low if axis.low is None else axis.low
     high = high if axis.high is None else axis.high
     return Reach(axis, low, high if high > low else low + 1.0)
+
+
+def _doubling(layers: Iterable[Layer]) -> bool:
+    """Whether all places on x that have data are powers of two."""
+    places = [x for layer in layers if isinstance(layer, Line | Steps) for x in layer.x]
+    return len(places) > 2 and all(x > 0 and math.log2(x).is_integer() for x in places)
 
 
 def _values(layer: Layer, which: str) -> Iterator[float]:
