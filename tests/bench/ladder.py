@@ -32,6 +32,7 @@ from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
 from pipelines.config.presets import Preset
 from pipelines.experiments.audit import Audit, AuditedUtterance
+from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
 from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
@@ -51,17 +52,13 @@ from tests.bench._rounds import (
     Array,
     Kept,
     Progress,
-    Replay,
     Side,
     digest_of,
     interleave,
     key_of,
     paired,
-    replay,
     said,
-    scoring_s,
     sources,
-    spoken,
 )
 
 NAME = "ladder"
