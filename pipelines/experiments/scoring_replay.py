@@ -15,7 +15,7 @@ from pipelines.audio import loading as audio
 from pipelines.audio.loading import Audio
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.scoring import with_context
+from pipelines.scoring import Scorer, with_context
 from profiler.arrays import Array
 from profiler.spans import NullLane
 
@@ -55,7 +55,7 @@ def replay(recogniser: Recogniser, features: Array) -> Replay:
     scorer.reset()
     search.start(0)
     active: list[Array | None] = []
-    for at, part in _blocks(recogniser, padded):
+    for at, part in _blocks(scorer, recogniser.config.block, padded):
         state = scorer.prepare(part, at, _LANE)
         for t in range(len(part) - sum(scorer.context)):
             needed = np.array(search.active_senones())
@@ -64,15 +64,14 @@ def replay(recogniser: Recogniser, features: Array) -> Replay:
     return Replay(padded, active)
 
 
-def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = None) -> float:
-    """Seconds of scoring alone, in the blocks configured.
+def scoring_s(scorer: Scorer, block: int, speech: Replay, scores: Array | None = None) -> float:
+    """Seconds of scoring alone, in blocks of so many frames.
 
     `scores` f32 [frames, senones] takes what was asked for, and is left as it is elsewhere; that takes time too.
     """
-    scorer = recogniser.scorer
     scorer.reset()
     start = time.perf_counter()
-    for at, part in _blocks(recogniser, speech.features):
+    for at, part in _blocks(scorer, block, speech.features):
         if not scorer.lazy:
             found = scorer.score(part, at, _LANE)
             if scores is not None:
@@ -87,7 +86,7 @@ def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = Non
     return time.perf_counter() - start
 
 
-def _blocks(recogniser: Recogniser, padded: Array) -> Iterator[tuple[int, Array]]:
-    block, beyond = recogniser.config.block, sum(recogniser.scorer.context)
+def _blocks(scorer: Scorer, block: int, padded: Array) -> Iterator[tuple[int, Array]]:
+    beyond = sum(scorer.context)
     for at in range(0, len(padded) - beyond, block):
         yield at, padded[at : at + block + beyond]

@@ -156,7 +156,7 @@ class Ladder:
                 frames += len(features)
                 one = replay(recogniser, features)
                 scores = np.full((len(features), recogniser.scorer.n_senones), np.nan, np.float32)
-                scoring_s(recogniser, one, scores)
+                scoring_s(recogniser.scorer, recogniser.config.block, one, scores)
                 rung.replays.append(one)
                 rung.scores.append(scores)
             rung.scoring.take = partial(_scored, rung)
@@ -242,7 +242,8 @@ def _of(rung: Rung) -> Recogniser:
 
 
 def _scored(rung: Rung, place: int) -> float:
-    return scoring_s(_of(rung), rung.replays[place])
+    recogniser = _of(rung)
+    return scoring_s(recogniser.scorer, recogniser.config.block, rung.replays[place])
 
 
 def _decoder(recogniser: Recogniser) -> Decoder:

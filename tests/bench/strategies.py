@@ -191,7 +191,7 @@ def _side(
 
     def take(place: int) -> float:
         recogniser.configure(config, prepared)
-        return scoring_s(recogniser, replays[place])
+        return scoring_s(recogniser.scorer, config.block, replays[place])
 
     return Side("", take)
 
