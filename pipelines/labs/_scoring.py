@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,14 +60,14 @@ class Scoring:
         self.scorer = build_scorer(config, self.model, desk.progress, desk.stopping)
         self.scorer.warm_up()
 
-    def arm(self, frames: int = 0, **assignments: Value) -> Callable[[], object]:
-        """Score all the speech with settings changed; the dots of their keys are written `__`.
+    def arm(self, settings: Mapping[str, Value], frames: int = 0) -> Callable[[], object]:
+        """Score all the speech with settings changed.
 
         `frames`: only so many of the first utterance, so that a turn is short.
         """
         from pipelines.experiments.scoring_replay import Replay, scoring_s
 
-        config, replays = self._ready(assignments)
+        config, replays = self._ready(settings)
         if frames:
             beyond = sum(self.scorer.context)
             cut = replays[0].features[: frames + beyond]
@@ -81,11 +81,11 @@ class Scoring:
 
         return score
 
-    def scores(self, **assignments: Value) -> Array:
+    def scores(self, settings: Mapping[str, Value]) -> Array:
         """What the settings make of the speech, f32 [frames, senones]."""
         from pipelines.experiments.scoring_replay import scoring_s
 
-        config, replays = self._ready(assignments)
+        config, replays = self._ready(settings)
         self.scorer.configure(config)
         found = np.empty((self.frames, self.scorer.n_senones), np.float32)
         at = 0
@@ -94,12 +94,11 @@ class Scoring:
             at += len(features)
         return found
 
-    def _ready(self, assignments: dict[str, Value]) -> tuple[Config, list[Replay]]:
+    def _ready(self, settings: Mapping[str, Value]) -> tuple[Config, list[Replay]]:
         from pipelines.experiments.scoring_replay import Replay
         from pipelines.scoring import with_context
 
-        keyed = {key.replace("__", "."): value for key, value in assignments.items()}
-        config = assign(self.config, keyed)
+        config = assign(self.config, settings)
         self.scorer.configure(config)
         context = self.scorer.context
         padded = map(partial(with_context, context=context), self.features)

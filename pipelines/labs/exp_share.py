@@ -94,8 +94,8 @@ def measure(given: Given, desk: Desk) -> Found:
     batches = [n for n in BATCHES if n <= given.largest]
     arms = {}
     for n in batches:
-        arms[f"sum {n}"] = scoring.arm(frames_of(n), block=n)
-        arms[f"best {n}"] = scoring.arm(frames_of(n), block=n, gmm__component="max")
+        arms[f"sum {n}"] = scoring.arm({"block": n}, frames_of(n))
+        arms[f"best {n}"] = scoring.arm({"block": n, "gmm.component": "max"}, frames_of(n))
     packed = pack(scoring.model)
     for n in (n for n in LIBRARY_BATCHES if n <= given.largest):
         arms |= library_arms(packed.gaussians, scoring.features[0][:n])
