@@ -124,15 +124,18 @@ def per_frame(found: Found, what: str, n: int) -> list[float]:
     return [t / found.frames[name] for t in found.seconds[name]]
 
 
+def best_batch(found: Found, what: str) -> int:
+    """The batch in which a frame takes least."""
+    return min(found.batches, key=lambda n: figures.seconds(per_frame(found, what, n)))
+
+
 def judge(found: Found) -> Finding:
     """Both scorers are quicker by their best batch than frame by frame."""
     numbers: dict[str, float | None] = {}
     gains = {}
     best = {}
     for what in (NET, MIXTURES, COLUMNS, ROWS):
-        best[what] = min(
-            found.batches, key=lambda n, w=what: figures.seconds(per_frame(found, w, n))
-        )  # type: ignore[misc]
+        best[what] = best_batch(found, what)
         times = {"one": per_frame(found, what, 1), "best": per_frame(found, what, best[what])}
         gains[what] = ratio(times, "one", "best")
         key = what.replace(", ", "_").replace(" ", "_")
