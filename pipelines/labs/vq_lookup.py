@@ -129,7 +129,7 @@ def measure(given: Given, desk: Desk) -> Found:
         rows = float(table.scores[:, 0].nbytes)
         bytes_read[f"flat {size}"] = rows + table.codebook.panels.nbytes
         plane = table.codebook.planes[:, 0].nbytes + table.codebook.children[:, 0].nbytes
-        bytes_read[f"tree {size}"] = rows + plane * np.log2(size)
+        bytes_read[f"tree {size}"] = rows + plane * float(np.log2(size))
     return Found(
         frames=given.frames,
         sizes=sizes,
