@@ -193,9 +193,10 @@ LAB: Final = Lab(
     claim="Scoring several frames together turns vector × matrix into matrix × matrix and makes scoring faster.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one thread. "
-    "Beside them bare products of 168 000 × 81 parameters in numpy in both layouts: with frames as rows, two together "
-    "can be slower than one alone. The waiting that a block adds is counted, not measured: 10 ms for each frame.",
+    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one "
+    "thread. Beside them bare products of 168 000 × 81 parameters in numpy in both layouts: with frames as rows, "
+    "two together can be slower than one alone. The waiting that a block adds is counted, not measured: 10 ms "
+    "for each frame.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -211,9 +211,10 @@ LAB: Final = Lab(
     claim="exp is not what makes scoring by Gaussian mixtures slow.",
     source="note 0, the answer",
     group="scoring",
-    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and by the best Gaussian of each "
-    "mixture, which needs no exponentials: the difference is what they cost, logarithms and sums included. Beside the "
-    "program's compiled scorer, the same in numpy as one writes it, whose temporaries go through memory.",
+    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and by the best Gaussian of "
+    "each mixture, which needs no exponentials: the difference is what they cost, logarithms and sums included. "
+    "Beside the program's compiled scorer, the same in numpy as one writes it, whose temporaries go through "
+    "memory.",
     parameters=Given(),
     stored=Found,
     measure=measure,

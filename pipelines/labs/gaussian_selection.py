@@ -192,9 +192,10 @@ LAB: Final = Lab(
     claim="Gaussian selection makes the Gaussians that are computed several times fewer, and scoring faster with them.",
     source="note 0, the answer (Bocchieri 1993)",
     group="scoring",
-    measured="The program's own strategies on real speech, frame by frame, beside all Gaussians of the same continuous "
-    "model: share of the Gaussians, share of the time, best senones that stay, word errors. What is chosen lies in "
-    "contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making lists is left out.",
+    measured="The program's own strategies on real speech, frame by frame, beside all Gaussians of the same "
+    "continuous model: share of the Gaussians, share of the time, best senones that stay, word errors. What is "
+    "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
+    "lists is left out.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -237,9 +237,9 @@ LAB: Final = Lab(
     "memory for every frame.",
     source="note 0, the answer",
     group="scoring",
-    measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first cache "
-    "to the note's workload, frame by frame and in batches. How much slower a Gaussian gets when the parameters no "
-    "longer fit a cache is what memory costs; at small sizes the call itself shows.",
+    measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "
+    "cache to the note's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
+    "parameters no longer fit a cache is what memory costs; at small sizes the call itself shows.",
     parameters=Sizes(),
     stored=Found,
     measure=measure,

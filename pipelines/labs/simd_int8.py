@@ -182,9 +182,9 @@ LAB: Final = Lab(
     claim="SIMD makes a net faster on a processor, and 8-bit integers faster still.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="The presets of the ladder on real speech, one thread: plain loop, vectors and BLAS frame by frame, 8-bit "
-    "integers, and those in batches of 16. Beside them loops over the output layer alone, for what unrolling brings; "
-    "numpy's product of integers stands for the trap that it has no tuned kernel.",
+    measured="The presets of the ladder on real speech, one thread: plain loop, vectors and BLAS frame by frame, "
+    "8-bit integers, and those in batches of 16. Beside them loops over the output layer alone, for what "
+    "unrolling brings; numpy's product of integers stands for the trap that it has no tuned kernel.",
     parameters=Given(),
     stored=Found,
     measure=measure,
