@@ -103,9 +103,10 @@ def products(gaussians: int, batches: list[int]) -> dict[tuple[str, int], Callab
     draw = np.random.default_rng(0)
     weights = draw.standard_normal((gaussians, 81), np.float32)
     made: dict[tuple[str, int], Callable[[], object]] = {}
+    room = np.empty(max(batches) * gaussians, np.float32)
     for n in batches:
         x = draw.standard_normal((n, 81), np.float32)
-        columns, out = np.ascontiguousarray(x.T), np.empty(n * gaussians, np.float32)
+        columns, out = np.ascontiguousarray(x.T), room[: n * gaussians]
         by_column, by_row = out.reshape(gaussians, n), out.reshape(n, gaussians)
         made[COLUMNS, n] = partial(np.matmul, weights, columns, out=by_column)
         made[ROWS, n] = partial(np.matmul, x, weights.T, out=by_row)
@@ -113,9 +114,8 @@ def products(gaussians: int, batches: list[int]) -> dict[tuple[str, int], Callab
 
 
 def bytes_needed(given: Given) -> int:
-    """The bare product's weights and results of all batches, and the continuous model twice while it is packed."""
-    results = sum(1 << k for k in range(8) if 1 << k <= given.largest)
-    return 4 * given.gaussians * (81 + results) + 200_000_000
+    """The bare product's weights and results, and the continuous model twice while it is packed."""
+    return 4 * given.gaussians * (81 + given.largest) + 200_000_000
 
 
 def per_frame(found: Found, what: str, n: int) -> list[float]:
@@ -125,8 +125,8 @@ def per_frame(found: Found, what: str, n: int) -> list[float]:
 
 
 def best_batch(found: Found, what: str) -> int:
-    """The batch in which a frame takes least."""
-    return min(found.batches, key=lambda n: figures.seconds(per_frame(found, what, n)))
+    """The batch of more than one frame in which a frame takes least."""
+    return min(found.batches[1:], key=lambda n: figures.seconds(per_frame(found, what, n)))
 
 
 def judge(found: Found) -> Finding:
