@@ -308,9 +308,10 @@ LAB = Lab(
     "nearly as fast.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the whole over "
-    "sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not caches: numba "
-    "shows the same order without them. The note's source timed one cold run; here each way has many turns.",
+    measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the "
+    "whole over sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not "
+    "caches: numba shows the same order without them. The note's source timed one cold run; here each way has "
+    "many turns.",
     parameters=Sizes(),
     stored=Orders,
     measure=measure,
