@@ -36,6 +36,7 @@ from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.table_twin import Table
 from app.views.view import View
+from profiler.analysis.breakdown import breakdown
 from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
@@ -310,8 +311,6 @@ class BreakdownView(View):
             # The stages shown stay until the sums of a session just opened are complete.
             self._count_soon.start(0)
             return
-        from profiler.analysis.breakdown import breakdown
-
         began = time.monotonic()
         self._counted = span
         if model.frames:
