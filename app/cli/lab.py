@@ -20,6 +20,7 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Outcome
 
 
@@ -94,6 +95,7 @@ def _docs(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     from pipelines import labs
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Request, assignments_of, execute
     from profiler.files.paths import new_session_path
     from profiler.process import signals
@@ -137,9 +139,11 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
                 continue
             finally:
                 progress.done()
-            rows.append(_row(request.name, outcome))
+            lab = labs.load(request.name)
+            made = Record(request.name, lab, lab.parameters, outcome.measured, outcome.finding)
+            rows.append(_row(made, outcome))
             if not arguments.json:
-                print(_told(rows[-1]))
+                print(_told(made, outcome))
             if outcome.problem:
                 _output.complain(outcome.problem)
                 status = 2
@@ -151,38 +155,22 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     return status
 
 
-def _row(name: str, outcome: Outcome) -> dict[str, object]:
+def _row(run: Record, outcome: Outcome) -> dict[str, object]:
     """One lab of the JSON."""
-    from pipelines import labs
+    from pipelines.labs import record
 
-    lab, finding = labs.load(name), outcome.finding
-    return {
-        "name": name,
-        "claim": lab.claim,
-        "source": lab.source,
-        "group": lab.group,
-        "verdict": finding.verdict if finding else None,
-        "why": finding.why if finding else outcome.problem,
-        "figures": dict(finding.figures) if finding else {},
-        "said": [
-            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
-        ],
-        "follows": lab.follows.get(finding.verdict) if finding else None,
+    return record.row(run) | {
+        "why": run.finding.why if run.finding else outcome.problem,
         "state": outcome.state,
         "session": None if outcome.session is None else str(outcome.session),
     }
 
 
-def _told(row: dict[str, object]) -> str:
-    lines = [f"{row['name']}: {row['claim']} ({row['source']})"]
-    if row["verdict"]:
-        lines.append(f"  {row['verdict']}. {row['why']}")
-    else:
-        lines.append(f"  {row['state']}")
-    if row["follows"]:
-        lines.append(f"  {row['follows']}")
-    lines.append(f"  session: {row['session']}")
-    return _output.page(lines)
+def _told(run: Record, outcome: Outcome) -> str:
+    from pipelines.labs import record
+
+    ended = [] if run.finding is not None else [f"  {outcome.state}"]
+    return _output.page([*record.lines(run), *ended, f"  session: {outcome.session}"])
 
 
 def _list(as_json: bool) -> int:

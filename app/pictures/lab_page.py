@@ -16,10 +16,10 @@ from app.pictures.lab import sheet_of
 from app.pictures.layout import laid_out, settle, themed
 from app.pictures.writers import drawn
 from app.views.labs.card import SIGNS
-from app.views.labs.ranges import figure
 from pipelines.labs import record
 from pipelines.labs.declaration import GROUPS, HOLDS, UNDECIDED, Said
 from pipelines.labs.record import Record
+from pipelines.labs.texts import figure
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session
@@ -32,10 +32,10 @@ SCALE: Final = 1.0
 
 LEAD: Final = """# The lab: four notes, tried on one machine
 
-The program began with four notes full of claims about what recognition costs. Each of them is a lab: `asrscope lab NAME` measures it
-on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows them as a gallery. This page was made by
-`{command}`: {held} of {all} claims hold there, {undecided} are undecided. The figures are those of that machine ({machine}), beside
-the numbers of the notes.
+The program began with four notes full of claims about what recognition costs. Each of them is a lab:
+`asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
+them as a gallery. This page was made by `{command}`: of {all} claims {held} hold there, and {undecided} could not be
+decided. The figures are those of that machine ({machine}), beside the numbers of the notes.
 """
 
 

@@ -26,6 +26,7 @@ from pipelines.labs.declaration import (
     told,
 )
 from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import figure
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -144,17 +145,16 @@ def judge(found: Accesses) -> Finding:
     dear = ratio(chain[-1], order[-1])
     near = ratio(found.by_size[RANDOM][0], order[0])
     verdict = all_of(at_least(dear, DEAR), at_least(far, OVERLAPPED))
-    first_ns, last_ns = 1e9 * seconds(chain[0]), 1e9 * seconds(chain[-1])
     why = (
-        f"Over {found.sizes[-1] >> 20} MiB an access in order takes {1e9 * seconds(order[-1]):.2g} ns; along a chain "
-        f"{last_ns:.3g} ns, {told(dear)} times as long, and at random {told(far)} times (within "
+        f"Over {found.sizes[-1] >> 20} MiB an access in order takes {figure(seconds(order[-1]), 's')}; along a "
+        f"chain {figure(seconds(chain[-1]), 's')}, {told(dear)} times as long, and at random {told(far)} times (within "
         f"{found.sizes[0] >> 10} KiB: {told(near)} times)."
     )
     figures: dict[str, float | None] = {
         "in_order_s": seconds(order[-1]),
         "at_random_s": seconds(found.by_size[RANDOM][-1]),
         "along_a_chain_s": seconds(chain[-1]),
-        "along_a_chain_in_first_cache_s": 1e-9 * first_ns,
+        "along_a_chain_in_first_cache_s": seconds(chain[0]),
         "chain_over_order": dear.ratio if dear else None,
         "random_over_order": far.ratio if far else None,
         "random_over_order_in_first_cache": near.ratio if near else None,

@@ -23,6 +23,7 @@ from pipelines.labs.declaration import (
     told,
 )
 from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import figure
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -45,7 +46,13 @@ class Effort(Parameters, frozen=True, kw_only=True):
 
     threads: Annotated[
         int,
-        setting("Threads", "Cores that read at once, each its share; 0: all.", ge=0, le=1024),
+        setting(
+            "Threads",
+            "Cores that read at once, each its share; 0: all.",
+            ge=0,
+            le=1024,
+            words={0: "all"},
+        ),
     ] = 0
     seconds: Annotated[
         float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
@@ -114,8 +121,8 @@ def judge(found: Ladder) -> Finding:
     each = first / found.threads
     cores = f"{found.threads} core{'s' if found.threads > 1 else ''}"
     why = (
-        f"{cores} read {1e-9 * first:.3g} GB/s from the first cache and {1e-9 * memory:.3g} GB/s from memory, "
-        f"{told(share)} of it. At {1e-9 * each:.3g} GB/s each, 16 cores could take {16e-12 * each:.2g} TB/s."
+        f"{cores} read {figure(first, 'B/s')} from the first cache and {figure(memory, 'B/s')} from memory, "
+        f"{told(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
     )
     figures: dict[str, float | None] = {
         "first_cache_bytes_per_s": first,

@@ -27,6 +27,7 @@ from pipelines.labs.declaration import (
     told,
 )
 from pipelines.labs.figures import between, columns, ratio_apart, seconds
+from pipelines.labs.texts import figure, whole
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -153,10 +154,10 @@ def judge(found: Calls) -> Finding:
         one = [at_once * t for t in found.times[name][0]]
         gains[name] = ratio_apart(one, found.times[name][place])
     verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if place else HOLDS
-    calls = ", ".join(f"{n} {1e9 * seconds(t[0]):.3g} ns" for n, t in found.times.items())
+    calls = ", ".join(f"{n} {figure(seconds(t[0]), 's')}" for n, t in found.times.items())
     lasts = {name: enough(found, name) for name in found.times if name != PYTHON}
     from_here = ", ".join(
-        f"{name} {n:,.0f}" if n else f"{name} more than {found.sizes[-1]:,}"
+        f"{name} {whole(n)}" if n else f"{name} more than {whole(found.sizes[-1])}"
         for name, n in lasts.items()
     )
     why = (

@@ -6,13 +6,13 @@ with the layers below what there is to draw, and `app` draws it with the program
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 import msgspec
 
+from pipelines.labs import texts
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.errors import BadInput
 
@@ -247,28 +247,5 @@ def all_of(*verdicts: Verdict) -> Verdict:
     return HOLDS
 
 
-def told(ratio: Ratio | None) -> str:
-    """A ratio with its interval as sentences write it: 2.7 (2.6 to 2.8)."""
-    if ratio is None:
-        return "unknown"
-    if ratio.low is None or ratio.high is None:
-        return shown(ratio.ratio)
-    return f"{shown(ratio.ratio)} ({shown(ratio.low)} to {shown(ratio.high)})"
-
-
-_RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def shown(value: float) -> str:
-    """Three figures as people write them: 0.042, 12.3, 4 100, 3·10¹²."""
-    if not math.isfinite(value):
-        return "unknown"
-    value = float(f"{value:.3g}")
-    if value and not 1e-4 <= abs(value) < 1e6:
-        mantissa, _, power = f"{value:.2e}".partition("e")
-        short = mantissa.rstrip("0").rstrip(".")
-        raised = f"10{str(int(power)).translate(_RAISED)}"
-        return raised if short == "1" else f"{short}·{raised}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return f"{value:.3g}"
+told = texts.told
+"""Sentences of verdicts need it beside the verdicts."""

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.style.plain_text import describe, write
 from app.style.theme import Tokens, font, theme
 from app.views.labs.panel import Panel, described
-from app.views.labs.ranges import figure
 from app.views.labs.series import looks
 from pipelines.labs.declaration import (
     FAILS,
@@ -30,6 +29,7 @@ from pipelines.labs.declaration import (
     Parameters,
     Verdict,
 )
+from pipelines.labs.texts import figure
 
 MARGIN: Final = 20.0
 GAP: Final = 26.0

@@ -10,9 +10,10 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
-from app.views.labs.ranges import PLAIN, Reach, figure
+from app.views.labs.ranges import Reach
 from app.views.labs.series import Look, paint_sign
 from pipelines.labs.declaration import Bars, Chart, Gantt, Line, StackedBars, Steps
+from pipelines.labs.texts import PLAIN, figure
 
 WIDTH = 0.76
 """Share of a category's room that its bars take together."""

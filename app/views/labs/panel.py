@@ -13,9 +13,10 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.labs.layers import Layers, Place
-from app.views.labs.ranges import Reach, figure, reaches
+from app.views.labs.ranges import Reach, reaches
 from app.views.labs.series import Look, marks, named, paint_key
 from pipelines.labs.declaration import Bars, Chart, Gantt, Mark, StackedBars
+from pipelines.labs.texts import figure
 
 LINE = 15.0
 """Height of a line of small text."""
@@ -229,25 +230,33 @@ class Panel:
         painter.setFont(font(LABEL))
         metrics = QFontMetricsF(painter.font())
         rows = self._flags(metrics, place.area.width() + 60)
-        for number, row in enumerate(rows):
-            for mark, share in row:
-                self._flag(painter, place, mark, share, number)
+        flags = [(mark, share, i) for i, row in enumerate(rows) for mark, share in row]
+        for mark, share, row in flags:
+            self._pole(painter, place, mark, share, row)
+        for mark, share, row in flags:
+            self._flag(painter, place, mark, share, row)
         taken: list[QRectF] = []
         for mark in marks(self._chart):
             if mark.on == "y":
                 self._level(painter, place, mark, taken)
 
-    def _flag(self, painter: QPainter, place: Place, mark: Mark, share: float, row: int) -> None:
+    def _pole(self, painter: QPainter, place: Place, mark: Mark, share: float, row: int) -> None:
+        """The line at a place on x, up to its flag."""
         area = place.area
         x = area.left() + share * area.width()
         self._band(painter, place, mark)
-        top = area.top() - LINE * (row + 2) - 2
         painter.setPen(QPen(self._tokens.color("muted"), 1, Qt.PenStyle.DashLine))
-        painter.drawLine(QLineF(x, top + LINE, x, area.bottom()))
-        wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.text) + 4
+        painter.drawLine(QLineF(x, area.top() - LINE * (row + 1) - 2, x, area.bottom()))
+
+    def _flag(self, painter: QPainter, place: Place, mark: Mark, share: float, row: int) -> None:
+        """The text at a place on x, over the lines of those in higher rows."""
+        area = place.area
+        wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.text) + 6
+        x = area.left() + share * area.width()
         left = min(max(x - wide / 2, area.left()), area.right() - wide)
+        box = QRectF(left, area.top() - LINE * (row + 2) - 2, wide, LINE)
+        painter.fillRect(box, self._tokens.color("card"))
         painter.setPen(self._tokens.color("muted"))
-        box = QRectF(left, top, wide, LINE)
         write(painter, box, Qt.AlignmentFlag.AlignCenter, mark.text)
 
     def _level(self, painter: QPainter, place: Place, mark: Mark, taken: list[QRectF]) -> None:

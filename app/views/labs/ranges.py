@@ -16,30 +16,17 @@ from pipelines.labs.declaration import (
     Mark,
     StackedBars,
     Steps,
-    shown,
 )
-from profiler.machine.roofs.table import size_text
-
-PLAIN = ("s", "B/s", "FLOP/s", "op/s", "Hz", "W", "J", "frames/s", "/s")
-"""Units that ticks give a prefix to."""
-
-PREFIXES = (
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-    (1.0, ""),
-    (1e-3, "m"),
-    (1e-6, "µ"),
-    (1e-9, "n"),
-    (1e-12, "p"),
-)
+from pipelines.labs.texts import PLAIN, figure, shown, whole
 
 HEADROOM = 1.08
 """A linear axis reaches so many times as far as its values."""
 
 LOG_ROOM = 1.35
 """A logarithmic axis of values reaches by this factor further at both ends."""
+
+WHOLE = 1 << 21
+"""Powers of two below this one are written out."""
 
 LONGEST = 9
 """Most ticks of an axis."""
@@ -100,25 +87,15 @@ class Reach:
         """A tick's label, with the prefix of a plain unit."""
         if self.axis.categories:
             return self.axis.categories[round(value)]
-        return figure(value, self.axis.unit) if self.axis.unit in (*PLAIN, "B") else shown(value)
+        if self.axis.unit in (*PLAIN, "B"):
+            return figure(value, self.axis.unit)
+        return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
 
     @property
     def title(self) -> str:
         """Title and unit, where the ticks do not have it."""
         unit = "" if self.axis.unit in (*PLAIN, "B") else self.axis.unit
         return f"{self.axis.title} ({unit})" if unit else self.axis.title
-
-
-def figure(value: float, unit: str) -> str:
-    """A value with its unit: 1.5 MB/s, 32 KiB, 12 µs, 3.2 GFLOP/s, 70 %."""
-    if unit == "B":
-        return size_text(round(value))
-    if unit not in PLAIN or value == 0:
-        return f"{shown(value)} {unit}".rstrip()
-    size, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= 0.9995 * s), PREFIXES[-1])
-    if unit == "s" and value >= 1:
-        size, prefix = 1.0, ""
-    return f"{shown(value / size)} {prefix}{unit}"
 
 
 def reaches(chart: Chart) -> tuple[Reach, Reach]:

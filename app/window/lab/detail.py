@@ -90,7 +90,7 @@ class LabDetail(QWidget):
         column.setContentsMargins(14, 12, 14, 12)
         column.setSpacing(8)
         self.run = Button(self.tr("Run"))
-        self.run.setProperty("go", True)
+        self.run.setProperty("primary", True)
         self.run.setFont(font(1.05, strong=True))
         self.run.setMinimumHeight(34)
         self.run.clicked.connect(self._run_or_stop)
