@@ -4,6 +4,7 @@
     asrscope lab matrix-orders
     asrscope lab matrix-orders --set n=512 --out orders.asrs --json
     asrscope lab --all --json
+    asrscope lab --all --sessions build/labs --docs docs
 
 Every run is a session with the figures and the verdict: holds here, does not hold here, undecided, cannot be tried
 here. `asrscope export FILE.asrs --png F` draws it. Use the machine for nothing else meanwhile. Ctrl+C stops it.
@@ -19,6 +20,7 @@ from app.cli import _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Outcome
 
 
@@ -38,6 +40,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--parameters", action="store_true", help="list the parameters of the lab and end"
     )
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
+    parser.add_argument(
+        "--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs"
+    )
+    parser.add_argument(
+        "--docs",
+        metavar="FOLDER",
+        help="write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions",
+    )
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     _output.json_flag(parser)
@@ -52,16 +62,40 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(
             "--set, --out and --parameters are for one lab: asrscope lab NAME --set key=value."
         )
+    if (arguments.sessions or arguments.docs) and one:
+        raise BadInput("--sessions and --docs are for all labs: asrscope lab --all --docs FOLDER.")
+    if arguments.docs and not arguments.sessions:
+        raise BadInput(
+            "--docs is made of the sessions in a folder; name it with --sessions FOLDER."
+        )
     if not one and not arguments.all:
-        return _list(arguments.json)
+        return _docs(arguments) if arguments.docs else _list(arguments.json)
     if arguments.parameters:
         return _parameters(arguments.name, arguments.json)
     chosen = list(labs.every()) if arguments.all else [arguments.name]
-    return _run(arguments, chosen)
+    status = _run(arguments, chosen)
+    return _docs(arguments) or status if arguments.docs else status
+
+
+def _docs(arguments: argparse.Namespace) -> int:
+    """The page of the docs, of the sessions that are there."""
+    from app.pictures.lab_page import write_page
+    from pipelines import labs
+
+    folder = Path(arguments.sessions)
+    found = [path for name in labs.every() if (path := folder / f"{name}.asrs").exists()]
+    if not found:
+        raise BadInput(f"{folder} holds no session of a lab; run `asrscope lab --all` first.")
+    command = f"asrscope lab --all --sessions {arguments.sessions} --docs {arguments.docs}"
+    page = write_page(found, Path(arguments.docs), command)
+    if not arguments.json:
+        print(page)
+    return 0
 
 
 def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     from pipelines import labs
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Request, assignments_of, execute
     from profiler.files.paths import new_session_path
     from profiler.process import signals
@@ -69,7 +103,11 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     requests = []
     for name in chosen:
         lab = labs.load(name)
-        out = new_session_path(f"lab-{name}") if arguments.out is None else Path(arguments.out)
+        if arguments.sessions:
+            Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
+            out = Path(arguments.sessions) / f"{name}.asrs"
+        else:
+            out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
         assignments = assignments_of(lab.parameters, arguments.set)
         requests.append(
             Request(
@@ -78,7 +116,7 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
                 out,
                 tuple(arguments.audio),
                 arguments.transcripts,
-                replace=bool(arguments.out),
+                replace=bool(arguments.out or arguments.sessions),
             )
         )
     asked: list[bool] = []
@@ -101,9 +139,11 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
                 continue
             finally:
                 progress.done()
-            rows.append(_row(request.name, outcome))
+            lab = labs.load(request.name)
+            made = Record(request.name, lab, lab.parameters, outcome.measured, outcome.finding)
+            rows.append(_row(made, outcome))
             if not arguments.json:
-                print(_told(rows[-1]))
+                print(_told(made, outcome))
             if outcome.problem:
                 _output.complain(outcome.problem)
                 status = 2
@@ -115,38 +155,22 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     return status
 
 
-def _row(name: str, outcome: Outcome) -> dict[str, object]:
+def _row(run: Record, outcome: Outcome) -> dict[str, object]:
     """One lab of the JSON."""
-    from pipelines import labs
+    from pipelines.labs import record
 
-    lab, finding = labs.load(name), outcome.finding
-    return {
-        "name": name,
-        "claim": lab.claim,
-        "source": lab.source,
-        "group": lab.group,
-        "verdict": finding.verdict if finding else None,
-        "why": finding.why if finding else outcome.problem,
-        "figures": dict(finding.figures) if finding else {},
-        "said": [
-            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
-        ],
-        "follows": lab.follows.get(finding.verdict) if finding else None,
+    return record.row(run) | {
+        "why": run.finding.why if run.finding else outcome.problem,
         "state": outcome.state,
         "session": None if outcome.session is None else str(outcome.session),
     }
 
 
-def _told(row: dict[str, object]) -> str:
-    lines = [f"{row['name']}: {row['claim']} ({row['source']})"]
-    if row["verdict"]:
-        lines.append(f"  {row['verdict']}. {row['why']}")
-    else:
-        lines.append(f"  {row['state']}")
-    if row["follows"]:
-        lines.append(f"  {row['follows']}")
-    lines.append(f"  session: {row['session']}")
-    return _output.page(lines)
+def _told(run: Record, outcome: Outcome) -> str:
+    from pipelines.labs import record
+
+    ended = [] if run.finding is not None else [f"  {outcome.state}"]
+    return _output.page([*record.lines(run), *ended, f"  session: {outcome.session}"])
 
 
 def _list(as_json: bool) -> int:
