@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 LEAST_SAID, MOST_SAID = 0.25, 0.35
 """The note: 25–35 % of the outputs are used in a frame."""
 
+SAVES: Final = 1.1
+"""Computing on demand saves time if the best way without it takes a tenth longer; the most that can be is 1.6."""
+
 BINS: Final = 20
 BLOCKS: Final = (1, 16)
 WHOLE: Final = "all outputs"
@@ -58,7 +61,7 @@ class Given(Parameters, frozen=True, kw_only=True):
         setting(
             "Speech", "Speech that is decoded to see what is asked for.", unit="s", ge=0.1, le=600.0
         ),
-    ] = 25.0
+    ] = 60.0
     frames: Annotated[
         int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)
     ] = 48
@@ -133,7 +136,7 @@ def share_asked(asked: Sequence[Sequence[int]], outputs: int) -> Ratio:
 
 
 def judge(found: Found) -> Finding:
-    """At most 35 % are asked for, and the best lazy way is quicker than the best that computes all."""
+    """At most 35 % are asked for, and the best way that computes all takes a tenth longer than the best lazy one."""
     share = share_asked(found.asked, found.outputs)
     per_way = {
         way: min((arm(way, b) for b in BLOCKS), key=lambda n: figures.seconds(found.seconds[n]))
@@ -146,7 +149,7 @@ def judge(found: Found) -> Finding:
     best = ratio(found.seconds, per_way[WHOLE], lazy)
     alone = ratio(found.seconds, arm(WHOLE, 1), arm("asked for", 1))
     together = ratio(found.seconds, arm(WHOLE, BLOCKS[-1]), arm("asked for", BLOCKS[-1]))
-    verdict = all_of(at_most(share, MOST_SAID), at_least(best, 1.0))
+    verdict = all_of(at_most(share, MOST_SAID), at_least(best, SAVES))
     why = (
         f"The search asks for {percent(share)} of the outputs. Computing only those is {told(alone)} times as "
         f"fast frame by frame, and {told(together)} times in blocks of {BLOCKS[-1]}, where a list of rows "
