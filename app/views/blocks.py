@@ -17,7 +17,7 @@ BLOCK_COLUMNS = 4
 QUANTILE = 0.95
 
 KEPT_FROM = 64
-"""Frames of a block whose quantile is kept; a chart shows so few frames in smaller ones that they are worked out anew."""
+"""Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
 
 
 def block_frames(frames: float, columns: int) -> int:
