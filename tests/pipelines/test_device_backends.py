@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +13,7 @@ from pipelines.device import COMPUTE, COPY, DeviceWork, QueueDevice, TorchDevice
 from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 from tests.fake_clock import FakeClock
-from tests.pipelines.device_backends import FakeTensor, Mps, Streams, Xpu
+from tests.pipelines.device_backends import Cuda, FakeTensor, Mps, Streams, Xpu
 
 MS = 1_000_000
 
@@ -242,37 +240,69 @@ def test_launching_is_what_the_host_does_but_for_its_waits(rig: SimpleNamespace)
     assert (leaves["start_ns"][1:] >= (leaves["start_ns"] + leaves["duration_ns"])[:-1]).all()
 
 
-def test_graphs_of_a_device_share_one_pool_and_fail_with_a_notice() -> None:
-    clock = FakeClock(5_000 * MS)
-    backend: Any = Streams(clock)
-    pools: list[object] = []
-    replayed: list[str] = []
-
-    class Graph:
-        def replay(self) -> None:
-            replayed.append("replay")
-
-    @contextmanager
-    def graph(made: Any, pool: Any, stream: Any, capture_error_mode: str) -> Iterator[None]:
-        assert stream is backend.current
-        assert capture_error_mode == "thread_local"
-        pools.append(pool)
-        yield
-
-    backend.CUDAGraph, backend.graph, backend.graph_pool_handle = Graph, graph, object
+def test_graphs_of_a_device_share_a_pool_for_as_long_as_there_are_any() -> None:
+    backend = Cuda(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
-    for _ in range(2):
-        replay = there.capture(lambda: None)
+    held = [there.capture(lambda: None) for _ in range(3)]
+    for replay in held:
         assert replay is not None
         replay()
-    assert len(replayed) == 2
-    assert len(set(map(id, pools))) == 1
+    assert (backend.replays, backend.handles) == (3, 1)
+    # Another number type: what was held goes, and is held anew.
+    held.clear()
+    replay = None
+    assert there.capture(lambda: None) is not None
+    assert there.notices == []
+    assert backend.handles == 2
+
+
+def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
+    backend = Cuda(FakeClock(5_000 * MS))
+    there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
 
     def fail(said: str) -> None:
         raise RuntimeError(said)
 
-    assert there.capture(lambda: fail("operation not permitted when stream is capturing")) is None
-    (notice,) = there.notices
-    assert notice.startswith("cuda launches each kernel by itself")
     with pytest.raises(RuntimeError, match="out of memory"):
         there.capture(lambda: fail("CUDA out of memory."))
+    backend.broken = False
+    for _ in range(2):
+        assert there.capture(lambda: fail("operation not permitted when capturing")) is None
+    assert not there.can_capture
+    (notice,) = there.notices
+    assert notice.startswith("cuda launches each kernel by itself")
+    assert "operation not permitted" in notice
+
+
+@pytest.mark.parametrize("call", ["record", "mark", "done", "wait", "time_ns", "follow", "run"])
+def test_whichever_call_hears_of_a_lost_device_tells_of_it(call: str) -> None:
+    backend = Streams(FakeClock(5_000 * MS))
+    there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
+    event = there.record(COMPUTE)
+
+    def lost(*_: Any) -> Any:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nmore")
+
+    for kind in (backend.Event, backend.Stream):
+        for name in ("record", "query", "synchronize", "elapsed_time", "wait_event"):
+            if hasattr(kind, name):
+                setattr(kind, name, lost)
+    given: dict[str, tuple[Any, ...]] = {
+        "record": (COMPUTE,),
+        "mark": (COMPUTE,),
+        "follow": (COPY, event),
+        "run": (COMPUTE, lost),
+    }
+    with pytest.raises(device.DeviceLost, match="cuda stopped answering"):
+        getattr(there, call)(*given.get(call, (event,)))
+
+
+def test_memory_of_a_device_that_does_not_tell_is_unknown() -> None:
+    """torch.xpu has the question, and refuses it for devices on the processor's die."""
+    backend = Xpu(FakeClock(5_000 * MS))
+
+    def refuse() -> tuple[int, int]:
+        raise RuntimeError("The device doesn't support querying the available free memory.")
+
+    backend.mem_get_info = refuse  # type: ignore[attr-defined]
+    assert TorchDevice("xpu", backend, None).free_bytes() is None  # type: ignore[arg-type]
