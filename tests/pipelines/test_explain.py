@@ -85,7 +85,7 @@ def test_rounds_that_other_programs_took_are_taken_again(stretch, monkeypatch):
     monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: next(busy, 0))
     found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
     assert found.rounds == 2
-    assert all(0 < way.low for way in found.ways)
+    assert all(way.low > 0 for way in found.ways)
 
 
 def test_a_machine_that_is_always_busy_is_one_sentence(stretch, monkeypatch):
