@@ -90,7 +90,8 @@ class Reach:
     def text(self, value: float) -> str:
         """A tick's label, with the prefix of a plain unit."""
         if self.axis.categories:
-            return self.axis.categories[round(value)]
+            place = round(value)
+            return self.axis.categories[place] if 0 <= place < len(self.axis.categories) else ""
         if self.axis.unit in (*PLAIN, "B"):
             return figure(value, self.axis.unit)
         return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
