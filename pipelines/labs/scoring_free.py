@@ -208,7 +208,7 @@ def picture(found: Found) -> Chart:
     models = Axis("acoustic model", categories=names)
     return Chart(
         models,
-        Axis("time of the decode", "%", low=0.0, high=100.0),
+        Axis("time of the decode", "%", low=0.0),
         (shares, Mark("half", 50.0)),
         beside=(Chart(models, Axis("real-time factor", low=0.0), (factors,)),),
     )
