@@ -47,6 +47,9 @@ STEPS: Final = (2, 3, 4)
 class Given(Parameters, frozen=True, kw_only=True):
     """How much is measured."""
 
+    vocabulary: Annotated[
+        int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
+    ] = 5000
     speech_s: Annotated[
         float, setting("Speech", "Speech that is decoded for words.", unit="s", ge=0.1, le=600.0)
     ] = 60.0
@@ -77,7 +80,7 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.labs import _nets
     from pipelines.labs._scoring import Scoring
 
-    base: dict[str, Value] = {"model": "dnn", "dnn.net": NET}
+    base: dict[str, Value] = {"model": "dnn", "dnn.net": NET, "graph.vocabulary": given.vocabulary}
     ways: dict[str, dict[str, Value]] = {
         way(name, step): {"frames.skip": step, "frames.rule": rule}
         for name, rule in RULES.items()

@@ -57,7 +57,7 @@ def test_a_small_run_counts_every_frame_and_word(bundled_speech):
     desk = Desk(
         audio=[str(folder / "08-kal16-short.flac")], transcripts=str(folder / "transcripts.tsv")
     )
-    found = LAB.measure(Given(speech_s=0.1, frames=16, seconds=0.0), desk)
+    found = LAB.measure(Given(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0), desk)
     assert set(found.decoded) == {WHOLE, *WAYS}
     frames = found.decoded[WHOLE].frames
     assert found.decoded[WHOLE].same_best == frames
