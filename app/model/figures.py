@@ -6,6 +6,7 @@ Pure functions over the snapshot; a figure that cannot be known is None and is s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from profiler.session.model import FRAME_S
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
 
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
+
+
+LOADED_LATER = (
+    "app.model.alignment",
+    "profiler.analysis.comparison.same_speech",
+    "profiler.analysis.own_cost",
+)
+"""What figures and effects are worked out with."""
+
+
+def load() -> None:
+    """Import it, which takes a while: before a session is opened or a setting is changed, not then."""
+    for name in LOADED_LATER:
+        import_module(name)
 
 
 @dataclass(frozen=True)

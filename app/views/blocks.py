@@ -1,8 +1,8 @@
 """Blocks of frames on a fixed grid: a chart of block means does not shimmer while it scrolls. No Qt.
 
 `BlockQuantiles` has, per block, the value that 95 % of its frames do not exceed: what a spike of one frame would
-show as a needle. Quantiles do not add up, so each block size that is asked for is computed from the frames and
-kept; a tail that grows costs only its own blocks.
+show as a needle. Quantiles do not add up, so those of each block size are computed from the frames, for the blocks
+in view, and kept; a tail that grows costs only its own blocks.
 """
 
 import math
@@ -15,6 +15,9 @@ BLOCK_COLUMNS = 4
 """Pixel columns that a block takes at least: wide enough to be seen as a level, narrow enough to show a step."""
 
 QUANTILE = 0.95
+
+KEPT_FROM = 64
+"""Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
 
 
 def block_frames(frames: float, columns: int) -> int:
@@ -34,6 +37,7 @@ class BlockQuantiles:
 
     def __init__(self) -> None:
         self._values: Array = np.empty(0)
+        # By size, of all blocks as far as they were asked for: NaN where nobody has yet.
         self._known: dict[int, F64] = {}
 
     def follow(self, values: Array, same: int | None = None) -> None:
@@ -51,13 +55,26 @@ class BlockQuantiles:
         """Quantile of blocks [first, last) of `size` frames; frames from `end` on are not there (NaN)."""
         end = min(end, len(self._values))
         whole = min(last, end // size)
-        known = self._known.get(size, np.empty(0))
-        if len(known) < whole:
-            fresh = self._values[len(known) * size : whole * size].reshape(-1, size)
-            known = self._known[size] = np.concatenate([known, _quantiles(fresh)])
         found = np.full(max(0, last - first), np.nan)
         low, high = max(0, first), max(0, first, whole)
-        found[low - first : high - first] = known[low:high]
+        found[low - first : high - first] = self._whole(size, low, high)
         if first <= whole < last and whole * size < end:
             found[whole - first] = _quantiles(self._values[None, whole * size : end])[0]
         return found
+
+    def _whole(self, size: int, low: int, high: int) -> F64:
+        """Quantile of the blocks [low, high), which are whole; only those in view are worked out."""
+        if size < KEPT_FROM:
+            return self._fresh(size, low, high)
+        known = self._known.get(size, np.empty(0))
+        if len(known) < high:
+            known = np.concatenate([known, np.full(high - len(known), np.nan)])
+            self._known[size] = known
+        unknown = np.flatnonzero(np.isnan(known[low:high]))
+        if len(unknown):
+            begin, after = low + int(unknown[0]), low + int(unknown[-1]) + 1
+            known[begin:after] = self._fresh(size, begin, after)
+        return known[low:high]
+
+    def _fresh(self, size: int, low: int, high: int) -> F64:
+        return _quantiles(self._values[low * size : high * size].reshape(-1, size))

@@ -31,11 +31,12 @@ from app.views.breakdown_model import (
 )
 from app.views.frames import CATEGORIES
 from app.views.part_bars import share_text
-from app.views.roofline import HEIGHT, WIDTHS_HIGH, Roofline
+from app.views.roofline import ALONE_HIGH, HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
 from app.views.table_twin import Table
 from app.views.view import View
+from profiler.analysis.breakdown import breakdown
 from profiler.analysis.parts import PART_NAMES, PARTS
 from profiler.session.model import FRAME_S
 
@@ -88,7 +89,8 @@ class BreakdownView(View):
         self.bars.chosen.connect(lambda _: self._show_roofline())
         self.bars.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.bars.customContextMenuRequested.connect(self._open_menu)
-        column.addWidget(self.roofline)
+        column.addWidget(self.roofline, 1)
+        column.addStretch(0)
         self.set_body(body)
         self.set_note_below()
         self._alone = ToolButton()
@@ -163,7 +165,7 @@ class BreakdownView(View):
         line = self.bars.explained()
         self.roofline.show_points(self._points, None if line is None else line.name, self._threads)
         if self.roofline_alone:
-            self.roofline.set_height(None)
+            self.roofline.set_height(None, int(ALONE_HIGH * self.width()))
             self.roofline.show()
             return
         stages = self.bars.sizeHint().height()
@@ -310,8 +312,6 @@ class BreakdownView(View):
             # The stages shown stay until the sums of a session just opened are complete.
             self._count_soon.start(0)
             return
-        from profiler.analysis.breakdown import breakdown
-
         began = time.monotonic()
         self._counted = span
         if model.frames:

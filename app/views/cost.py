@@ -201,7 +201,7 @@ class CostView(ChartView[CostModel]):
         of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
         parts = (
             [*unit, *blocks[:1], *scale, of],
-            [*unit, *blocks[1:], *scale, of],
+            [*unit, *blocks[:1], *scale],
             [*unit, *blocks[1:], *scale],
             [*unit, *scale],
         )

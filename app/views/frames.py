@@ -6,6 +6,7 @@ counts, and extremes of the wall time and of each count. No Qt in here.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -62,12 +63,11 @@ class FrameSeries:
         self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) :])
         self._track, self._same = ref(track), min(self._same, same)
 
-    @property
-    def work(self) -> WorkSeries:
-        """Sums and extremes of the counts, updated on access."""
+    def work(self, names: Collection[str]) -> WorkSeries:
+        """Sums and extremes of those of the counts `names` that there are, updated on access."""
         track = None if self._track is None else self._track()
         if track is not None:
-            counts = track.work
+            counts = {name: row for name, row in track.work.items() if name in names}
             if tuple(counts) != self._work.names:
                 self._work, self._same = WorkSeries(tuple(counts)), 0
             self._work.follow(list(counts.values()), self._same)

@@ -8,11 +8,12 @@ One item paints all of them in pixels; text stays sharp, and nothing is laid out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
@@ -42,6 +43,9 @@ FLAG_GAP = 6
 DIMMED = 165
 """Opacity (of 255) of the card's colour over what lies after the cursor."""
 
+FLAGS_KEPT = 256
+"""Texts of flags that are kept as they are laid out."""
+
 FLAG_SHARE = 0.3
 """Maximum share of the height for marker labels."""
 
@@ -54,6 +58,20 @@ class _Flag:
     width: float
     row: int | None
     text: str
+
+
+@lru_cache(FLAGS_KEPT)
+def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
+    """A text shortened to `room` pixels, and the width of its flag; the same at each update."""
+    metrics = QFontMetricsF(_flag_font())
+    # What a setting was changed to stands at the end.
+    side = Qt.TextElideMode.ElideMiddle if kind == "option" else Qt.TextElideMode.ElideRight
+    text = metrics.elidedText(text, side, room)
+    return text, metrics.horizontalAdvance(text) + FLAG_PADDING
+
+
+def _flag_font() -> QFont:
+    return font(0.92, strong=True)
 
 
 class Overlay(PixelItem):
@@ -96,11 +114,11 @@ class Overlay(PixelItem):
 
     def _place(self) -> None:
         """Find a row for each flag in view; a flag without room keeps only its line."""
-        metrics = QFontMetricsF(font(0.92, strong=True))
         width, height = self.boundingRect().width(), self.boundingRect().height()
         # Labels must not crowd out the plot in a small window.
         rows = min(self._flags, max(1, int(FLAG_SHARE * height / FLAG_ROW)))
         ends = [-1e9] * (rows if self._flags else 0)
+        newest: list[int | None] = [None] * len(ends)
         self._placed = []
         self._rows = 0
         for mark in self._marks:
@@ -108,20 +126,33 @@ class Overlay(PixelItem):
             if not -1 <= x <= width + 1:
                 continue
             text = mark.text + (" …" if mark.waits and mark.applied_frame is None else "")
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, FLAG_WIDTH)
-            long = metrics.horizontalAdvance(text) + FLAG_PADDING
+            text, long = _flag_text(text, FLAG_WIDTH, mark.kind)
             left = x - 0.5 if x + long <= width else x + 0.5 - long
             row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
             room = width - x
             if row is None and LEAST_FLAG <= room < long:
                 # No room to the left of its line: what fits on the right.
                 left, long = x - 0.5, room
-                text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, long - FLAG_PADDING)
+                text, _ = _flag_text(text, room - FLAG_PADDING, mark.kind)
                 row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
+            if row is None:
+                row = self._make_room(newest, left - FLAG_GAP)
             if row is not None:
+                newest[row] = len(self._placed)
                 ends[row] = left + long
                 self._rows = max(self._rows, row + 1)
             self._placed.append(_Flag(mark, x, left, long, row, text))
+
+    def _make_room(self, newest: Sequence[int | None], end: float) -> int | None:
+        """Shorten the last flag of a row so that it ends at `end`; the row, None where nothing would be left of it."""
+        for row, at in enumerate(newest):
+            if at is None or end - (flag := self._placed[at]).left < LEAST_FLAG:
+                continue
+            room = end - flag.left
+            text, _ = _flag_text(flag.text, room - FLAG_PADDING, flag.mark.kind)
+            self._placed[at] = replace(flag, width=room, text=text)
+            return row
+        return None
 
     def set_floor(self, pixels: float) -> None:
         """Keep this many pixels at the bottom free of lines."""
@@ -205,7 +236,7 @@ class Overlay(PixelItem):
             painter.drawLine(QLineF(x, self.band, x, area.height()))
 
     def _paint_marks(self, painter: QPainter, area: QRectF) -> None:
-        painter.setFont(font(0.92, strong=True))
+        painter.setFont(_flag_font())
         band = self.band
         for flag in self._placed:
             mark, x = flag.mark, flag.x

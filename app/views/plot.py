@@ -11,6 +11,7 @@ spends more time on finding its items than they spend on painting.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, Qt, Signal
@@ -193,7 +194,7 @@ class TimePlot(QWidget):
         self._dragged: QPointF | None = None
         self._tokens = theme()
         self._face = font(0.92)
-        self._metrics = QFontMetricsF(self._face)
+        self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
         self._labels = Stamps(LABELS_KEPT)
         # It paints all of itself: what lies below need not be painted each time, rounded card and all.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -285,7 +286,7 @@ class TimePlot(QWidget):
         flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
         for second, text in time_ticks(first, last, area.width()):
             x = area.left() + (second - first) / (last - first) * area.width()
-            half = self._metrics.horizontalAdvance(text) / 2 + 1
+            half = self._wide(text) / 2 + 1
             if x - half < 0 or x + half > self.width():
                 continue
             place = QRectF(x - half, area.bottom() + 4, 2 * half, self._below - 5)

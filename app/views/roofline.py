@@ -34,6 +34,9 @@ HEIGHT = 236
 WIDTHS_HIGH = 0.9
 """Height below the stages, at most, in widths: a roofline is read with both axes."""
 
+ALONE_HIGH = 1.6
+"""Height in place of the stages, at most, in widths: higher, every roof would look steep."""
+
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
 
@@ -68,10 +71,10 @@ class Roofline(QWidget):
         self._threads = 1
         self.set_height(HEIGHT)
 
-    def set_height(self, pixels: int | None) -> None:
-        """Take this height below other things, or all there is (None)."""
+    def set_height(self, pixels: int | None, most: int = UNBOUNDED) -> None:
+        """Take this height below other things, or all there is up to `most` (None)."""
         self.setMinimumHeight(HEIGHT if pixels is None else pixels)
-        self.setMaximumHeight(UNBOUNDED if pixels is None else pixels)
+        self.setMaximumHeight(max(HEIGHT, most) if pixels is None else pixels)
         upright = QSizePolicy.Policy.Expanding if pixels is None else QSizePolicy.Policy.Fixed
         self.setSizePolicy(QSizePolicy.Policy.Expanding, upright)
 
@@ -308,11 +311,20 @@ class Roofline(QWidget):
         write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_names(self, painter: QPainter, marked: Point, taken: list[QRectF]) -> None:
-        """Label the marked stage and the most expensive ones, if there is room."""
         painter.setFont(font(0.85))
-        metrics = QFontMetricsF(painter.font())
-        wanted = [marked, *(p for p in self._points[:NAMED] if p is not marked)]
-        for point in wanted:
+        for point, name, box in self.names(marked, taken):
+            painter.setPen(self._tokens.color("text" if point is marked else "muted"))
+            write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)
+
+    def names(self, marked: Point, taken: list[QRectF]) -> list[tuple[Point, str, QRectF]]:
+        """Names of the marked stage and the most expensive ones where there is room, which `taken` has less of then.
+
+        A name nearer to another point than to its own would be taken for that one's.
+        """
+        metrics = QFontMetricsF(font(0.85))
+        dots = [self.place(point.intensity, point.rate) for point in self._points]
+        found = []
+        for point in [marked, *(p for p in self._points[:NAMED] if p is not marked)]:
             name = point.name.partition(".")[2] or point.name
             here = self.place(point.intensity, point.rate)
             width = metrics.horizontalAdvance(name) + 2
@@ -325,11 +337,21 @@ class Roofline(QWidget):
                 (here.x() - 12 - width, here.y() - TEXT / 2),
             ):
                 box = QRectF(x, y, width, TEXT)
+                own = distance(box, here)
+                if any(distance(box, dot) <= own for dot in dots if dot != here):
+                    continue
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):
                     taken.append(box)
-                    painter.setPen(self._tokens.color("text" if point is marked else "muted"))
-                    write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)
+                    found.append((point, name, box))
                     break
+        return found
+
+
+def distance(box: QRectF, point: QPointF) -> float:
+    """Pixels from a point to the nearest one of a box; 0 within."""
+    across = max(box.left() - point.x(), 0.0, point.x() - box.right())
+    down = max(box.top() - point.y(), 0.0, point.y() - box.bottom())
+    return math.hypot(across, down)
 
 
 def short(value: float) -> str:

@@ -9,6 +9,8 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
@@ -45,7 +47,7 @@ BESIDE = 4
 """Pixels that the box of a word may reach beyond its text."""
 
 KEPT = 1024
-"""Texts whose pixels are kept."""
+"""Texts whose pixels and widths are kept."""
 
 
 class SpeechItem(PixelItem):
@@ -57,7 +59,8 @@ class SpeechItem(PixelItem):
         self._model: WordsModel | None = None
         self._strips = Strips()
         self._strong = font(0.95, strong=True)
-        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
+        wide = QFontMetricsF(self._strong).horizontalAdvance
+        self._places = WordPlaces(lru_cache(KEPT)(wide))
         self._stamps = Stamps(KEPT)
         self.placed: list[Placed] = []
 

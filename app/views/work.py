@@ -7,6 +7,7 @@ column shows the range of its frames (a single expensive frame stays visible) an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -37,6 +38,12 @@ from app.views.work_model import (
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64, U32
 from profiler.session.model import FRAME_S
+
+BAND = 0.72
+"""How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""
+
+WIDTHS_KEPT = 256
+"""Texts of headings whose width is kept."""
 
 HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
@@ -164,7 +171,7 @@ class PanelsItem(PixelItem):
                 joined = np.where(np.isfinite(joined), joined, mean)
                 top, bottom = between(np.stack([high, joined]), np.stack([low, mean]), scale)
                 within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
-                faint = opaque(blended(color, self._tokens.card, 0.55))
+                faint = opaque(blended(color, self._tokens.card, BAND))
                 uprights(within, top[0], bottom[0], faint, scale)
                 if dashes := DASHES.get(curve.name):
                     bottom[1] = np.where(number % sum(dashes) < dashes[0], bottom[1], top[1] - 1)
@@ -194,7 +201,7 @@ class PanelsItem(PixelItem):
         values = np.stack([curve.low[there], curve.high[there], curve.mean[there]])
         low, high, mean = heights_of(panel, rect, values)
         color = self._tokens.color(COLORS[curve.name])
-        painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, 0.55)), 1))
+        painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, BAND)), 1))
         painter.drawPolyline(bars(x, high, low))
         painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
         painter.drawPolyline(polyline(x, mean))
@@ -214,6 +221,8 @@ class HeadingsItem(PixelItem):
         self._panels = panels
         self._model: WorkModel | None = None
         self._still = Still()
+        self._face = font(0.92)
+        self._wide = lru_cache(WIDTHS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model's figures; None shows nothing."""
@@ -233,14 +242,12 @@ class HeadingsItem(PixelItem):
             self._paint_heading(painter, panel, rect)
 
     def _paint_heading(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
-        face = font(0.92)
-        metrics = QFontMetricsF(face)
-        painter.setFont(face)
+        painter.setFont(self._face)
         x, y = 0.0, rect.top() - HEADING
         titles = {curve.name: self.tr(TITLES[curve.name]) for curve in panel.curves}
         figures = {curve.name: average(curve) for curve in panel.curves}
         short = {name: self.tr(SHORT.get(TITLES[name], TITLES[name])) for name in titles}
-        wide, nothing = metrics.horizontalAdvance, dict.fromkeys(titles, "")
+        wide, nothing = self._wide, dict.fromkeys(titles, "")
         for names, means in (
             (titles, figures),
             (short, figures),
@@ -254,25 +261,23 @@ class HeadingsItem(PixelItem):
                 break
         for name, title in names.items():
             self._swatch(painter, name, x, y + HEADING / 2)
-            x = self._word(painter, metrics, QPointF(x + 15, y), title, "text")
+            x = self._word(painter, QPointF(x + 15, y), title, "text")
             if means[name]:
-                x = self._word(painter, metrics, QPointF(x + 7, y), means[name], "muted")
+                x = self._word(painter, QPointF(x + 7, y), means[name], "muted")
             x += 16
         if panel.scale.log:
             note = self.tr("logarithmic")
-            if x + metrics.horizontalAdvance(note) <= rect.width():
-                self._word(painter, metrics, QPointF(x, y), note, "muted")
+            if x + wide(note) <= rect.width():
+                self._word(painter, QPointF(x, y), note, "muted")
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
         style = STYLES.get(name, Qt.PenStyle.SolidLine)
         painter.setPen(QPen(theme().color(COLORS[name]), 2, style))
         painter.drawLine(QLineF(x, y, x + 10, y))
 
-    def _word(
-        self, painter: QPainter, metrics: QFontMetricsF, at: QPointF, text: str, token: str
-    ) -> float:
+    def _word(self, painter: QPainter, at: QPointF, text: str, token: str) -> float:
         """Draw a word on top; return where it ends."""
-        width = metrics.horizontalAdvance(text)
+        width = self._wide(text)
         tokens = theme()
         painter.fillRect(
             QRectF(at.x() - 2, at.y() + 1, width + 4, HEADING - 2), tokens.color("card")

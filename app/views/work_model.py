@@ -49,6 +49,8 @@ LANES: Final = (
 """From top to bottom: what the search holds, how wide it looks, what it asks for and gets, what scoring does for it.
 Quantities of one lane have the same unit and share a scale."""
 
+DRAWN: Final = frozenset(name for names in LANES for name in names)
+
 NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 
 LOG_RATIO = 8.0
@@ -184,7 +186,7 @@ class _Window:
     @cached_property
     def _counts(self) -> dict[str, tuple[F64, F64, F64, float]]:
         """Minimum, maximum and mean by column, and the sum of what is shown, of every count."""
-        work = self.series.work
+        work = self.series.work(DRAWN)
         if not work.names:
             return {}
         low, high = work.extremes.columns(self.edges, self.end)

@@ -32,7 +32,7 @@ GAP = 8
 FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
 """Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
 
-FORM_BOUNDS, RIGHT_BOUNDS = (258, 340), (250, 720)
+FORM_BOUNDS, RIGHT_BOUNDS = (258, 340), (250, 960)
 """Minimum and maximum widths that the desk itself gives the outer columns."""
 
 

@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import (
-    QMainWindow,
-    QMenu,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from app.model import audio_choice, latency
 from app.model.at_cursor import AtCursor
 from app.model.audio_choice import AudioChoice
 from app.model.conditions import Conditions
 from app.model.effects import effects_of
-from app.model.figures import figures
+from app.model.figures import figures, load
 from app.model.hints import Hints
 from app.model.pipeline import Pipeline
 from app.model.playhead import SPEEDS, Playhead, Snapshot
@@ -136,6 +130,7 @@ class MainWindow(QMainWindow):
         if self._desk is None:
             commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            load()
             desk.form.choose_audio.connect(self._ask_audio)
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.edit_asked.connect(self.at_cursor.edit)

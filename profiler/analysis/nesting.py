@@ -5,7 +5,7 @@ the leaves they cover are recorded before them. What lies in no tile (a warm-up,
 time. Everything that divides wall time, per frame or per stage, starts here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -44,6 +44,21 @@ def pick(spans: Array, positions: Array) -> Array:
     """Return spans[positions], four times as fast: as bytes, numpy copies whole records."""
     rows = np.ascontiguousarray(spans).view(np.uint8).reshape(len(spans), SPAN.itemsize)
     return rows.take(positions, axis=0).view(SPAN)[:, 0]
+
+
+def by_stage_and_epoch(stages: Array, epochs: Array) -> Iterator[tuple[Array, int, int]]:
+    """Give (positions, stage, epoch) of spans for each pair that occurs, positions rising; uint16 [spans] each."""
+    for stage in _occurring(stages):
+        of_stage = np.flatnonzero(stages == stage)
+        of_epoch = epochs[of_stage]
+        for epoch in _occurring(of_epoch):
+            yield of_stage[of_epoch == epoch], stage, epoch
+
+
+def _occurring(numbers: Array) -> list[int]:
+    """The numbers that occur, rising: those of 16 bits are counted in less time than sorted."""
+    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return found
 
 
 def nest(spans: Array, codes: Array, groups: tuple[str, ...] = LEAF_GROUPS) -> Nested:

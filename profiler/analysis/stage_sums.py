@@ -14,7 +14,7 @@ import numpy as np
 
 from profiler.analysis.conditions import Speed, Waiting, shared_out
 from profiler.analysis.law import LAW_PARTS
-from profiler.analysis.nesting import LEAF_GROUPS, group_codes, nest, pick
+from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import MEASURED_PARTS, split
 from profiler.arrays import Array
 from profiler.session.reader import Session
@@ -107,13 +107,12 @@ class StageSums:
 
     def _sort_in(self, session: Session, lane: int, positions: Array) -> None:
         spans = session.spans
-        key = spans["stage"][positions].astype(np.uint32) << 16 | spans["epoch"][positions]
-        for value in np.unique(key):
-            stage, epoch = int(value) >> 16, int(value) & 0xFFFF
+        stages, epochs = spans["stage"][positions], spans["epoch"][positions]
+        for at, stage, epoch in by_stage_and_epoch(stages, epochs):
             kind = self._kinds.get((lane, stage, epoch))
             if kind is None:
                 kind = self._kinds[lane, stage, epoch] = _Kind(stage, epoch)
-            kind.add(session, positions[key == value], self.beside)
+            kind.add(session, positions[at], self.beside)
 
     def within(
         self, session: Session, first: int | None, last: int | None

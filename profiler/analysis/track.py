@@ -6,14 +6,13 @@ same bit for bit whether the session is read at once or in pieces, and the categ
 frames add up to its wall time without a rest.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
 from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
-from profiler.analysis.nesting import group_codes, nest, pick
+from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
@@ -175,7 +174,7 @@ class CostTrack:
 
         `other` [leaves]: ns of each in which other programs ran.
         """
-        for at, number, epoch in by_stage_and_epoch(leaves):
+        for at, number, epoch in by_stage_and_epoch(leaves["stage"], leaves["epoch"]):
             stage, spans = session.stages[number], pick(leaves, at)
             cost = session.costs.get((number, epoch))
             start = spans["start_ns"]
@@ -233,13 +232,6 @@ class CostTrack:
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
             self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
-
-
-def by_stage_and_epoch(spans: Array) -> Iterator[tuple[Array, int, int]]:
-    """Give (positions, stage, epoch) for each pair that occurs, positions rising."""
-    key = spans["stage"].astype(np.uint32) << 16 | spans["epoch"]
-    for value in np.unique(key):
-        yield np.flatnonzero(key == value), int(value) >> 16, int(value) & 0xFFFF
 
 
 def _read_only(values: Array) -> Array:

@@ -3,9 +3,12 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.views import blocks
+from app.views.blocks import BlockQuantiles
 from app.views.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
 
 pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)
@@ -153,3 +156,46 @@ def test_nothing_gives_nothing() -> None:
     assert np.isnan(RunningSums(2).means(edges)).all()
     assert np.isnan(Extremes().columns(edges)[0]).all()
     assert len(RunningSums(1)) == len(Extremes()) == 0
+
+
+@given(st.integers(1, 3000), st.integers(0, 99), st.data())
+@settings(max_examples=40, deadline=None)
+def test_quantiles_of_blocks_are_those_of_their_frames_in_whatever_order_they_are_asked(
+    count: int, seed: int, data: st.DataObject
+) -> None:
+    series = values(count, seed)
+    quantiles = BlockQuantiles()
+    known = data.draw(st.integers(0, count))
+    quantiles.follow(series[:known].copy())
+    for step in range(6):
+        if step == 3:
+            quantiles.follow(series, known)
+            known = count
+        size = data.draw(st.sampled_from([1, 8, 64, 256]))
+        first = data.draw(st.integers(-2, count // size))
+        last = first + data.draw(st.integers(1, 50))
+        end = data.draw(st.integers(0, known))
+        found = quantiles.blocks(size, first, last, end)
+        for block, value in zip(range(first, last), found, strict=True):
+            frames = np.sort(series[max(0, block * size) : min((block + 1) * size, end)])
+            there = block >= 0 and len(frames)
+            wanted = frames[int(np.ceil(0.95 * len(frames))) - 1] if there else np.nan
+            assert np.array_equal(value, wanted, equal_nan=True)
+
+
+def test_quantiles_are_worked_out_of_the_blocks_in_view_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked_out: list[int] = []
+    work_out = blocks._quantiles
+
+    def counted(frames: np.ndarray) -> np.ndarray:
+        worked_out.append(frames.size)
+        return work_out(frames)
+
+    monkeypatch.setattr(blocks, "_quantiles", counted)
+    quantiles = BlockQuantiles()
+    quantiles.follow(values(1 << 16, 1))
+    for first in (600, 604, 604):  # in the middle of a long session, some blocks on, and again
+        quantiles.blocks(64, first, first + 20, 1 << 16)
+    assert worked_out == [20 * 64, 4 * 64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -9,7 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
 from app.style.theme import DARK, LIGHT
-from app.views.labs import card
+from app.views.labs import card, series
 from app.views.labs.panel import described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.series import looks
@@ -157,3 +158,17 @@ def test_three_panels_stand_as_there_is_room(size, columns):
     for i, place in enumerate(places):
         assert whole.contains(place)
         assert not any(place.intersects(other) for other in places[:i])
+
+
+def test_names_keep_their_looks_and_differ_within_a_panel() -> None:
+    def panel(*names: str) -> Chart:
+        return Chart(Axis("x"), Axis("y"), tuple(Line(n, (0.0, 1.0), (1.0, 2.0)) for n in names))
+
+    whole = dataclasses.replace(panel("time"), beside=(panel(*"abcd"), panel("numpy", "a", *"efg")))
+    known = series.looks(whole)
+    assert set(known) == {"time", "numpy", *"abcdefg"}
+    for one in (whole, *whole.beside):
+        mine = [known[name] for name in series.named(one)]
+        assert len(set(mine)) == len({look.category for look in mine}) == len(mine)
+        assert len({look.sign for look in mine}) == len(mine)
+        assert not {look.category for look in mine} & set(series.GREYS)

@@ -440,8 +440,9 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         series = series_of(Quiet(), track)  # type: ignore[arg-type]
         assert len(series) == frames
         assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))
-        assert series.work.names == ("search tokens",)
-        assert np.allclose(series.work.sums.total(0, frames)[0], costs[:frames, 0].sum())
+        work = series.work(["search tokens", "search arcs"])
+        assert work.names == ("search tokens",)
+        assert np.allclose(work.sums.total(0, frames)[0], costs[:frames, 0].sum())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import HEIGHT, Roofline
+from app.views.roofline import ALONE_HIGH, HEIGHT, Roofline, distance
 from app.views.roofline_model import points
 from app.views.work_figures import average
 from app.views.work_model import work_model
@@ -143,3 +143,37 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
         model = work_model(session, track, 256, (0.0, 2.56), 64)
         assert all(curve.whole is None for curve in model.curves)
     assert average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"
+
+
+def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
+    """Three stages on top of each other in a low roofline: one name stood beside the point below its own."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(360, HEIGHT)
+    rows = [row(f"search.{name}", 1.0 - i / 10, 2e6 / 2**i, 1e7 / 2**i)
+            for i, name in enumerate(("emit", "prune", "epsilon"))]  # fmt: skip
+    roofline.show_points(points([*rows, row("search.last", 0.2, 100.0, 1e7)]), None)
+    dots = {p.name: roofline.place(p.intensity, p.rate) for p in roofline.points}
+    assert roofline.marked is not None
+    named = roofline.names(roofline.marked, [])
+    assert named[0][0] is roofline.marked
+    for point, _, box in named:
+        assert min(dots, key=lambda name: distance(box, dots[name])) == point.name
+
+
+def test_a_roofline_alone_is_no_higher_than_it_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:
+    playhead = Playhead(axis := TimeAxis())
+    view = BreakdownView(axis)
+    qtbot.addWidget(view)
+    playhead.changed.connect(view.update_snapshot)
+    view.resize(400, 1800)
+    view.show()
+    playhead.open(write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256))
+    view.settle()
+    view.show_roofline(True)
+    qtbot.waitUntil(lambda: abs(view.roofline.height() - ALONE_HIGH * view.width()) <= 2)
+    assert view.roofline.y() == 0
+    view.resize(400, 500)
+    qtbot.waitUntil(lambda: view.roofline.height() < 500)
+    assert view.roofline.height() > 400
+    playhead.close()

@@ -14,6 +14,7 @@ from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
 from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
+from app.views.events import Mark
 from app.views.overlay import DIMMED
 from app.views.raster import blended
 from app.views.scale import Holding, Scale, held
@@ -174,3 +175,21 @@ def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
     assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
     assert before.ticks() == [0.1, 1.0, 10.0]
     assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
+
+
+def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
+    """At 1280×800 the second of two markers had a line and no name, and what a setting became was cut off."""
+    overlay, box = desk.cost.overlay, desk.cost.plot.box
+    per_pixel = FRAMES / box.boundingRect().width()
+    begin = FRAMES // 4
+    marks = tuple(
+        Mark("option", f"Frame skipping: {value}", at, at, True)
+        for value, at in ((2, begin), (1, begin + round(90 * per_pixel)))
+    )
+    overlay._flags = 1
+    overlay.set_events(marks, ())
+    first, second = overlay._placed
+    assert (first.row, second.row) == (0, 0)
+    assert first.left + first.width <= second.left
+    assert first.text.endswith(": 2")
+    assert second.text == "Frame skipping: 1"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.model.pipeline import Pipeline, missing_file
+from app.window.bars.topbar import Figure
 from app.window.form.path_box import PathBox
 from app.window.form.preset_button import PresetButton
 from app.window.main_window import MainWindow
@@ -211,3 +213,13 @@ def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, w
     QApplication.processEvents()
     for name in presets.names():
         assert w.welcome.findChild(QPushButton, f"preset-{name}").isVisible()
+
+
+def test_a_figure_keeps_its_width(qtbot: QtBot) -> None:
+    """What stands beside it moved whenever WER was not known for a moment, or had another digit."""
+    figure = Figure("WER")
+    qtbot.addWidget(figure)
+    figure.show_value("29.5 %", "105 words", "")
+    wide = figure.minimumSizeHint().width()
+    figure.show_value("–", "", "")
+    assert max(figure.minimumWidth(), figure.minimumSizeHint().width()) >= wide

@@ -75,6 +75,8 @@ class LabCard(QWidget):
         self._lab: Lab[Parameters, Measured] | None = None
         self._finding: Finding | None = None
         self._chart: Chart | None = None
+        self.nothing = tr("This run ended before everything was measured.")
+        """What stands in place of the chart of a run that has neither figures nor verdict."""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def show_lab(
@@ -116,6 +118,10 @@ class LabCard(QWidget):
             if self._chart is not None:
                 panels = QRectF(area.left(), top + 10, area.width(), bottom - top - 16)
                 paint_panels(painter, panels, self._chart, theme())
+            elif self._finding is None:
+                painter.setFont(font(1.0))
+                painter.setPen(theme().color("muted"))
+                write(painter, area, Qt.AlignmentFlag.AlignCenter, self.nothing)
 
     def _head(self, painter: QPainter, area: QRectF, lab: Lab[Parameters, Measured]) -> float:
         """Claim, verdict, numbers; returns where they end."""

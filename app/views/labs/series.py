@@ -12,11 +12,9 @@ from app.style.theme import Tokens
 from app.views.swatch import paint_swatch
 from pipelines.labs.declaration import Bars, Chart, Gantt, Line, Mark, StackedBars, Steps
 
-CATEGORIES = (
-    *("compute", "memory", "search", "transfer", "other_programs", "frontend", "unexplained"),
-    "overhead",
-)
-"""Categories whose colours and hatches series take, in this order."""
+COLOURS = ("compute", "memory", "search", "transfer", "other_programs")
+GREYS = ("frontend", "unexplained", "overhead")
+"""Categories whose colours and hatches series take, in this order; greys where a panel has no colour left."""
 
 SIGNS = 5
 RADIUS = 3.4
@@ -36,12 +34,27 @@ class Look:
 
 
 def looks(chart: Chart) -> Mapping[str, Look]:
-    """How each name in the panels of a chart looks, in order of appearance."""
+    """How each name in the panels of a chart looks: alike in all of them, and unlike all others of its panels.
+
+    A colour that no panel has yet comes first, then one that this panel does not have.
+    """
     found: dict[str, Look] = {}
     for panel in (chart, *chart.beside):
-        for name in named(panel):
-            number = len(found)
-            found.setdefault(name, Look(CATEGORIES[number % len(CATEGORIES)], number % SIGNS))
+        names = list(named(panel))
+        mine = [found[name] for name in names if name in found]
+        for name in names:
+            if name in found:
+                continue
+            known = {look.category for look in found.values()}
+            here = {look.category for look in mine}
+            wanted = [c for c in COLOURS if c not in known]
+            wanted += [c for c in (*COLOURS, *GREYS) if c not in here]
+            signs = [n for n in range(SIGNS) if n not in {look.sign for look in mine}]
+            number = len(mine)
+            again = (*COLOURS, *GREYS)[number % (len(COLOURS) + len(GREYS))]
+            look = Look((wanted or [again])[0], (signs or [number % SIGNS])[0])
+            mine.append(look)
+            found[name] = look
     return found
 
 

@@ -84,6 +84,8 @@ class Figure(QWidget):
         """Show a figure."""
         self._value.setText(value)
         self._beside.setText(beside)
+        # As wide as it has been: what stands beside it would move with every digit.
+        self.setMinimumWidth(max(self.minimumWidth(), self.sizeHint().width()))
         set_tip(self, tip)
         describe(self, f"{self._name.text()} {value} {beside}")
 

@@ -190,7 +190,10 @@ class Field(QWidget):
 
     def show_acting(self, acts: bool) -> None:
         """Dim the title if the switch of this setting is off."""
-        self.title.setObjectName("" if acts and self.obstacle is None else "muted")
+        name = "" if acts and self.obstacle is None else "muted"
+        if name == self.title.objectName():
+            return
+        self.title.setObjectName(name)
         self.title.style().unpolish(self.title)
         self.title.style().polish(self.title)
 

@@ -14,8 +14,11 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
     QFrame,
     QHBoxLayout,
+    QLineEdit,
     QScrollArea,
     QVBoxLayout,
     QWidget,
@@ -200,9 +203,11 @@ class PipelineForm(QFrame):
         recorded = self.pipeline.recorded is not None
         if self.property("recorded") != recorded:
             self.setProperty("recorded", recorded)
-            for widget in (self, *self.findChildren(QWidget)):
-                widget.style().unpolish(widget)
-                widget.style().polish(widget)
+            # Only their looks depend on it; a style sheet takes 0.1 ms for each widget.
+            for kind in (QComboBox, QAbstractSpinBox, QLineEdit):
+                for widget in self.findChildren(kind):
+                    widget.style().unpolish(widget)
+                    widget.style().polish(widget)
         for key, field in self.fields.items():
             field.show_locked(recorded)
             field.show_value(self.pipeline.value(key))

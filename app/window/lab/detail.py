@@ -159,6 +159,11 @@ class LabDetail(QWidget):
         """Show what came of the last run."""
         self._past = past
         found = past.record if past is not None else None
+        self.card.nothing = (
+            self.tr("Not tried yet: Run measures it on this machine.")
+            if past is None
+            else self.tr("This run ended before everything was measured.")
+        )
         self.card.show_lab(
             self.lab,
             found.finding if found is not None else None,

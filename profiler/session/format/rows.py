@@ -6,6 +6,7 @@ words what is wrong with it.
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -106,10 +107,16 @@ def texts(rows: Iterable[tuple[object, object]], what: str) -> dict[str, str]:
     return {text(key, what): text(value, what, MAX_JSON) for key, value in rows}
 
 
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Decoder of a kind of JSON text: made once, since looking the type up takes longer than most texts."""
+    return msgspec.json.Decoder(kind)
+
+
 def json(value: object, what: str, kind: Any = Any) -> Any:
     """Decode JSON text of a kind; what may be of any kind is no deeper and holds no larger integers than is sane."""
     try:
-        decoded = msgspec.json.decode(text(value, what, MAX_JSON), type=kind)
+        decoded = _decoder(kind).decode(text(value, what, MAX_JSON))
         if kind is Any:
             check_tree(decoded, what)
     except msgspec.ValidationError as error:

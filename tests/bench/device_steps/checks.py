@@ -31,6 +31,7 @@ from tests.bench.device_steps.found import Found, Task
 
 EVERYWHERE = (
     "tests/pipelines/test_device.py",
+    "tests/pipelines/test_device_backends.py",
     "tests/pipelines/test_device_lazy.py",
     "tests/pipelines/test_device_cold.py",
     "tests/profiler/test_device_time.py",
