@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _output
+from app.cli import _apart, _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List, or run and report."""
-    from pipelines import labs
-
     one = arguments.name is not None
     if not one and (arguments.set or arguments.out or arguments.parameters):
         raise BadInput(
@@ -72,8 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _docs(arguments) if arguments.docs else _list(arguments.json)
     if arguments.parameters:
         return _parameters(arguments.name, arguments.json)
-    chosen = list(labs.every()) if arguments.all else [arguments.name]
-    status = _run(arguments, chosen)
+    if one:
+        return _run(arguments)
+    status = _run_all(arguments)
     return _docs(arguments) or status if arguments.docs else status
 
 
@@ -93,63 +92,80 @@ def _docs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     from pipelines import labs
     from pipelines.labs.record import Record
     from pipelines.labs.running import Request, assignments_of, execute
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
-    requests = []
-    for name in chosen:
-        lab = labs.load(name)
-        if arguments.sessions:
-            Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
-            out = Path(arguments.sessions) / f"{name}.asrs"
-        else:
-            out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
-        assignments = assignments_of(lab.parameters, arguments.set)
-        requests.append(
-            Request(
-                name,
-                assignments,
-                out,
-                tuple(arguments.audio),
-                arguments.transcripts,
-                replace=bool(arguments.out or arguments.sessions),
-            )
-        )
+    name = arguments.name
+    lab = labs.load(name)
+    assignments = assignments_of(lab.parameters, arguments.set)
+    out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
+    request = Request(
+        name,
+        assignments,
+        out,
+        tuple(arguments.audio),
+        arguments.transcripts,
+        replace=bool(arguments.out),
+    )
     asked: list[bool] = []
-    rows, status = [], 0
+    progress = _output.Progress()
+    try:
+        with signals.stopping(lambda: asked.append(True)) as stop:
+            outcome = execute(request, progress, lambda: bool(asked))
+    finally:
+        progress.done()
+    made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
+    if arguments.json:
+        _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
+    else:
+        print(_told(made, outcome))
+    if outcome.problem:
+        _output.complain(outcome.problem)
+        return 2
+    return stop.status if outcome.state == "stopped" else 0
+
+
+def _run_all(arguments: argparse.Namespace) -> int:
+    """Every lab in a process of its own; one that fails is named, and the others go on."""
+    from pipelines import labs
+    from profiler.process import signals
+
+    asked: list[bool] = []
+    rows: list[dict[str, object]] = []
+    status = 0
+    known = labs.every()
+    if arguments.sessions:
+        Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
     with signals.stopping(lambda: asked.append(True)) as stop:
-        for number, request in enumerate(requests):
+        for number, name in enumerate(known, start=1):
+            words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
+            if arguments.transcripts:
+                words += ["--transcripts", arguments.transcripts]
+            if arguments.sessions:
+                words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
             progress = _output.Progress()
-            before = f"{request.name} ({number + 1} of {len(requests)}): " if arguments.all else ""
-            try:
-                outcome = execute(
-                    request,
-                    lambda what, share, p=progress, b=before: p(b + what, share),  # type: ignore[misc]
-                    lambda: bool(asked),
-                )
-            except (BadInput, OSError) as problem:
-                if not arguments.all:
-                    raise
-                _output.complain(str(problem))
-                status = 2
-                continue
-            finally:
-                progress.done()
-            lab = labs.load(request.name)
-            made = Record(request.name, lab, lab.parameters, outcome.measured, outcome.finding)
-            rows.append(_row(made, outcome))
+            before = f"{name} ({number} of {len(known)})"
+            progress(before)
+            ended = _apart.run(
+                words,
+                lambda what, p=progress, b=before: p(f"{b}: {what}"),  # type: ignore[misc]
+                lambda: bool(asked),
+            )
+            progress.done()
+            row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
+            rows.append(row)
             if not arguments.json:
-                print(_told(made, outcome))
-            if outcome.problem:
-                _output.complain(outcome.problem)
-                status = 2
+                print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
             if asked:
                 status = stop.status
                 break
+            if ended.status:
+                _output.complain(f"{name}: {ended.said}")
+                status = 2
     if arguments.json:
         _output.print_json({"schema": 1, "labs": rows})
     return status

@@ -73,6 +73,8 @@ class Panel:
         Layers(painter, place, self._looks, self._tokens).paint(self._chart)
         painter.restore()
         self._marks(painter, place)
+        down, across = (self._x, self._y) if place.lying else (self._y, self._x)
+        self._titles(painter, place, down, across)
         painter.restore()
 
     # -- legend ---------------------------------------------------------------------------------
@@ -165,7 +167,6 @@ class Panel:
         self._across(painter, place, across, metrics)
         painter.setPen(QPen(tokens.color("muted"), 1))
         painter.drawLine(QLineF(area.bottomLeft(), area.bottomRight()))
-        self._titles(painter, place, down, across)
 
     def _across(
         self, painter: QPainter, place: Place, across: Reach, metrics: QFontMetricsF
@@ -194,7 +195,9 @@ class Panel:
         painter.setFont(font(LABEL))
         painter.setPen(self._tokens.color("muted"))
         if not down.axis.categories:
-            box = QRectF(place.left, area.top() - LINE - 3, area.right() - place.left, LINE)
+            wide = QFontMetricsF(painter.font()).horizontalAdvance(down.title) + 4
+            box = QRectF(place.left, area.top() - LINE - 3, wide, LINE)
+            painter.fillRect(box, self._tokens.color("card"))
             write(painter, box, Qt.AlignmentFlag.AlignLeft, down.title)
         lines = 1
         metrics = QFontMetricsF(painter.font())

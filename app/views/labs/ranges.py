@@ -65,7 +65,11 @@ class Reach:
         """Values to label; the places of the categories where there are any."""
         if self.axis.categories:
             return [float(i) for i in range(len(self.axis.categories))]
-        found = self._log_ticks(at_most) if self.log else _steps(self.low, self.high, at_most)
+        binary = self.axis.unit == "B"
+        if self.log:
+            found = self._log_ticks(at_most)
+        else:
+            found = _steps(self.low, self.high, at_most, binary)
         return [value for value in found if self.holds(value)]
 
     def _log_ticks(self, at_most: int) -> list[float]:
@@ -86,7 +90,8 @@ class Reach:
     def text(self, value: float) -> str:
         """A tick's label, with the prefix of a plain unit."""
         if self.axis.categories:
-            return self.axis.categories[round(value)]
+            place = round(value)
+            return self.axis.categories[place] if 0 <= place < len(self.axis.categories) else ""
         if self.axis.unit in (*PLAIN, "B"):
             return figure(value, self.axis.unit)
         return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
@@ -159,9 +164,12 @@ def _values(layer: Layer, which: str) -> Iterator[float]:
             yield from (v for v in values if v is not None)
 
 
-def _steps(low: float, high: float, at_most: int) -> list[float]:
+def _steps(low: float, high: float, at_most: int, binary: bool) -> list[float]:
+    """Multiples of a round step: of a power of two where sizes are in bytes."""
     rough = (high - low) / max(1, at_most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * (1 - 1e-9))
+    if binary:
+        step = 2.0 ** math.ceil(math.log2(rough))
     first = math.ceil(low / step - 1e-9)
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
