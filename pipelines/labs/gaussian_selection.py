@@ -136,11 +136,10 @@ def judge(found: Found) -> Finding:
     share = found.gaussians[name]
     time = ratio(found.seconds, name, EXACT)
     verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, 1.0))
-    lost = found.word_errors[name] - found.word_errors[EXACT]
     why = (
         f"Shortlists of radius 0.8 compute {share:.0%} of the Gaussians in {told(time)} of the time; "
         f"{found.same_best[name]:.0%} of the frames keep their best senone, and of {found.words} words "
-        f"{abs(lost)} {'more' if lost >= 0 else 'fewer'} are wrong."
+        f"{found.word_errors[name]} are wrong instead of {found.word_errors[EXACT]}."
     )
     numbers: dict[str, float | None] = {
         "gaussians_share": share,

@@ -117,7 +117,7 @@ def measure(given: Given, desk: Desk) -> Found:
     return Found(
         frames=given.frames,
         device=desk.device or "",
-        reason="" if desk.device else desk.no_device,
+        reason="" if desk.device else desk.no_device.partition(";")[0],
         senones=processor.scorer.n_senones,
         asked=float(np.mean(asked)),
         seconds=seconds,

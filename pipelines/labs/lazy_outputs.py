@@ -56,6 +56,9 @@ class Given(Parameters, frozen=True, kw_only=True):
     """The net and the speech."""
 
     net: Annotated[str, setting("Net", "The name of a net that ships with the program.")] = "base"
+    vocabulary: Annotated[
+        int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
+    ] = 5000
     speech_s: Annotated[
         float,
         setting(
@@ -86,7 +89,8 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.run.recogniser import build
     from profiler.spans import NullLane, Recorder
 
-    base = assign(Config(), {"model": "dnn", "dnn.net": given.net, "dnn.senones": "active"})
+    chosen: dict[str, Value] = {"model": "dnn", "dnn.net": given.net, "dnn.senones": "active"}
+    base = assign(Config(), chosen | {"graph.vocabulary": given.vocabulary})
     recogniser = build(base, Recorder(), NullLane(), desk.progress, desk.stopping)
     recogniser.register(Recorder())
     replays = []

@@ -41,7 +41,7 @@ def test_it_holds_where_gaussians_and_time_fall():
     assert found.verdict == "holds here"
     assert found.figures["time_share"] == pytest.approx(0.45, rel=0.02)
     assert found.figures["gaussians_fewer_times"] == pytest.approx(1 / 0.3)
-    assert "3 more are wrong" in found.why
+    assert "4 are wrong instead of 1" in found.why
 
 
 @pytest.mark.parametrize("change", [{"gaussians": 0.6}, {"time": 1.4}])

@@ -54,7 +54,7 @@ def test_the_picture_is_the_distribution_and_the_times():
 
 def test_a_real_decode_asks_for_some_of_the_outputs(bundled_speech):
     desk = Desk(audio=[str(bundled_speech / "08-kal16-short.flac")])
-    found = LAB.measure(Given(speech_s=0.1, frames=16, seconds=0.0), desk)
+    found = LAB.measure(Given(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0), desk)
     assert len(found.asked) == 1
     # At the first frame only those that begin a word.
     assert 0 < min(found.asked[0]) <= max(found.asked[0]) <= found.outputs

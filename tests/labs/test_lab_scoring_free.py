@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.audio import loading as audio
-from pipelines.config import Config
+from pipelines.config import Config, assign
 from pipelines.labs import scoring_free
 from pipelines.labs.scoring_free import JUDGED, LAB, MODELS, SLOW, Found
 from pipelines.run.recogniser import build
@@ -15,8 +15,9 @@ from tests.labs.planted import LOUD, arms
 
 
 def test_a_decode_with_scores_that_are_there_finds_the_same_words(bundled_speech):
+    config = assign(Config(), {"graph.vocabulary": 60})
     recorder = Recorder()
-    recogniser = build(Config(), recorder, NullLane(), quietly, never)
+    recogniser = build(config, recorder, NullLane(), quietly, never)
     recogniser.register(recorder)
     samples = audio.load(bundled_speech / "08-kal16-short.flac").samples
     calls = scoring_free.decodes(recogniser, samples)
