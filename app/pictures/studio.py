@@ -28,8 +28,8 @@ from app.views import VIEWS, create
 from app.views.breakdown import BreakdownView
 from app.views.view import View
 from profiler.files.outputs import writing
+from profiler.frames import FRAME_S
 from profiler.session.files import own_files
-from profiler.session.model import FRAME_S
 
 
 class Studio:
