@@ -23,7 +23,7 @@ from pipelines.scoring.device.parameters import Parameters
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph import compile as graphs_of
 from profiler.arrays import Array
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 from profiler.spans import NullLane, Recorder
 from tests.bench.device_search import _together
 from tests.bench.device_steps.found import Found, Task
