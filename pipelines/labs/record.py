@@ -1,0 +1,94 @@
+"""What a session says of the lab that it is a run of, read back from its meta: for pictures, the page and `lab`.
+
+Sessions come from strangers: whatever is not what a run of that lab writes counts as no lab at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypedDict
+
+import msgspec
+
+from pipelines import labs
+from pipelines.labs.declaration import (
+    IMPOSSIBLE,
+    Finding,
+    Lab,
+    Measured,
+    Parameters,
+    Verdict,
+)
+from profiler.errors import BadInput
+
+KEY: Final = "lab"
+"""The fact of a session's meta."""
+
+
+class Stored(TypedDict, total=False):
+    """What is kept in the session: `measured` and `finding` once there are."""
+
+    name: str
+    parameters: dict[str, object]
+    measured: dict[str, object]
+    verdict: str
+    why: str
+    figures: dict[str, float | None]
+    problem: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run of a lab: `measured` is None where it cannot be tried here or did not come to its end."""
+
+    name: str
+    lab: Lab[Parameters, Measured]
+    parameters: Parameters
+    measured: Measured | None
+    finding: Finding | None
+
+
+def stored(
+    name: str,
+    parameters: Parameters,
+    measured: Measured | None = None,
+    finding: Finding | None = None,
+    problem: str = "",
+) -> Stored:
+    """The fact as JSON values."""
+    fact: Stored = {"name": name, "parameters": msgspec.to_builtins(parameters)}
+    if measured is not None:
+        fact["measured"] = msgspec.to_builtins(measured)
+    if finding is not None:
+        fact |= {"verdict": finding.verdict, "why": finding.why, "figures": dict(finding.figures)}
+    if problem:
+        fact["problem"] = problem
+    return fact
+
+
+def read(meta: Mapping[str, object]) -> Record | None:
+    """The run that a session's meta tells of; None where it is of no lab, or of none as they are now.
+
+    The verdict is judged again from what was measured, so that it is that of the rule as it is now.
+    """
+    fact = meta.get(KEY)
+    if not isinstance(fact, dict):
+        return None
+    try:
+        lab = labs.load(str(fact.get("name", "")))
+        parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
+        measured = None
+        if fact.get("measured") is not None:
+            measured = msgspec.convert(fact["measured"], lab.stored)
+        finding = lab.judge(measured) if measured is not None else _impossible(fact)
+    except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
+        return None
+    return Record(str(fact["name"]), lab, parameters, measured, finding)
+
+
+def _impossible(fact: Mapping[str, object]) -> Finding | None:
+    if fact.get("verdict") != IMPOSSIBLE:
+        return None
+    verdict: Verdict = IMPOSSIBLE
+    return Finding(verdict, str(fact.get("why", ""))[:1000])
