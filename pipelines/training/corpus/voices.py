@@ -40,7 +40,10 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
     model = sphinx.load(sphinx.default_directory())
     maker = Maker(model.feat_params)
     taught = [item for item in items if item.name not in HELD]
-    parts = [(HELD_OUT, [item for item in items if item.name in HELD], 1), ("shard-0000", taught, passes)]
+    parts = [
+        (HELD_OUT, [item for item in items if item.name in HELD], 1),
+        ("shard-0000", taught, passes),
+    ]
     for stem, spoken, times in parts:
         path = folder / f"{stem}.safetensors"
         if not path.exists():
@@ -66,7 +69,9 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
     return folder
 
 
-def _changed(items: list[Item], passes: int) -> Iterator[tuple[Source, Change, np.random.Generator]]:
+def _changed(
+    items: list[Item], passes: int
+) -> Iterator[tuple[Source, Change, np.random.Generator]]:
     for number in range(passes):
         for place, item in enumerate(items):
             rng = np.random.default_rng([SEED, number, place])

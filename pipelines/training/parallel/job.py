@@ -13,6 +13,9 @@ Kind = Literal["forward", "backward", "gradient", "update", "send", "wait", "loc
 COMMUNICATION: Final[frozenset[str]] = frozenset({"send", "wait"})
 """What a worker does that is no computing."""
 
+SEGMENT: Final = 50
+"""Held-out frames whose mean loss is one value, half a second: neighbouring frames are no independent evidence."""
+
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 

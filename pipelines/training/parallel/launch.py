@@ -93,9 +93,7 @@ def pieces(
 
 
 @contextmanager
-def _running(
-    place: Path, arguments: list[str], threads: int
-) -> Iterator[subprocess.Popen[bytes]]:
+def _running(place: Path, arguments: list[str], threads: int) -> Iterator[subprocess.Popen[bytes]]:
     command = children.python(
         "-m",
         "torch.distributed.run",

@@ -13,12 +13,10 @@ from pipelines.models.nets import FORMAT, Card, Layer
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import HELD_OUT, Frames
 from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.parallel.job import SEGMENT
 from pipelines.training.parallel.peers import Peers
-from profiler.arrays import I32, I64, Array
+from profiler.arrays import I64, Array
 from profiler.errors import BadInput
-
-SEGMENT = 50
-"""Held-out frames whose mean loss is one value, half a second: neighbouring frames are no independent evidence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,9 @@ class Lessons:
         BadInput where a minibatch is larger than all there is.
         """
         if size > len(self):
-            raise BadInput(f"A minibatch of {size} needs as many examples, and there are {len(self)}.")
+            raise BadInput(
+                f"A minibatch of {size} needs as many examples, and there are {len(self)}."
+            )
         epoch, place = divmod(number, len(self) // size)
         if epoch != self._epoch:
             self._epoch, self._taken = epoch, order(len(self), self._seed, epoch)
@@ -164,10 +164,9 @@ def _shared_part(peers: Peers, part: Part | None, frames: int) -> Part:
         torch.empty(known, dtype=torch.int64),
     ]
     if part is not None:
-        ends: I32 = part.pool.frames.ends
         tensors = [
             torch.from_numpy(part.pool.frames.heard.astype(np.float32)),
-            torch.from_numpy(ends),
+            torch.from_numpy(part.pool.frames.ends.astype(np.int32)),
             torch.from_numpy(part.targets),
             torch.from_numpy(part.known),
         ]

@@ -143,9 +143,7 @@ class Pipelined:
         place = len(net.vector)
         whole.vector[:place] = net.vector
         for rank in range(1, peers.size):
-            layers = Layers(
-                setting.card, 0, setting.device, self._task.split[rank], bounds[rank]
-            )
+            layers = Layers(setting.card, 0, setting.device, self._task.split[rank], bounds[rank])
             peers.group.recv([layers.vector], rank, 0).wait()
             whole.vector[place : place + len(layers.vector)] = layers.vector
             place += len(layers.vector)
