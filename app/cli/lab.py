@@ -4,6 +4,7 @@
     asrscope lab matrix-orders
     asrscope lab matrix-orders --set n=512 --out orders.asrs --json
     asrscope lab --all --json
+    asrscope lab --all --sessions build/labs --docs docs
 
 Every run is a session with the figures and the verdict: holds here, does not hold here, undecided, cannot be tried
 here. `asrscope export FILE.asrs --png F` draws it. Use the machine for nothing else meanwhile. Ctrl+C stops it.
@@ -38,6 +39,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--parameters", action="store_true", help="list the parameters of the lab and end"
     )
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
+    parser.add_argument(
+        "--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs"
+    )
+    parser.add_argument(
+        "--docs",
+        metavar="FOLDER",
+        help="write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions",
+    )
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     _output.json_flag(parser)
@@ -52,12 +61,35 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(
             "--set, --out and --parameters are for one lab: asrscope lab NAME --set key=value."
         )
+    if (arguments.sessions or arguments.docs) and one:
+        raise BadInput("--sessions and --docs are for all labs: asrscope lab --all --docs FOLDER.")
+    if arguments.docs and not arguments.sessions:
+        raise BadInput(
+            "--docs is made of the sessions in a folder; name it with --sessions FOLDER."
+        )
     if not one and not arguments.all:
-        return _list(arguments.json)
+        return _docs(arguments) if arguments.docs else _list(arguments.json)
     if arguments.parameters:
         return _parameters(arguments.name, arguments.json)
     chosen = list(labs.every()) if arguments.all else [arguments.name]
-    return _run(arguments, chosen)
+    status = _run(arguments, chosen)
+    return _docs(arguments) or status if arguments.docs else status
+
+
+def _docs(arguments: argparse.Namespace) -> int:
+    """The page of the docs, of the sessions that are there."""
+    from app.pictures.lab_page import write_page
+    from pipelines import labs
+
+    folder = Path(arguments.sessions)
+    found = [path for name in labs.every() if (path := folder / f"{name}.asrs").exists()]
+    if not found:
+        raise BadInput(f"{folder} holds no session of a lab; run `asrscope lab --all` first.")
+    command = f"asrscope lab --all --sessions {arguments.sessions} --docs {arguments.docs}"
+    page = write_page(found, Path(arguments.docs), command)
+    if not arguments.json:
+        print(page)
+    return 0
 
 
 def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
@@ -69,7 +101,11 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
     requests = []
     for name in chosen:
         lab = labs.load(name)
-        out = new_session_path(f"lab-{name}") if arguments.out is None else Path(arguments.out)
+        if arguments.sessions:
+            Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
+            out = Path(arguments.sessions) / f"{name}.asrs"
+        else:
+            out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
         assignments = assignments_of(lab.parameters, arguments.set)
         requests.append(
             Request(
@@ -78,7 +114,7 @@ def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
                 out,
                 tuple(arguments.audio),
                 arguments.transcripts,
-                replace=bool(arguments.out),
+                replace=bool(arguments.out or arguments.sessions),
             )
         )
     asked: list[bool] = []

@@ -60,7 +60,8 @@ def in_blocks(a: F32, b: F32, out: F32, block: int) -> None:
         for first_j in range(0, n, block):
             last_j = min(first_j + block, n)
             for i in range(n):
+                row = out[i, first_j:last_j]
                 for k in range(first_k, last_k):
-                    factor = a[i, k]
-                    for j in range(first_j, last_j):
-                        out[i, j] += factor * b[k, j]
+                    factor, other = a[i, k], b[k, first_j:last_j]
+                    for j in range(last_j - first_j):
+                        row[j] += factor * other[j]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 import msgspec
 
+from pipelines.labs import texts
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.errors import BadInput
 
@@ -246,10 +247,5 @@ def all_of(*verdicts: Verdict) -> Verdict:
     return HOLDS
 
 
-def told(ratio: Ratio | None) -> str:
-    """A ratio with its interval as sentences write it: 2.7 (2.6 to 2.8)."""
-    if ratio is None:
-        return "unknown"
-    if ratio.low is None or ratio.high is None:
-        return f"{ratio.ratio:.3g}"
-    return f"{ratio.ratio:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+told = texts.told
+"""Sentences of verdicts need it beside the verdicts."""

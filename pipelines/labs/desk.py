@@ -193,6 +193,13 @@ class Desk:
         self._record(stage, start, end, 1)
         return (end - start) / 1e9
 
+    @contextmanager
+    def span(self, name: str, group: str = "scoring") -> Iterator[None]:
+        """What is done within it is one span of the stage `name`, for what times itself."""
+        stage, start = self.stage(name, group, None, ("calls",)), now_ns()
+        yield
+        self._record(stage, start, now_ns(), 1)
+
     def _calls(self, function: Callable[[], object], inner: int | None) -> int:
         """How many calls a turn makes; the first of all, which compile or touch memory first, are over then."""
         self.check()

@@ -80,7 +80,7 @@ def read(meta: Mapping[str, object]) -> Record | None:
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
         measured = None
         if fact.get("measured") is not None:
-            measured = msgspec.convert(fact["measured"], lab.stored)
+            measured = msgspec.convert(fact["measured"], lab.stored, str_keys=True)
         finding = lab.judge(measured) if measured is not None else _impossible(fact)
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
         return None

@@ -68,6 +68,7 @@ class Few(Parameters, frozen=True, kw_only=True):
 
 class Counted(Measured, frozen=True, kw_only=True):
     times: dict[str, list[float]]
+    level: dict[int, int]
 
 
 def planted(measure, obstacle=lambda _: None, needed=0):
@@ -94,7 +95,8 @@ def two_arms(parameters, desk):
             seconds=0.0,
             inner=3,
             costs={"a": per_call({"fma": 8.0}, 64.0)},
-        )
+        ),
+        level={1: 32768},
     )
 
 
@@ -122,7 +124,9 @@ def test_a_run_is_a_session_that_says_what_was_found(tmp_path, put):
         of_a = session.spans[session.spans["stage"] == names["a"]]
         assert len(of_a) == LEAST_ROUNDS
         assert set(of_a["work0"]) == {3}
-        assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(of_a)  # fmt: skip
+        assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(
+            of_a
+        )
         found = record.read(session.meta)
         times = [span["duration_ns"] / 3e9 for span in of_a]
     assert found is not None
@@ -166,7 +170,7 @@ def test_stopping_is_heard_between_turns(tmp_path, put):
     asked = []
 
     def stopped(parameters, desk):
-        return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner=1))
+        return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner=1), level={})
 
     put(planted(stopped))
     outcome = run(tmp_path, stopping=lambda: len(asked) > 2)
