@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import Parameters
+from pipelines.labs.declaration import Parameters, Values, told
+from pipelines.training.parallel.job import DIVERGED
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from pipelines.training.parallel.job import Job, Piece, Report
 
 NO_LOSS: Final = 1.05
-"""Up to this ratio of two held-out cross-entropies nobody calls one of them worse: a twentieth."""
+"""Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth."""
 
 PROCESS_BYTES: Final = 400 << 20
 """What a worker takes beside its net: Python, torch, and the labelled frames."""
@@ -59,8 +62,8 @@ class Delayed(msgspec.Struct, frozen=True, kw_only=True):
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """How one way of training went, round by round, and after which numbers.
 
-    `seconds`, `examples`, `updates`, `bytes` of each round alone, `bytes` sent and received by all workers. `held_out`:
-    after each round, mean cross-entropy of each segment of the held-out utterances, nats.
+    `seconds`, `examples`, `updates`, `bytes` of each round alone, `bytes` sent and received by all workers. `segments`:
+    after each round, mean cross-entropy of each segment of the examined frames, nats.
     """
 
     name: str
@@ -69,19 +72,19 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     examples: list[int] = []
     updates: list[int] = []
     bytes: list[int] = []
-    held_out: list[list[float]] = []
+    segments: list[list[float]] = []
     residuals: list[tuple[float, float]] = []
     by_worker: list[Delayed] = []
 
     @property
     def losses(self) -> list[float]:
-        """Mean held-out loss after each round, nats."""
-        return [float(np.mean(each)) for each in self.held_out]
+        """Mean loss after each round, nats."""
+        return [float(np.mean(each)) for each in self.segments]
 
     @property
-    def frames_per_s(self) -> list[float]:
-        """Of each round."""
-        return [n / s for n, s in zip(self.examples, self.seconds, strict=True)]
+    def drawn(self) -> tuple[float | None, ...]:
+        """The same, None where the net had diverged."""
+        return tuple(loss if loss < DIVERGED else None for loss in self.losses)
 
     @property
     def per_example(self) -> list[float]:
@@ -123,9 +126,9 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
         for piece in launch.pieces(job, widest(job.tasks), desk.stopping, machines):
             pieces[piece.task].append(piece)
             done = sum(map(len, pieces))
-            loss = float(np.mean(piece.held_out))
+            loss = float(np.mean(piece.segments))
             name = job.tasks[piece.task].name
-            desk.progress(f"training, {name}: held-out loss {loss:.3f}", done / everything)
+            desk.progress(f"training, {name}: loss {loss:.3f}", done / everything)
     curves = [
         _curve(task.name, task.workers, found)
         for task, found in zip(job.tasks, pieces, strict=True)
@@ -146,7 +149,7 @@ def _curve(name: str, workers: int, pieces: Sequence[Piece]) -> Curve:
         examples=[piece.examples for piece in pieces],
         updates=[piece.updates for piece in pieces],
         bytes=[sum(report.bytes for report in piece.reports) for piece in pieces],
-        held_out=[piece.held_out for piece in pieces],
+        segments=[piece.segments for piece in pieces],
         residuals=[pair for piece in pieces for pair in piece.residuals],
         by_worker=[_summed([piece.reports[rank] for piece in pieces]) for rank in range(ranks)],
     )
@@ -184,13 +187,29 @@ def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
     """Mean loss `of` over mean loss `to`, of the same segments of speech, which are what chance draws."""
     both = np.column_stack([of, to])
 
-    def quotient(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    def quotient(rows: Array) -> float:
         return float(rows[:, 0].sum() / rows[:, 1].sum())
 
     low, high = bootstrap_interval(both, quotient)
     if not np.isfinite([low, high]).all():
         return Ratio(quotient(both))
     return Ratio(quotient(both), low, high)
+
+
+def told_loss(ratio: Ratio) -> str:
+    """A ratio of losses as sentences write it."""
+    return "that of a net that diverged, against" if ratio.ratio > 100 else f"{told(ratio)} times"
+
+
+def ratio_columns(
+    ratios: Sequence[Ratio | None],
+) -> tuple[Values, Values, Values]:
+    """Ratios, lower and upper ends, as the layers of a chart take them."""
+    return (
+        tuple(r.ratio if r else None for r in ratios),
+        tuple(r.low if r else None for r in ratios),
+        tuple(r.high if r else None for r in ratios),
+    )
 
 
 def processes_bytes(workers: int, weights: int) -> int:
@@ -200,4 +219,4 @@ def processes_bytes(workers: int, weights: int) -> int:
 
 def weights(widths: Sequence[int]) -> int:
     """Weights and biases of affine layers between these widths."""
-    return sum((before + 1) * after for before, after in zip(widths, widths[1:], strict=False))
+    return sum((before + 1) * after for before, after in pairwise(widths))

@@ -91,7 +91,13 @@ def measure(pool: Pool, desk: Desk) -> Pooled:
 
     tasks = [
         task("one worker", way="synchronous", workers=1),
-        task("synchronous", way="synchronous", batch=n * pool.batch, batches=pool.batches // n),
+        task(
+            "synchronous",
+            way="synchronous",
+            batch=n * pool.batch,
+            batches=pool.batches // n,
+            rate=n * RATE,
+        ),
         task("an exchange each"),
         task(f"an exchange for {pool.accumulate}", accumulate=pool.accumulate),
         task("rate by staleness", rule="by staleness"),
@@ -109,7 +115,8 @@ def measure(pool: Pool, desk: Desk) -> Pooled:
 
 
 def waited(curve: shared.Curve) -> float:
-    """Share of their time that workers spend on exchanges: sending, and waiting for the answer or for each other."""
+    """Share of their time that workers spend on exchanges: sending, and waiting for the answer or for each "
+    "other."""
     workers = _workers(curve)
     apart = sum(each.seconds.get(kind, 0.0) for each in workers for kind in ("send", "wait"))
     return apart / max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
@@ -132,12 +139,13 @@ def modelled(curve: shared.Curve, workers: int) -> float:
 
 
 def judge(found: Pooled) -> Finding:
-    """Holds where workers with accumulated exchanges beat one worker in speed, and do not end with a worse loss."""
+    """Holds where workers with accumulated exchanges beat one worker in speed, and do not end with a worse "
+    "loss."""
     one, synchronous, each, several, slowed = found.curves
     speed = ratio(one.per_example, several.per_example)
     without = ratio(one.per_example, each.per_example)
     against = ratio(synchronous.per_example, several.per_example)
-    loss = shared.loss_ratio(several.held_out[-1], synchronous.held_out[-1])
+    loss = shared.loss_ratio(several.segments[-1], synchronous.segments[-1])
     saved = waited(several) < waited(each)
     # That fewer exchanges take a smaller share is counted over thousands of them; it needs no interval.
     verdict = all_of(at_least(speed, 1.0), at_most(loss, shared.NO_LOSS), HOLDS if saved else FAILS)
@@ -145,11 +153,11 @@ def judge(found: Pooled) -> Finding:
     staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
     model = modelled(several, 4)
     why = (
-        f"{found.workers} workers with an exchange for {found.accumulate} minibatches are {told(speed)} times as fast as "
-        f"one worker ({told(without)} with an exchange for each, {told(against)} times synchronous ones); exchanges take "
-        f"{waited(several):.0%} of their time, not {waited(each):.0%}; the loss is {told(loss)} times that of synchronous "
-        f"training after as many examples. 4 devices of their own would be {model:.2g} times as fast, if the server "
-        "kept its time for an exchange."
+        f"{found.workers} workers with an exchange for {found.accumulate} minibatches are {told(speed)} times "
+        f"as fast as one worker ({told(without)} with an exchange for each, {told(against)} times synchronous "
+        f"ones); exchanges take {waited(several):.0%} of their time, not {waited(each):.0%}; the loss is "
+        f"{shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
+        f"would be {model:.2g} times as fast, if the server kept its time for an exchange."
     )
     figures: dict[str, float | None] = {
         "speed_up": speed.ratio if speed else None,
@@ -174,9 +182,7 @@ def picture(found: Pooled) -> Chart:
     speeds = [ratio(one.per_example, curve.per_example) for curve in found.curves]
     bars = Bars(
         "speed",
-        tuple(s and s.ratio for s in speeds),
-        tuple(s and s.low for s in speeds),
-        tuple(s and s.high for s in speeds),
+        *shared.ratio_columns(speeds),
     )
     parts = []
     for title, kinds in (("computing", COMPUTING), ("exchange", ("send", "wait"))):
@@ -191,12 +197,12 @@ def picture(found: Pooled) -> Chart:
         Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in found.curves[EACH:]
     )
     by_time = tuple(
-        Line(c.name, tuple(np.cumsum(c.seconds).tolist()), tuple(c.losses)) for c in found.curves
+        Line(c.name, tuple(np.cumsum(c.seconds).tolist()), c.drawn) for c in found.curves
     )
     by_examples = tuple(
-        Line(c.name, tuple(np.cumsum(c.examples).tolist()), tuple(c.losses)) for c in found.curves
+        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in found.curves
     )
-    loss = Axis("held-out loss", "nat")
+    loss = Axis("loss", "nat")
     return Chart(
         Axis("way", categories=names),
         Axis("speed-up over one worker", "×", low=0.0),
@@ -233,13 +239,14 @@ def bytes_needed(pool: Pool) -> int:
 
 
 LAB = Lab(
-    claim="Workers that each train on a copy and never wait for each other are faster, and sending the gradient of several "
-    "minibatches at once, with a lower rate, saves the transfers.",
+    claim="Workers that each train on a copy and never wait for each other are faster, and sending the "
+    "gradient of several minibatches at once, with a lower rate, saves the transfers.",
     source="note 1 (Yu & Deng, ch. 7; Zhang et al. 2013)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices: one worker, synchronous data parallel, and a parameter server with an "
-    "exchange for each minibatch, for several, and with the rate divided by staleness; the same examples, in turns. "
-    "Workers have one thread each, the server is one more process; what is sent goes through gloo.",
+    measured="A net of 3 × 256 on the shipped voices: one worker, synchronous data parallel, and a parameter "
+    "server with an exchange for each minibatch, for several, and with the rate divided by staleness; the same "
+    "examples, in turns. Workers have one thread each, the server is one more process; what is sent goes "
+    "through gloo.",
     parameters=Pool(),
     stored=Pooled,
     measure=measure,
@@ -247,8 +254,8 @@ LAB = Lab(
     picture=picture,
     follows={
         HOLDS: "So: let workers run on, and let them gather several minibatches before they exchange.",
-        FAILS: "So: count what an exchange costs against what a minibatch computes before you add workers; here it is too "
-        "much, or old gradients cost too much.",
+        FAILS: "So: count what an exchange costs against what a minibatch computes before you add workers; "
+        "here it is too much, or old gradients cost too much.",
         UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
     },
     said=(Said("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),),

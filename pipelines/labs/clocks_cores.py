@@ -43,14 +43,15 @@ STEPS = 1_000_000
 class Sizes(Parameters, frozen=True, kw_only=True):
     """What is multiplied, and for how long."""
 
-    n: Annotated[int, setting("Size", "Rows and columns of the matrices.", ge=32, le=8192)] = 1024
+    n: Annotated[int, setting("Size", "Rows and columns of the matrices.", ge=32, le=8192)] = 512
     seconds: Annotated[
         float, setting("Seconds", "Time of the measurement.", unit="s", ge=0.0, le=600.0)
     ] = 12.0
 
 
 class Rates(Measured, frozen=True, kw_only=True):
-    """Seconds by round: of the chain of `cycles` cycles, of the product on one thread, on all and on the device."""
+    """Seconds by round: of the chain of `cycles` cycles, of the product on one thread, on all and on the "
+    "device."""
 
     n: int
     cores: int
@@ -130,9 +131,9 @@ def judge(found: Rates) -> Finding:
     by_count = k80 / (hz * found.cores)
     by_work = k80 * A_CORE / every
     why = (
-        f"A core here runs at {hz / 1e9:.2f} GHz and does {told(ratio)} times the operations of a GPU's core in a cycle "
-        f"({one / 1e9:.3g} GFLOP/s on one, {every / 1e9:.3g} on {found.cores}): clock × cores puts a K80 "
-        f"{by_count:.3g} times above this processor, its operations {by_work:.3g} times."
+        f"A core here runs at {hz / 1e9:.2f} GHz and does {told(ratio)} times the operations of a GPU's core in "
+        f"a cycle ({one / 1e9:.3g} GFLOP/s on one, {every / 1e9:.3g} on {found.cores}): clock × cores puts a "
+        f"K80 {by_count:.3g} times above this processor, its operations {by_work:.3g} times."
     )
     figures: dict[str, float | None] = {
         "clock_hz": hz,
@@ -185,20 +186,22 @@ def picture(found: Rates) -> Chart:
 
 
 LAB = Lab(
-    claim="A K80 has a clock six times as slow as a laptop's and 1 250 times its cores, but to compare them so is not quite "
-    "fair.",
+    claim="A K80 has a clock six times as slow as a laptop's and 1 250 times its cores, but to compare them so "
+    "is not quite fair.",
     source="note 2",
     group="device",
-    measured="The clock, by a chain of one-cycle operations; float32 products of torch on one core, on all and on the "
-    "accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a multiply-add in "
-    "a cycle, a processor's has vectors. Frequencies change with load: all are measured in turns.",
+    measured="The clock, by a chain of one-cycle operations; float32 products of torch on one core, on all and "
+    "on the accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a "
+    "multiply-add in a cycle, a processor's has vectors. Frequencies change with load: all are measured in "
+    "turns.",
     parameters=Sizes(),
     stored=Rates,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: compare devices by GFLOP/s and GB/s, measured, never by cores: the real gap is a tenth of what they say.",
+        HOLDS: "So: compare devices by GFLOP/s and GB/s, measured, never by cores: the real gap is a tenth of "
+        "what they say.",
         FAILS: "So: here a core does no more in a cycle than a GPU's does; is torch's library made for this processor?",
         UNDECIDED: "So: give it more time (--set seconds=60), with nothing else running.",
     },

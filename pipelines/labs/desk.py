@@ -257,7 +257,8 @@ class Desk:
     ) -> None:
         """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on the lane of that name.
 
-        `group`: of all stages, or of each. In order of time. On Linux the clock is the same for all processes of a machine.
+        `group`: of all stages, or of each. In order of time. On Linux the clock is the same for all processes of a
+        machine.
         """
         target = self.lane_of(lane)
         for number, (stage, start, end) in enumerate(spans):

@@ -146,7 +146,8 @@ class _There:
         self._device.wait(self._device.mark(COMPUTE))
 
     def apart(self) -> dict[str, float]:
-        """Seconds of the parts of one product with copies, by the device's own events; `launch`: what is left."""
+        """Seconds of the parts of one product with copies, by the device's own events; `launch`: what is "
+        "left."""
         from pipelines.device import COMPUTE
         from profiler.clock import now_ns
 
@@ -236,9 +237,10 @@ def judge(found: Products) -> Finding:
     }
     if not found.real:
         why = (
-            f"{HALF}: numpy multiplies {found.n} × {found.n} at {rates['numpy'] / 1e9:.3g} GFLOP/s, torch on a thread of its "
-            f"own at {rates['resident'] / 1e9:.3g}; copying both matrices and the result within the memory takes "
-            f"{1e6 * (parts['there'] + parts['back']):.3g} µs beside {1e6 * parts['product']:.3g} µs of product."
+            f"{HALF}: numpy multiplies {found.n} × {found.n} at {rates['numpy'] / 1e9:.3g} GFLOP/s, torch on a "
+            f"thread of its own at {rates['resident'] / 1e9:.3g}; copying both matrices and the result within "
+            f"the memory takes {1e6 * (parts['there'] + parts['back']):.3g} µs beside "
+            f"{1e6 * parts['product']:.3g} µs of product."
         )
         return Finding(IMPOSSIBLE, why, figures)
     same = with_copies is not None and with_copies.high is not None
@@ -248,10 +250,11 @@ def judge(found: Products) -> Finding:
     )
     when = f"from {even} × {even} on" if even is not None else "at no size up to the largest"
     why = (
-        f"At {found.n} × {found.n} the product on {found.device} is {told(faster)} times as fast as numpy's where its "
-        f"matrices are there, and {told(with_copies)} times with copies ({1e6 * parts['there']:.3g} µs there, "
-        f"{1e6 * parts['product']:.3g} µs product, {1e6 * parts['back']:.3g} µs back, {1e6 * parts['launch']:.3g} µs launch "
-        f"and waiting); with copies it is faster {when}. The first call took {1e3 * found.cold['resident']:.3g} ms."
+        f"At {found.n} × {found.n} the product on {found.device} is {told(faster)} times as fast as numpy's "
+        f"where its matrices are there, and {told(with_copies)} times with copies ({1e6 * parts['there']:.3g} "
+        f"µs there, {1e6 * parts['product']:.3g} µs product, {1e6 * parts['back']:.3g} µs back, "
+        f"{1e6 * parts['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The first call "
+        f"took {1e3 * found.cold['resident']:.3g} ms."
     )
     return Finding(verdict, why, figures)
 
@@ -302,22 +305,24 @@ def picture(found: Products) -> Chart:
 
 
 LAB = Lab(
-    claim="A 200 × 200 product is about 6 times as fast on the GPU as in numpy, and with copying each time as slow as numpy.",
+    claim="A 200 × 200 product is about 6 times as fast on the GPU as in numpy, and with copying each time as "
+    "slow as numpy.",
     source="note 2",
     group="device",
-    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there and the result "
-    "back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call apart. The device is "
-    "waited for each time, both sides are warm, and both have the same type.",
+    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there "
+    "and the result back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call "
+    "apart. The device is waited for each time, both sides are warm, and both have the same type.",
     parameters=Sizes(),
     stored=Products,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: keep weights on the device and send frames in blocks: a device that is fed product by product gains "
-        "nothing.",
+        HOLDS: "So: keep weights on the device and send frames in blocks: a device that is fed product by "
+        "product gains nothing.",
         FAILS: "So: measure where your device breaks even before you move a stage there; small products may never pay.",
-        IMPOSSIBLE: "So: run it where there is an accelerator; here the processor's half says what a device has to beat.",
+        IMPOSSIBLE: "So: run it where there is an accelerator; here the processor's half says what a device "
+        "has to beat.",
         UNDECIDED: "So: give it more time (--set seconds=120).",
     },
     said=(Said("on the GPU over numpy", SAID_FASTER, "×", "resident_over_numpy"),),

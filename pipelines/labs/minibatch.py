@@ -27,6 +27,8 @@ from pipelines.labs.declaration import (
     told,
 )
 from pipelines.labs.figures import between, columns
+from pipelines.training.parallel.job import DIVERGED
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -37,7 +39,8 @@ SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
 LOW, HIGH = 256, 1024
 """What note 1 calls usual."""
 BASE_RATE = 0.2
-"""At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky 2014)."""
+"""At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky "
+"2014)."""
 RATES = (0.25, 1.0, 4.0)
 HIDDEN = (256, 256, 256)
 PIECES = 12
@@ -68,18 +71,19 @@ class Budget(Parameters, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One training: seconds and examples of each piece, held-out loss of each segment of speech after each."""
+    """One training: seconds and examples of each piece, loss of each segment of speech after "
+    "each."""
 
     size: int
     rate: float
     seconds: list[float] = []
     examples: list[int] = []
-    held_out: list[list[float]] = []
+    segments: list[list[float]] = []
 
     @property
     def losses(self) -> list[float]:
-        """Mean held-out loss after each piece, nats."""
-        return [float(np.mean(each)) for each in self.held_out]
+        """Mean loss after each piece, nats."""
+        return [float(np.mean(each)) for each in self.segments]
 
 
 class Sizes(Measured, frozen=True, kw_only=True):
@@ -91,7 +95,8 @@ class Sizes(Measured, frozen=True, kw_only=True):
 
 
 def measure(budget: Budget, desk: Desk) -> Sizes:
-    """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has come to."""
+    """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has "
+    "come to."""
     import torch
 
     from pipelines.run.interleave import turns
@@ -128,7 +133,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
 
         run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
         run.examples.append((numbers[turn.arm] - before) * run.size)
-        run.held_out.append(lessons.losses(net, cpu))
+        run.segments.append(lessons.losses(net, cpu))
     usual = [place for place, run in enumerate(runs) if run.size == LOW] or [0]
     best = min(usual, key=lambda place: _last(runs[place]))
     sizes = [s for s in NOISE_SIZES if s <= min(budget.largest, len(lessons))]
@@ -140,7 +145,8 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
 def gradient_noise(
     desk: Desk, net: Layers, lessons: Lessons, sizes: Sequence[int]
 ) -> list[list[float]]:
-    """How far the gradient of a random minibatch lies from that of the largest, root mean square, of each draw."""
+    """How far the gradient of a random minibatch lies from that of the largest, root mean square, of each "
+    "draw."""
     import torch
 
     def drawn(size: int, number: int) -> torch.Tensor:
@@ -170,9 +176,9 @@ def slope(found: Sizes) -> tuple[float, float, float]:
         for value in values
         if value > 0
     ]
-    rows = np.array(pairs)
+    rows: Array = np.array(pairs)
 
-    def fitted(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    def fitted(rows: Array) -> float:
         x = rows[:, 0] - rows[:, 0].mean()
         return float((x * rows[:, 1]).sum() / max(float((x * x).sum()), 1e-12))
 
@@ -181,13 +187,11 @@ def slope(found: Sizes) -> tuple[float, float, float]:
 
 
 def _last(run: Run) -> float:
-    # A rate too high ends in no number at all.
-    loss = run.losses[-1]
-    return loss if np.isfinite(loss) else float("inf")
+    return run.losses[-1]
 
 
 def best(found: Sizes) -> dict[int, Run]:
-    """Of each size the training whose held-out loss is lowest in the end."""
+    """Of each size the training whose loss is lowest in the end."""
     chosen: dict[int, Run] = {}
     for run in found.runs:
         if run.size not in chosen or _last(run) < _last(chosen[run.size]):
@@ -196,12 +200,13 @@ def best(found: Sizes) -> dict[int, Run]:
 
 
 def judge(found: Sizes) -> Finding:
-    """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same time."""
+    """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same "
+    "time."""
     chosen = best(found)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
-    ratio = shared.loss_ratio(inner.held_out[-1], outer.held_out[-1])
+    ratio = shared.loss_ratio(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
     smallest, largest = min(rate), max(rate)
     falls, low, high = slope(found)
@@ -209,10 +214,11 @@ def judge(found: Sizes) -> Finding:
     winner = inner if _last(inner) <= _last(outer) else outer
     end = sum(winner.seconds)
     why = (
-        f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has {told(ratio)} times "
-        f"the held-out loss of the best other ({outer.size}); {outer.size if verdict == FAILS else inner.size} frames "
-        f"run at {rate[winner.size]:,.0f} a second, {smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}. "
-        f"The gradient's noise falls as b^{falls:.2f} ({low:.2f} to {high:.2f})."
+        f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
+        f"{told(ratio)} times the loss of the best other ({outer.size}); "
+        f"{outer.size if verdict == FAILS else inner.size} frames run at {rate[winner.size]:,.0f} a second, "
+        f"{smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}. The gradient's noise falls as "
+        f"b^{falls:.2f} ({low:.2f} to {high:.2f})."
     )
     figures: dict[str, float | None] = {
         "best_minibatch": float(winner.size),
@@ -225,11 +231,12 @@ def judge(found: Sizes) -> Finding:
 
 
 def picture(found: Sizes) -> Chart:
-    """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the noise."""
+    """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the "
+    "noise."""
     chosen = best(found)
     by_time, by_examples = [], []
     for size, run in chosen.items():
-        y = tuple(v if np.isfinite(v) else None for v in run.losses)
+        y = tuple(v if v < DIVERGED else None for v in run.losses)
         by_time.append(Line(f"{size}", tuple(np.cumsum(run.seconds).tolist()), y))
         by_examples.append(Line(f"{size}", tuple(np.cumsum(run.examples).tolist()), y))
     speeds = [
@@ -240,7 +247,7 @@ def picture(found: Sizes) -> Chart:
     noise_at = tuple(float(size) for size in found.noise_sizes)
     noise = columns([between(values) for values in found.noise])
     start = noise[0][0]
-    loss = Axis("held-out loss", "nat")
+    loss = Axis("loss", "nat")
     return Chart(
         Axis("training", "s"),
         loss,
@@ -282,12 +289,14 @@ def bytes_needed(budget: Budget) -> int:
 
 
 LAB = Lab(
-    claim="A minibatch is usually 256 to 1024 frames: smaller ones use the machine badly, larger ones need more passes.",
+    claim="A minibatch is usually 256 to 1024 frames: smaller ones use the machine badly, larger ones need "
+    "more passes.",
     source="note 1 (Yu & Deng, ch. 7)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices, minibatches of 1 to 8192, the same time for each, all in turns and "
-    "each at the best of three learning rates; loss on sentences that are held out. Speed alone would mislead. The "
-    "voices are a minute of speech, changed at random: longer trainings would favour larger minibatches.",
+    measured="A net of 3 × 256 on the shipped voices, minibatches of 1 to 8192, the same time for each, all in "
+    "turns and each at the best of three learning rates; loss on the frames that are taught, unchanged. Speed alone "
+    "would mislead. The voices are a minute of speech, changed at random: longer trainings would favour larger "
+    "minibatches.",
     parameters=Budget(),
     stored=Sizes,
     measure=measure,
@@ -295,8 +304,8 @@ LAB = Lab(
     picture=picture,
     follows={
         HOLDS: "So: train with 256 to 1024 frames a step, and with more only on more devices.",
-        FAILS: "So: choose the minibatch by loss after a given time on your machine, not by frames per second: one core is "
-        "busy with few frames already, a GPU only with hundreds.",
+        FAILS: "So: choose the minibatch by loss after a given time on your machine, not by frames per second: "
+        "one core is busy with few frames already, a GPU only with hundreds.",
         UNDECIDED: "So: both do equally well here; take the size that your device computes fastest.",
     },
     said=(Said("exponent of the gradient's noise", -0.5, "", "noise_slope"),),

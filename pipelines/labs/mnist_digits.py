@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from pipelines.config.options import setting
 from pipelines.labs import _digits
+from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import HALF
 from pipelines.labs.declaration import (
     FAILS,
@@ -63,7 +65,8 @@ class Sizes(Parameters, frozen=True, kw_only=True):
 
 
 class Passes(msgspec.Struct, frozen=True, kw_only=True):
-    """One model on one device: seconds of each pass, its parts in each pass, and how many test digits were right."""
+    """One model on one device: seconds of each pass, its parts in each pass, and how many test digits were "
+    "right."""
 
     seconds: list[float]
     parts: dict[str, list[float]]
@@ -180,9 +183,9 @@ class _Course:
                     times.append(clock())
                     float(loss.detach())
                     times.append(clock())
-                for part, (start, end) in enumerate(zip(times, times[1:], strict=False)):
-                    desk.lane.put(stages[part], start, end, number, 1)
-                    spent[part] += end - start
+                for place, (start, end) in enumerate(pairwise(times)):
+                    desk.lane.put(stages[place], start, end, number, 1)
+                    spent[place] += end - start
             if batch is None:
                 break
         if kept:
@@ -230,9 +233,9 @@ def judge(found: Digits) -> Finding:
     }
     if not found.there:
         why = (
-            f"{HALF}: loading is {loading['small']:.0%} of the small model's pass and {loading['large']:.0%} of the large "
-            f"one's, so that a device that computed in no time could gain {bounds[0]:.3g} and {bounds[1]:.3g} times at most; "
-            f"{small.right:.0%} of {TEST:,} new digits are recognised."
+            f"{HALF}: loading is {loading['small']:.0%} of the small model's pass and {loading['large']:.0%} of "
+            f"the large one's, so that a device that computed in no time could gain {bounds[0]:.3g} and "
+            f"{bounds[1]:.3g} times at most; {small.right:.0%} of {TEST:,} new digits are recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
     gains = {n: ratio(found.here[n].seconds, found.there[n].seconds) for n in MODELS}
@@ -273,9 +276,7 @@ def picture(found: Digits) -> Chart:
         gains = [ratio(found.here[n].seconds, found.there[n].seconds) for n in names]
         bars = Bars(
             "measured",
-            tuple(g and g.ratio for g in gains),
-            tuple(g and g.low for g in gains),
-            tuple(g and g.high for g in gains),
+            *shared.ratio_columns(gains),
         )
     else:
         bars = Bars("the most there could be", tuple(most(found.here[n]) for n in names))
@@ -304,9 +305,10 @@ LAB = Lab(
     claim="Training on MNIST takes 153 s on the processor and 83 s on the GPU, and larger models gain more.",
     source="note 2",
     group="device",
-    measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass split into "
-    "loading (digit by digit in Python, as the note's example), copying there, computing and copying the loss back. "
-    "The note's 10 epochs of 60 000 are not repeated; the split says what they are made of.",
+    measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass "
+    "split into loading (digit by digit in Python, as the note's example), copying there, computing and "
+    "copying the loss back. The note's 10 epochs of 60 000 are not repeated; the split says what they are made "
+    "of.",
     parameters=Sizes(),
     stored=Digits,
     measure=measure,
@@ -315,8 +317,8 @@ LAB = Lab(
     follows={
         HOLDS: "So: a device shortens only what it computes; make loading cheap first, then larger models pay.",
         FAILS: "So: the model is too small for this device: its steps are launches, and loading stays as it was.",
-        IMPOSSIBLE: "So: look at the loader's share before you buy a device: what is left of a pass without computing is what "
-        "you will wait for.",
+        IMPOSSIBLE: "So: look at the loader's share before you buy a device: what is left of a pass without "
+        "computing is what you will wait for.",
         UNDECIDED: "So: give it more rounds (--set rounds=20).",
     },
     said=(Said("gain of the GPU", SAID_CPU_S / SAID_GPU_S, "×", "gain_small"),),

@@ -38,8 +38,8 @@ KINDS = ("weights there", "batch there", "loss back", "weights back")
 HEAVY = ("weights there", "weights back")
 HEAVIER = 10.0
 """How many times the bytes of a light request a heavy one has, at least, for the analogy to be one."""
-EPOCHS = 10
-"""Of the note's training; its number of requests is counted for so many."""
+FRAMES = 2000 * 360_000
+"""Of 2 000 hours of speech, as Chen et al. 2012 trained on: one pass over them is what requests are counted for."""
 
 
 class Sizes(Parameters, frozen=True, kw_only=True):
@@ -61,15 +61,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger(Measured, frozen=True, kw_only=True):
-    """All transfers by kind; `device`: who the other side was; `step_seconds`: computing of each step.
-
-    `frames`: of all the data, for what a whole training would ask.
-    """
+    """All transfers by kind; `device`: who the other side was; `step_seconds`: computing of each step."""
 
     device: str
     real: bool
     batch: int
-    frames: int
     kinds: dict[str, Kind]
     step_seconds: list[float]
 
@@ -97,7 +93,8 @@ class _Book:
 
 
 def measure(sizes: Sizes, desk: Desk) -> Ledger:
-    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no accelerator."""
+    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no "
+    "accelerator."""
     import torch
 
     from pipelines.device import COMPUTE
@@ -153,7 +150,6 @@ def measure(sizes: Sizes, desk: Desk) -> Ledger:
         device=device.name,
         real=real,
         batch=sizes.batch,
-        frames=len(lessons),
         kinds=book.kinds,
         step_seconds=steps,
     )
@@ -166,7 +162,7 @@ def judge(found: Ledger) -> Finding:
     weight = min(heavy) / max(light)
     in_sum = sum(light) / sum(heavy)
     each = len(light) / max(len(found.step_seconds), 1)
-    epochs = EPOCHS * found.frames / found.batch * each
+    requests = FRAMES / found.batch * each
     crossing = sum(sum(kind.seconds) for kind in found.kinds.values())
     share = crossing / (crossing + sum(found.step_seconds))
     right = len(heavy) == 2 and weight >= HEAVIER
@@ -176,15 +172,16 @@ def judge(found: Ledger) -> Finding:
         else f" {NONE}: torch on the processor stood in, which has the same ledger."
     )
     why = (
-        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {len(light):,} others at most "
-        f"{max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move {in_sum:.3g} times the bytes "
-        f"of the heavy ones after {len(found.step_seconds)} steps, and crossing takes {share:.1%} of the time. Ten passes "
-        f"over the data would be {epochs:,.0f} light requests.{who}"
+        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {len(light):,} others "
+        f"at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move "
+        f"{in_sum:.3g} times the bytes of the heavy ones after {len(found.step_seconds)} steps, and crossing "
+        f"takes {share:.1%} of the time. One pass over 2 000 hours would be {requests:,.0f} light "
+        f"requests.{who}"
     )
     figures: dict[str, float | None] = {
         "heavy_requests": float(len(heavy)),
         "light_requests": float(len(light)),
-        "light_requests_in_10_epochs": epochs,
+        "light_requests_in_2000_h": requests,
         "heavy_bytes": float(np.mean(heavy)),
         "light_bytes_most": float(max(light)),
         "heavy_over_light": weight,
@@ -229,21 +226,22 @@ def bytes_needed(sizes: Sizes) -> int:
 
 
 LAB = Lab(
-    claim="A GPU is like a REST service: two heavy requests, weights there and back, and millions of light ones between; the "
-    "cost is sending.",
+    claim="A GPU is like a REST service: two heavy requests, weights there and back, and millions of light "
+    "ones between; the cost is sending.",
     source="note 2",
     group="device",
-    measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights once, a batch and "
-    "its classes each step, the loss back, weights back at the end. Bytes and requests are the same on every device; "
-    "times are those of the accelerator, or of torch on the processor where there is none.",
+    measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
+    "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
+    "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
+    "none.",
     parameters=Sizes(),
     stored=Ledger,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: keep weights and whatever is used again on the device; what adds up are the batches, so send them small "
-        "(float16 features, context made there), early and from page-locked memory.",
+        HOLDS: "So: keep weights and whatever is used again on the device; what adds up are the batches, so "
+        "send them small (float16 features, context made there), early and from page-locked memory.",
         FAILS: "So: here batches are as heavy as the weights: send less per frame before you send weights less often.",
         UNDECIDED: "So: train longer (--set steps=1000).",
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import msgspec
@@ -38,7 +38,9 @@ def plain(batches, size, data=None, rate=RATE):
     for outputs in (*WIDTHS, CLASSES):
         layer = torch.nn.Linear(width, outputs)
         for parameter in (layer.weight, layer.bias):
-            parameter.data = start.vector[place : place + parameter.numel()].clone().view_as(parameter)
+            parameter.data = (
+                start.vector[place : place + parameter.numel()].clone().view_as(parameter)
+            )
             place += parameter.numel()
         net.extend([layer, torch.nn.ReLU()])
         width = outputs
@@ -158,9 +160,7 @@ def test_admm_comes_to_the_optimum_of_the_sum():
     """f_k(w) = |A_k w − b_k|² / 2: the minimum of the sum solves the normal equations; each step is solved exactly."""
     draw = np.random.default_rng(3)
     a, b = draw.normal(0, 1, (3, 6, 4)), draw.normal(0, 1, (3, 6))
-    best = np.linalg.solve(
-        sum(m.T @ m for m in a), sum(m.T @ v for m, v in zip(a, b, strict=True))
-    )
+    best = np.linalg.solve(sum(m.T @ m for m in a), sum(m.T @ v for m, v in zip(a, b, strict=True)))
     rho = 2.0
 
     def work(world, group):
@@ -193,7 +193,7 @@ def test_layers_are_split_so_that_the_dearest_share_is_smallest(workers):
         costs = draw.random(6).tolist()
         every = ((0, *cuts) for cuts in combinations(range(1, 6), workers - 1))
 
-        def dearest(first):
+        def dearest(first, costs=costs):
             ends = [*first[1:], 6]
             return max(sum(costs[a:b]) for a, b in zip(first, ends, strict=True))
 
@@ -218,7 +218,7 @@ def test_a_simulated_pipeline_goes_at_the_pace_of_its_slowest_worker():
             assert s.begin >= above.end + 0.5 - 1e-9
     for worker in range(3):
         own = sorted((s.begin, s.end) for s in slots if s.worker == worker)
-        assert all(a[1] <= b[0] for a, b in zip(own, own[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(own))
 
 
 def test_a_job_gives_a_piece_of_each_task_in_each_round():
@@ -233,12 +233,12 @@ def test_a_job_gives_a_piece_of_each_task_in_each_round():
     assert sorted((p.task, p.round) for p in pieces) == [(t, r) for t in range(4) for r in range(3)]
     for piece in pieces:
         assert len(piece.reports) == tasks[piece.task].ranks
-        assert all(np.isfinite(piece.held_out))
+        assert all(np.isfinite(piece.segments))
         assert all(bool(r.spans) == (piece.round == 2) for r in piece.reports)
     piped = [p for p in pieces if p.task == 1]
     # Up 16 × 6 values a minibatch and as many gradients down, in both workers' books.
     assert [sum(r.bytes for r in p.reports) for p in piped] == [5 * 4 * 16 * 6 * 4] * 3
-    rates = [piece.held_out for piece in pieces if piece.task == 0]
+    rates = [piece.segments for piece in pieces if piece.task == 0]
     assert np.mean(rates[-1]) < np.mean(rates[0])
 
 
@@ -261,12 +261,12 @@ def test_all_workers_have_the_first_ones_data():
 
     def work(world, group):
         got = labelled.shared(world, own if world.rank == 0 else None)
-        return [t.numpy() for t in got.batch(2, 16)], got.held_out.known, got.classes
+        return [t.numpy() for t in got.batch(2, 16)], got.examined, got.classes
 
     for (x, y), known, classes in together(3, work):
         for mine, right in zip((x, y), own.batch(2, 16), strict=True):
             np.testing.assert_array_equal(mine, right)
-        np.testing.assert_array_equal(known, own.held_out.known)
+        np.testing.assert_array_equal(known, own.examined)
         assert classes == CLASSES
 
 
@@ -280,12 +280,10 @@ def test_data_are_read_with_their_labels(tmp_path: Path):
         labels.write(np.array(senones, np.uint16), tmp_path / f"{name}.safetensors")
 
     write("shard-0000", [3, 4, labels.UNLABELLED, 4])
-    write("held-out", [4, 9, 3])
     found = labelled.read(tmp_path, "senones", 0, 1)
     assert found.taught.known.tolist() == [0, 1, 3]
     assert found.taught.targets[found.taught.known].tolist() == [3, 4, 4]
-    # 9 is taught nowhere: how well it is known says nothing.
-    assert found.held_out.known.tolist() == [0, 2]
+    assert found.examined.tolist() == [0, 1, 3]
     states = labelled.read(tmp_path, "states", 0, 1)
     assert states.classes < found.classes
     assert len(states) == 3

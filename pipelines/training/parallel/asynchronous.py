@@ -2,8 +2,9 @@
 
 The first rank is the server (Dean et al. 2012, Downpour; with a processor as master and GPUs as slaves Zhang et al.
 2013). A worker takes the mean gradient of `accumulate` minibatches at one copy of the parameters, sends it and gets a
-new copy: two vectors per exchange. That is the note's lower learning rate: the sum of the gradients at 1 / accumulate of
-the rate. The transport is gloo on the processor's memory, wherever workers compute: the server takes what comes first.
+new copy: two vectors per exchange. That is the note's lower learning rate: the sum of the gradients at 1 / accumulate
+of the rate. The transport is gloo on the processor's memory, wherever workers compute: the server takes what comes
+first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Consensus by the alternating direction method of multipliers (ADMM), an augmented Lagrangian method.
 
 Minimises the sum of the workers' losses f_k(w_k) where all w_k = z. In rounds (Boyd et al. 2011, § 7.1):
-w_k ← argmin f_k(w) + λ_k·(w − z) + ρ/2 |w − z|²; z ← mean of w_k + λ_k / ρ; λ_k ← λ_k + ρ (w_k − z). For a net the first is
-not solved but gone towards, by some minibatches of SGD on the worker's own share of the data.
+w_k ← argmin f_k(w) + λ_k·(w − z) + ρ/2 |w − z|²; z ← mean of w_k + λ_k / ρ; λ_k ← λ_k + ρ (w_k − z). For a net the
+first is not solved but gone towards, by some minibatches of SGD on the worker's own share of the data.
 """
 
 from __future__ import annotations

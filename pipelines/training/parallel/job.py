@@ -1,4 +1,4 @@
-"""What workers are asked to do and what they report, as JSON: the only thing that passes between launcher and workers."""
+"""What workers are asked to do and what they report, as JSON: all that passes between launcher and workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ COMMUNICATION: Final[frozenset[str]] = frozenset({"send", "wait"})
 """What a worker does that is no computing."""
 
 SEGMENT: Final = 50
-"""Held-out frames whose mean loss is one value, half a second: neighbouring frames are no independent evidence."""
+"""Frames whose mean loss is one value, half a second: neighbouring frames are no independent evidence."""
+
+EXAMINED: Final = 2000
+"""Frames that the loss is taken of: the first of the data, which lie there unchanged before they are varied."""
+
+DIVERGED: Final = 1e6
+"""Nats; stands for the loss of a net whose weights are no numbers any more, which JSON cannot say."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -91,8 +97,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """A task's piece of one round.
 
-    `seconds` from the moment all began until all had finished; `examples`, `updates` of this piece alone. `held_out`:
-    mean cross-entropy of each segment of the held-out utterances afterwards, nats. `residuals`: for `consensus`,
+    `seconds` from the moment all began until all had finished; `examples`, `updates` of this piece alone. `segments`:
+    mean cross-entropy of each segment of the examined frames afterwards, nats. `residuals`: for `consensus`,
     primal and dual of each exchange.
     """
 
@@ -101,6 +107,6 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     examples: int
     updates: int
-    held_out: list[float]
+    segments: list[float]
     reports: list[Report]
     residuals: list[tuple[float, float]] = []

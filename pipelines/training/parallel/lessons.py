@@ -11,9 +11,9 @@ import torch
 
 from pipelines.models.nets import FORMAT, Card, Layer
 from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import HELD_OUT, Frames
+from pipelines.training.corpus.data import Frames
 from pipelines.training.corpus.pool import Pool, order
-from pipelines.training.parallel.job import SEGMENT
+from pipelines.training.parallel.job import DIVERGED, EXAMINED, SEGMENT
 from pipelines.training.parallel.peers import Peers
 from profiler.arrays import I64, Array
 from profiler.errors import BadInput
@@ -21,7 +21,7 @@ from profiler.errors import BadInput
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Utterances with a class for each frame; `known`: the frames that have one, and one that is taught."""
+    """Utterances with a class for each frame; `known`: the frames that have one."""
 
     pool: Pool
     targets: I64
@@ -34,11 +34,15 @@ class Part:
 
 
 class Lessons:
-    """What is taught and what is held out. `classes`: how many are told apart."""
+    """What is taught; of it `examined`, the frames that the loss is taken of. `classes`: how many are told apart.
 
-    def __init__(self, taught: Part, held_out: Part, classes: int, context: int, seed: int) -> None:
-        self.taught, self.held_out = taught, held_out
-        self.classes, self.context, self._seed = classes, context, seed
+    Frames that are taught, as a minute of speech is learnt by heart before a loss on other sentences says how well a
+    net descends: then it rises with every good step.
+    """
+
+    def __init__(self, taught: Part, examined: I64, classes: int, context: int, seed: int) -> None:
+        self.taught, self.examined = taught, examined
+        self.classes, self.context, self.seed = classes, context, seed
         self._epoch, self._taken = -1, np.empty(0, np.int64)
 
     def __len__(self) -> int:
@@ -57,7 +61,7 @@ class Lessons:
             )
         epoch, place = divmod(number, len(self) // size)
         if epoch != self._epoch:
-            self._epoch, self._taken = epoch, order(len(self), self._seed, epoch)
+            self._epoch, self._taken = epoch, order(len(self), self.seed, epoch)
         taken = self._taken[place * size : (place + 1) * size]
         mine = taken[share * size // shares : (share + 1) * size // shares]
         return self.taught.examples(self.taught.known[mine], self.context)
@@ -82,47 +86,33 @@ class Lessons:
     def losses(
         self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device
     ) -> list[float]:
-        """Mean cross-entropy of each segment of the held-out utterances, nats."""
-        known = self.held_out.known
+        """Mean cross-entropy of each segment of the examined frames, nats; DIVERGED at most."""
         found: list[torch.Tensor] = []
-        for first in range(0, len(known), 20 * SEGMENT):
-            x, y = self.held_out.examples(known[first : first + 20 * SEGMENT], self.context)
+        for first in range(0, len(self.examined), 20 * SEGMENT):
+            at = self.examined[first : first + 20 * SEGMENT]
+            x, y = self.taught.examples(at, self.context)
             said = answers(x.to(device))
             each = torch.nn.functional.cross_entropy(said, y.to(device), reduction="none")
             found.append(each.cpu())
-        return [float(part.mean()) for part in torch.cat(found).split(SEGMENT)]
+        means = [float(part.mean()) for part in torch.cat(found).split(SEGMENT)]
+        # In this order it is DIVERGED for what is no number, too.
+        return [min(DIVERGED, mean) for mean in means]
 
 
 def read(folder: Path, outputs: str, context: int, seed: int) -> Lessons:
-    """The labelled data of `folder`; `outputs`: "senones", or "states", of the phones without their context."""
-    shards, held_out = data.shards(folder), folder / f"{HELD_OUT}.safetensors"
+    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without their context."""
+    shards = data.shards(folder)
     frames = data.joined([data.read(path) for path in shards])
-    held = data.read(held_out)
-    return of(frames, labels.read(shards), held, labels.read([held_out]), outputs, context, seed)
+    return of(frames, labels.read(shards), outputs, context, seed)
 
 
-def of(
-    frames: Frames,
-    senones: Array,
-    held: Frames,
-    held_senones: Array,
-    outputs: str,
-    context: int,
-    seed: int,
-) -> Lessons:
+def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int) -> Lessons:
     """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
     classes, class_of = _classes(outputs)
-    taught = _part(frames, senones, class_of, None)
-    there = np.unique(taught.targets[taught.known])
-    return Lessons(taught, _part(held, held_senones, class_of, there), classes, context, seed)
-
-
-def _part(frames: Frames, senones: Array, class_of: I64, there: I64 | None) -> Part:
     labelled = senones != labels.UNLABELLED
     targets = np.where(labelled, class_of[np.where(labelled, senones, 0)], -1)
-    # A class that is never taught says nothing of how well the others are.
-    known = labelled if there is None else labelled & np.isin(targets, there)
-    return Part(Pool(frames), targets, np.flatnonzero(known))
+    taught = Part(Pool(frames), targets, np.flatnonzero(labelled))
+    return Lessons(taught, taught.known[:EXAMINED], classes, context, seed)
 
 
 def _classes(outputs: str) -> tuple[int, I64]:
@@ -137,40 +127,35 @@ def _classes(outputs: str) -> tuple[int, I64]:
 
 def shared(peers: Peers, lessons: Lessons | None) -> Lessons:
     """The first worker's lessons, in every worker: other machines need no files."""
-    numbers = torch.zeros(5, dtype=torch.int64)
+    numbers = torch.zeros(8, dtype=torch.int64)
     if lessons is not None:
-        sizes = (len(lessons.taught.targets), len(lessons.held_out.targets))
-        numbers = torch.tensor([lessons.classes, lessons.context, lessons._seed, *sizes])
+        part = lessons.taught
+        frames, features = part.pool.frames.heard.shape
+        sizes = (frames, features, len(part.pool.frames.ends), len(part.known))
+        about = (lessons.classes, lessons.context, lessons.seed, len(lessons.examined))
+        numbers = torch.tensor([*about, *sizes])
     peers.broadcast_(numbers)
-    classes, context, seed, *sizes_of = (int(n) for n in numbers)
-    parts = []
-    for place, size in enumerate(sizes_of):
-        mine = None if lessons is None else (lessons.taught, lessons.held_out)[place]
-        parts.append(_shared_part(peers, mine, size))
-    return Lessons(parts[0], parts[1], classes, context, seed)
-
-
-def _shared_part(peers: Peers, part: Part | None, frames: int) -> Part:
-    counts = torch.zeros(3, dtype=torch.int64)
-    if part is not None:
-        heard = part.pool.frames.heard
-        counts = torch.tensor([heard.shape[1], len(part.pool.frames.ends), len(part.known)])
-    peers.broadcast_(counts)
-    features, utterances, known = (int(n) for n in counts)
+    classes, context, seed, examined, frames, features, utterances, known = (
+        int(n) for n in numbers
+    )
     tensors = [
         torch.empty((frames, features), dtype=torch.float32),
         torch.empty(utterances, dtype=torch.int32),
         torch.empty(frames, dtype=torch.int64),
         torch.empty(known, dtype=torch.int64),
+        torch.empty(examined, dtype=torch.int64),
     ]
-    if part is not None:
+    if lessons is not None:
+        part = lessons.taught
         tensors = [
             torch.from_numpy(part.pool.frames.heard.astype(np.float32)),
             torch.from_numpy(part.pool.frames.ends.astype(np.int32)),
             torch.from_numpy(part.targets),
             torch.from_numpy(part.known),
+            torch.from_numpy(lessons.examined),
         ]
     for tensor in tensors:
         peers.broadcast_(tensor)
-    heard, ends, targets, taken = (tensor.numpy() for tensor in tensors)
-    return Part(Pool(Frames(heard, heard, ends)), targets, taken)
+    heard, ends, targets, taken, chosen = (tensor.numpy() for tensor in tensors)
+    taught = Part(Pool(Frames(heard, heard, ends)), targets, taken)
+    return Lessons(taught, chosen, classes, context, seed)

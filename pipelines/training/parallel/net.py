@@ -6,7 +6,7 @@ that ways of training which ought to agree do so to the last bit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import nn
@@ -15,19 +15,27 @@ from pipelines.models.nets import Card
 from pipelines.training.module import FeedForward
 
 
+class _Kept(Protocol):
+    """What a forward pass leaves for the backward pass."""
+
+    x: torch.Tensor
+    weight: torch.Tensor
+    needs_input_grad: tuple[bool, ...]
+
+
 class _Current(torch.autograd.Function):
     """An affine layer whose backward pass takes the weights as they are by then, not as they were (stale gradients)."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+        ctx: _Kept, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
     ) -> torch.Tensor:
         ctx.x, ctx.weight = x, weight
         return torch.nn.functional.linear(x, weight, bias)
 
     @staticmethod
     def backward(
-        ctx: Any, *outer: torch.Tensor
+        ctx: _Kept, *outer: torch.Tensor
     ) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
         (gradient,) = outer
         below = gradient @ ctx.weight if ctx.needs_input_grad[0] else None
@@ -81,7 +89,7 @@ class Layers:
         if self.first == 0:
             x = ((x - self._mean) * self._scale).flatten(1)
         for layer, relu in zip(self._taken, self._relu, strict=True):
-            x = _Current.apply(x, layer.weight, layer.bias) if stale else layer(x)
+            x = _Current.apply(x, layer.weight, layer.bias) if stale else layer(x)  # type: ignore[no-untyped-call]
             if relu:
                 x = torch.relu(x)
         return x
@@ -89,7 +97,7 @@ class Layers:
     def learn(self, x: torch.Tensor, y: torch.Tensor) -> float:
         """Add the gradient of the mean cross-entropy of a minibatch; its loss, nats. Of a whole net alone."""
         loss = torch.nn.functional.cross_entropy(self(x.to(self.device)), y.to(self.device))
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         return float(loss.detach())
 
     @torch.no_grad()

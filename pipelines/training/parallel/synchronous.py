@@ -1,4 +1,4 @@
-"""Synchronous data parallel SGD: every worker has the whole net and a share of each minibatch; gradients are averaged."""
+"""Synchronous data parallel SGD: every worker has the whole net and a share of each minibatch."""
 
 from __future__ import annotations
 

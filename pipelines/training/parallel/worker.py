@@ -98,7 +98,7 @@ def _piece(
         seconds=seconds,
         examples=done.examples,
         updates=done.updates,
-        held_out=lessons.losses(answers, where),
+        segments=lessons.losses(answers, where),
         reports=[],
         residuals=done.residuals,
     )
