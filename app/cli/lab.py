@@ -16,10 +16,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _output
+from app.cli import _apart, _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Outcome
 
 
@@ -54,8 +55,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List, or run and report."""
-    from pipelines import labs
-
     one = arguments.name is not None
     if not one and (arguments.set or arguments.out or arguments.parameters):
         raise BadInput(
@@ -71,8 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _docs(arguments) if arguments.docs else _list(arguments.json)
     if arguments.parameters:
         return _parameters(arguments.name, arguments.json)
-    chosen = list(labs.every()) if arguments.all else [arguments.name]
-    status = _run(arguments, chosen)
+    if one:
+        return _run(arguments)
+    status = _run_all(arguments)
     return _docs(arguments) or status if arguments.docs else status
 
 
@@ -92,97 +92,101 @@ def _docs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run(arguments: argparse.Namespace, chosen: list[str]) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     from pipelines import labs
+    from pipelines.labs.record import Record
     from pipelines.labs.running import Request, assignments_of, execute
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
-    requests = []
-    for name in chosen:
-        lab = labs.load(name)
-        if arguments.sessions:
-            Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
-            out = Path(arguments.sessions) / f"{name}.asrs"
-        else:
-            out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
-        assignments = assignments_of(lab.parameters, arguments.set)
-        requests.append(
-            Request(
-                name,
-                assignments,
-                out,
-                tuple(arguments.audio),
-                arguments.transcripts,
-                replace=bool(arguments.out or arguments.sessions),
-            )
-        )
+    name = arguments.name
+    lab = labs.load(name)
+    assignments = assignments_of(lab.parameters, arguments.set)
+    out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
+    request = Request(
+        name,
+        assignments,
+        out,
+        tuple(arguments.audio),
+        arguments.transcripts,
+        replace=bool(arguments.out),
+    )
     asked: list[bool] = []
-    rows, status = [], 0
+    progress = _output.Progress()
+    try:
+        with signals.stopping(lambda: asked.append(True)) as stop:
+            outcome = execute(request, progress, lambda: bool(asked))
+    finally:
+        progress.done()
+    made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
+    if arguments.json:
+        _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
+    else:
+        print(_told(made, outcome))
+    if outcome.problem:
+        _output.complain(outcome.problem)
+        return 2
+    return stop.status if outcome.state == "stopped" else 0
+
+
+def _run_all(arguments: argparse.Namespace) -> int:
+    """Every lab in a process of its own; one that fails is named, and the others go on."""
+    from pipelines import labs
+    from profiler.process import signals
+
+    asked: list[bool] = []
+    rows: list[dict[str, object]] = []
+    status = 0
+    known = labs.every()
+    if arguments.sessions:
+        Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
     with signals.stopping(lambda: asked.append(True)) as stop:
-        for number, request in enumerate(requests):
+        for number, name in enumerate(known, start=1):
+            words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
+            if arguments.transcripts:
+                words += ["--transcripts", arguments.transcripts]
+            if arguments.sessions:
+                words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
             progress = _output.Progress()
-            before = f"{request.name} ({number + 1} of {len(requests)}): " if arguments.all else ""
-            try:
-                outcome = execute(
-                    request,
-                    lambda what, share, p=progress, b=before: p(b + what, share),  # type: ignore[misc]
-                    lambda: bool(asked),
-                )
-            except (BadInput, OSError) as problem:
-                if not arguments.all:
-                    raise
-                _output.complain(str(problem))
-                status = 2
-                continue
-            finally:
-                progress.done()
-            rows.append(_row(request.name, outcome))
+            before = f"{name} ({number} of {len(known)})"
+            progress(before)
+            ended = _apart.run(
+                words,
+                lambda what, p=progress, b=before: p(f"{b}: {what}"),  # type: ignore[misc]
+                lambda: bool(asked),
+            )
+            progress.done()
+            row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
+            rows.append(row)
             if not arguments.json:
-                print(_told(rows[-1]))
-            if outcome.problem:
-                _output.complain(outcome.problem)
-                status = 2
+                print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
             if asked:
                 status = stop.status
                 break
+            if ended.status:
+                _output.complain(f"{name}: {ended.said}")
+                status = 2
     if arguments.json:
         _output.print_json({"schema": 1, "labs": rows})
     return status
 
 
-def _row(name: str, outcome: Outcome) -> dict[str, object]:
+def _row(run: Record, outcome: Outcome) -> dict[str, object]:
     """One lab of the JSON."""
-    from pipelines import labs
+    from pipelines.labs import record
 
-    lab, finding = labs.load(name), outcome.finding
-    return {
-        "name": name,
-        "claim": lab.claim,
-        "source": lab.source,
-        "group": lab.group,
-        "verdict": finding.verdict if finding else None,
-        "why": finding.why if finding else outcome.problem,
-        "figures": dict(finding.figures) if finding else {},
-        "said": [
-            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
-        ],
-        "follows": lab.follows.get(finding.verdict) if finding else None,
+    return record.row(run) | {
+        "why": run.finding.why if run.finding else outcome.problem,
         "state": outcome.state,
         "session": None if outcome.session is None else str(outcome.session),
     }
 
 
-def _told(row: dict[str, object]) -> str:
-    lines = [f"{row['name']}: {row['claim']} ({row['source']})"]
-    if row["verdict"]:
-        lines.append(f"  {row['verdict']}. {row['why']}")
-    else:
-        lines.append(f"  {row['state']}")
-    if row["follows"]:
-        lines.append(f"  {row['follows']}")
-    lines.append(f"  session: {row['session']}")
-    return _output.page(lines)
+def _told(run: Record, outcome: Outcome) -> str:
+    from pipelines.labs import record
+
+    ended = [] if run.finding is not None else [f"  {outcome.state}"]
+    return _output.page([*record.lines(run), *ended, f"  session: {outcome.session}"])
 
 
 def _list(as_json: bool) -> int:

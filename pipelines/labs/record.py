@@ -20,6 +20,7 @@ from pipelines.labs.declaration import (
     Parameters,
     Verdict,
 )
+from pipelines.labs.texts import figure
 from profiler.errors import BadInput
 
 KEY: Final = "lab"
@@ -92,3 +93,36 @@ def _impossible(fact: Mapping[str, object]) -> Finding | None:
         return None
     verdict: Verdict = IMPOSSIBLE
     return Finding(verdict, str(fact.get("why", ""))[:1000])
+
+
+def row(run: Record) -> dict[str, object]:
+    """A run as `asrscope lab --json` and `show --json` give it, without its session."""
+    lab, finding = run.lab, run.finding
+    return {
+        "name": run.name,
+        "claim": lab.claim,
+        "source": lab.source,
+        "group": lab.group,
+        "verdict": finding.verdict if finding else None,
+        "why": finding.why if finding else None,
+        "figures": dict(finding.figures) if finding else {},
+        "said": [
+            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
+        ],
+        "follows": lab.follows.get(finding.verdict) if finding else None,
+    }
+
+
+def lines(run: Record) -> list[str]:
+    """A run as text: claim, verdict with its numbers, the note's numbers beside ours, what follows."""
+    lab, finding = run.lab, run.finding
+    found = [f"{run.name}: {lab.claim} ({lab.source})"]
+    if finding is not None:
+        found.append(f"  {finding.verdict}. {finding.why}")
+        for said in lab.said:
+            ours = finding.figures.get(said.ours)
+            here = "not measured here" if ours is None else f"here {figure(ours, said.unit)}"
+            found.append(f"  {said.what}: note {figure(said.value, said.unit)}, {here}")
+        if finding.verdict in lab.follows:
+            found.append(f"  {lab.follows[finding.verdict]}")
+    return found

@@ -12,6 +12,7 @@ from app.style.theme import DARK, LIGHT
 from app.views.labs import card
 from app.views.labs.panel import described
 from app.views.labs.ranges import Reach, reaches
+from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
 from pipelines.labs.declaration import (
     Axis,
@@ -145,6 +146,24 @@ def painted(chart, tokens):
     with QPainter(image) as painter:
         card.paint_panels(painter, QRectF(10, 10, 400, 280), chart, tokens)
     return image
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_the_table_has_every_value(kind):
+    found = rows_of(EVERY[kind])
+    assert all(len(row) == len(HEADERS) for row in found)
+    if kind == "bars":
+        assert [row[1:] for row in found] == [
+            ("a", "one", "1 s", "500 ms … 2 s"),
+            ("a", "two", "2 s", "1 s … 3 s"),
+        ]
+    elif kind == "line":
+        assert [row[1:] for row in found] == [
+            ("a", "9.77 KiB", "1 GB/s", ""),
+            ("L1", "data", "32 KiB", ""),
+        ]
+    elif kind == "gantt":
+        assert found[0][1:4] == ("forward 3", "0", "0 s … 1 s")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.model import lab_runs
+from app.views.labs.rows import rows_of
 from app.window.lab.page import LabPage
 from app.window.lab.tile import ago
 from pipelines import labs
@@ -96,6 +97,9 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     assert past.record.measured == lab_worker.PLANTED
     assert one.gallery.tiles[NAME].past == past
     assert one.detail.run.text() == "Run"
+    one.detail.as_table.click()
+    assert one.detail.table.isVisible()
+    assert one.detail.rows.rowCount() == len(rows_of(past.record.lab.picture(lab_worker.PLANTED)))
     with qtbot.waitSignal(one.open_session) as asked:
         one.detail.open.click()
     assert asked.args == [str(past.path)]

@@ -122,7 +122,7 @@ class Layers:
             if metrics.height() <= wide + 3:
                 box = QRectF(tip.x() + 5, rect.center().y() - 8, 80, 16)
                 write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
-        elif metrics.horizontalAdvance(text) <= wide + 6:
+        elif metrics.horizontalAdvance(text) <= wide:
             box = QRectF(tip.x() + side - 40, tip.y() - 16, 80, 14)
             write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
 

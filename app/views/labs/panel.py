@@ -14,7 +14,7 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.labs.layers import Layers, Place
 from app.views.labs.ranges import Reach, reaches
-from app.views.labs.series import Look, marks, named, paint_key
+from app.views.labs.series import Look, key_width, marks, named, paint_key
 from pipelines.labs.declaration import Bars, Chart, Gantt, Mark, StackedBars
 from pipelines.labs.texts import figure
 
@@ -22,7 +22,6 @@ LINE = 15.0
 """Height of a line of small text."""
 
 TITLE = 20.0
-KEY = 20.0
 SMALL = 0.86
 LABEL = 0.82
 WIDEST_NAMES = 0.42
@@ -73,32 +72,35 @@ class Panel:
         Layers(painter, place, self._looks, self._tokens).paint(self._chart)
         painter.restore()
         self._marks(painter, place)
+        down, across = (self._x, self._y) if place.lying else (self._y, self._x)
+        self._titles(painter, place, down, across)
         painter.restore()
 
     # -- legend ---------------------------------------------------------------------------------
 
-    def _keys(self, wide: float) -> list[list[tuple[str, str, float]]]:
-        """Rows of the legend: (name, its text, where its key begins); none where there is one series."""
+    def _keys(self, wide: float) -> list[list[tuple[str, str, QRectF]]]:
+        """Rows of the legend: (name, its text, its key from the left end); none where there is one series."""
         names = list(named(self._chart))
         if len(names) < 2:
             return []
         metrics = QFontMetricsF(font(SMALL))
-        rows: list[list[tuple[str, str, float]]] = [[]]
+        rows: list[list[tuple[str, str, QRectF]]] = [[]]
         x = 0.0
         for name in names:
-            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - KEY - 6)
-            width = KEY + 6 + metrics.horizontalAdvance(text)
+            key = key_width(self._chart, name)
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - key - 6)
+            width = key + 6 + metrics.horizontalAdvance(text)
             if rows[-1] and x + width > wide:
                 rows.append([])
                 x = 0.0
-            rows[-1].append((name, text, x))
+            rows[-1].append((name, text, QRectF(x, 0, key, LINE)))
             x += width + 14
         return rows
 
     def _legend(self, painter: QPainter, area: QRectF) -> None:
         for number, row in enumerate(self._keys(area.width())):
-            for name, text, x in row:
-                key = QRectF(area.left() + x, area.top() + number * (LINE + 2), KEY, LINE)
+            for name, text, place in row:
+                key = place.translated(area.left(), area.top() + number * (LINE + 2))
                 paint_key(painter, key, self._chart, name, self._looks[name], self._tokens)
                 painter.setFont(font(SMALL))
                 painter.setPen(self._tokens.color("text"))
@@ -165,7 +167,6 @@ class Panel:
         self._across(painter, place, across, metrics)
         painter.setPen(QPen(tokens.color("muted"), 1))
         painter.drawLine(QLineF(area.bottomLeft(), area.bottomRight()))
-        self._titles(painter, place, down, across)
 
     def _across(
         self, painter: QPainter, place: Place, across: Reach, metrics: QFontMetricsF
@@ -194,7 +195,9 @@ class Panel:
         painter.setFont(font(LABEL))
         painter.setPen(self._tokens.color("muted"))
         if not down.axis.categories:
-            box = QRectF(place.left, area.top() - LINE - 3, area.right() - place.left, LINE)
+            wide = QFontMetricsF(painter.font()).horizontalAdvance(down.title) + 4
+            box = QRectF(place.left, area.top() - LINE - 3, wide, LINE)
+            painter.fillRect(box, self._tokens.color("card"))
             write(painter, box, Qt.AlignmentFlag.AlignLeft, down.title)
         lines = 1
         metrics = QFontMetricsF(painter.font())

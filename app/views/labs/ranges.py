@@ -22,6 +22,9 @@ from pipelines.labs.texts import PLAIN, figure, shown, whole
 HEADROOM = 1.08
 """A linear axis reaches so many times as far as its values."""
 
+FOR_FIGURES = 0.06
+"""Share of the length of an axis that is left above the longest bar, for its figure."""
+
 LOG_ROOM = 1.35
 """A logarithmic axis of values reaches by this factor further at both ends."""
 
@@ -65,7 +68,11 @@ class Reach:
         """Values to label; the places of the categories where there are any."""
         if self.axis.categories:
             return [float(i) for i in range(len(self.axis.categories))]
-        found = self._log_ticks(at_most) if self.log else _steps(self.low, self.high, at_most)
+        binary = self.axis.unit == "B"
+        if self.log:
+            found = self._log_ticks(at_most)
+        else:
+            found = _steps(self.low, self.high, at_most, binary)
         return [value for value in found if self.holds(value)]
 
     def _log_ticks(self, at_most: int) -> list[float]:
@@ -86,7 +93,8 @@ class Reach:
     def text(self, value: float) -> str:
         """A tick's label, with the prefix of a plain unit."""
         if self.axis.categories:
-            return self.axis.categories[round(value)]
+            place = round(value)
+            return self.axis.categories[place] if 0 <= place < len(self.axis.categories) else ""
         if self.axis.unit in (*PLAIN, "B"):
             return figure(value, self.axis.unit)
         return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
@@ -111,8 +119,9 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
         values = [v for v in values if v > 0] or [1.0, 10.0]
         room = LOG_ROOM if which == "y" else 1.0
         low, high = min(values) / room, max(values) * room
-        if any(isinstance(layer, Bars) for layer in layers) and which == "y":
-            low /= 2  # the least bar has a length as well
+        if any(isinstance(layer, Bars | StackedBars) for layer in layers) and which == "y":
+            low /= 2  # the least bar has a length as well, and the longest one room for its figure
+            high *= (high / low) ** FOR_FIGURES
         low = low if axis.low is None or axis.low <= 0 else axis.low
         high = high if axis.high is None else axis.high
         doubling = axis.unit == "B" or (which == "x" and _doubling(layers))
@@ -120,7 +129,9 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
     low, high = min(values, default=0.0), max(values, default=1.0)
     from_zero = which == "y" and low > 0
     low = 0.0 if from_zero else low
-    room = (HEADROOM - 1) * (high - low) if which == "y" else 0.0
+    barred = any(isinstance(layer, Bars | StackedBars) for layer in layers)
+    room = HEADROOM - 1 + (FOR_FIGURES if barred else 0.0)
+    room = room * (high - low) if which == "y" else 0.0
     high, low = high + room, low - room if low < 0 else low
     low = low if axis.low is None else axis.low
     high = high if axis.high is None else axis.high
@@ -159,9 +170,12 @@ def _values(layer: Layer, which: str) -> Iterator[float]:
             yield from (v for v in values if v is not None)
 
 
-def _steps(low: float, high: float, at_most: int) -> list[float]:
+def _steps(low: float, high: float, at_most: int, binary: bool) -> list[float]:
+    """Multiples of a round step: of a power of two where sizes are in bytes."""
     rough = (high - low) / max(1, at_most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * (1 - 1e-9))
+    if binary:
+        step = 2.0 ** math.ceil(math.log2(rough))
     first = math.ceil(low / step - 1e-9)
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]

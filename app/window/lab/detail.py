@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QProgressBar,
     QScrollArea,
+    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -18,6 +19,8 @@ from app.model.lab_runs import Past
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.views.labs.card import LabCard
+from app.views.labs.rows import HEADERS, rows_of
+from app.views.table_twin import TableModel, TableTwin
 from app.widgets import Elided
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
@@ -61,7 +64,13 @@ class LabDetail(QWidget):
         frame.setProperty("card", True)
         inside = QVBoxLayout(frame)
         inside.setContentsMargins(3, 3, 3, 3)
-        inside.addWidget(self.card)
+        self.rows = TableModel(self)
+        self.table = TableTwin(self.rows)
+        describe(self.table, self.tr("The values of the picture"))
+        self._shown = QStackedWidget()
+        self._shown.addWidget(self.card)
+        self._shown.addWidget(self.table)
+        inside.addWidget(self._shown)
         left.addWidget(frame, 1)
         row.addLayout(left, 1)
         row.addWidget(self._side())
@@ -75,10 +84,15 @@ class LabDetail(QWidget):
         self.to_gallery.clicked.connect(self.back)
         self.about = Elided()
         self.about.setObjectName("muted")
+        self.as_table = Button(self.tr("Table"))
+        self.as_table.setObjectName("table-toggle")
+        self.as_table.setCheckable(True)
+        self.as_table.toggled.connect(self._show_table)
         self.open = Button(self.tr("Open the session in the desk"))
         self.open.clicked.connect(self._open)
         row.addWidget(self.to_gallery)
         row.addWidget(self.about, 1)
+        row.addWidget(self.as_table)
         row.addWidget(self.open)
         return row
 
@@ -149,6 +163,10 @@ class LabDetail(QWidget):
         else:
             self.run_asked.emit(self.name, dict(self._changed))
 
+    def _show_table(self, shown: bool) -> None:
+        self._shown.setCurrentWidget(self.table if shown else self.card)
+        self.table.fit_columns()
+
     def _open(self) -> None:
         if self._past is not None:
             self.open_session.emit(str(self._past.path))
@@ -164,6 +182,12 @@ class LabDetail(QWidget):
             found.finding if found is not None else None,
             found.measured if found is not None else None,
         )
+        measured = found.measured if found is not None else None
+        self.rows.replace(
+            [self.tr(header) for header in HEADERS],
+            rows_of(self.lab.picture(measured)) if measured is not None else (),
+        )
+        self.as_table.setEnabled(measured is not None)
         self.open.setEnabled(past is not None)
         if past is None:
             self.about.set_full(self.tr("not tried yet"))
