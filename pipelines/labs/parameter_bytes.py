@@ -233,8 +233,7 @@ def picture(found: Found) -> Chart:
 
 
 LAB: Final = Lab(
-    claim="Mixtures are dear because thousands of them, with dozens of Gaussians of 40 floats each, must come from "
-    "memory for every frame.",
+    claim="Mixtures are dear because thousands of them must be read from memory for every frame.",
     source="note 0, the answer",
     group="scoring",
     measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "

@@ -108,12 +108,11 @@ def measure(given: Given, desk: Desk) -> Found:
 
 
 def matrices(net: Net) -> dict[str, F32]:
-    """The weights of a net layer by layer, from the input on, as they were trained."""
-    return {
-        name.removesuffix(".weight"): weight
-        for name, weight in net.tensors.items()
-        if name.endswith(".weight")
+    """The weights of a net layer by layer, from the input on, as they were trained; of its heads the first."""
+    layers = {
+        f"layer {i + 1}": net.tensors[f"layers.{i}.weight"] for i in range(len(net.card.layers))
     }
+    return layers | {"output": net.tensors["heads.0.weight"]}
 
 
 def share_below(weights: F32, limit: float) -> float:

@@ -14,10 +14,10 @@ from pipelines.labs.declaration import (
     HOLDS,
     UNDECIDED,
     Axis,
+    Bars,
     Chart,
     Finding,
     Lab,
-    Line,
     Measured,
     Parameters,
     at_most,
@@ -65,7 +65,7 @@ def measure(given: Given, desk: Desk) -> Found:
     ways: dict[str, dict[str, Value]] = {name: {"dnn.net": NETS[name]} for name in (TAUGHT, LABELS)}
     with desk.part(0.0, 0.75):
         found = _nets.decoded(base, ways, given.speech_s, desk)
-    found[TEACHER] = found.pop("")
+    found = {TEACHER: found.pop(""), **found}
     scoring = Scoring(assign(Config(), base), desk, frames=given.frames)
     arms = {name: scoring.arm({"dnn.net": net}) for name, net in NETS.items()}
     with desk.part(0.75, 1.0):
@@ -102,24 +102,28 @@ def judge(found: Found) -> Finding:
 
 
 def picture(found: Found) -> Chart:
-    """Word errors over time per frame, a point for each net; beside it the best senones of the teacher's."""
-    errors, same = [], []
-    for name, counts in found.decoded.items():
-        time = figures.between(found.seconds[name], lambda s: 1e3 * s / found.frames)
-        rate = word_error_rate(counts)
-        x = (time.value,)
-        errors.append(Line(name, x, (None if rate is None else 100 * rate,), joined=False))
-        same.append(Line(name, x, (100 * agreement(counts),), joined=False))
-    cost = Axis("time per frame", "ms", low=0.0)
+    """Word errors of each net; beside them its time per frame, and how often it agrees with the teacher."""
+    counts = found.decoded.values()
+    rates = tuple(None if (r := word_error_rate(c)) is None else 100 * r for c in counts)
+    same = tuple(100 * agreement(c) for c in counts)
+    times = [
+        figures.between(found.seconds[n], lambda s: 1e3 * s / found.frames) for n in found.decoded
+    ]
+    nets = Axis("net", categories=tuple(found.decoded))
     return Chart(
-        cost,
+        nets,
         Axis("word error rate", "%", low=0.0),
-        tuple(errors),
+        (Bars("word errors", rates),),
         beside=(
             Chart(
-                cost,
-                Axis("frames with the teacher's best senone", "%", low=0.0, high=100.0),
-                tuple(same),
+                nets,
+                Axis("time per frame", "ms", low=0.0),
+                (Bars("time", *figures.columns(times)),),
+            ),
+            Chart(
+                nets,
+                Axis("frames with the teacher's best senone", "%", low=0.0),
+                (Bars("same best senone", same),),
             ),
         ),
     )

@@ -19,7 +19,7 @@ def small():
 
 
 def test_the_distribution_counts_weights(small):
-    weight = sparse.matrices(small)["heads.0"]
+    weight = sparse.matrices(small)["output"]
     shares = sparse.below(weight)
     assert shares == sorted(shares)
     for limit, share in zip(LIMITS, shares, strict=True):
@@ -49,7 +49,7 @@ def planted(small=0.9, csr=0.5, noise=0.01):
     ms = {arm(p, n): float(n) for p in DENSE for n in FRAMES}
     ms |= {arm(p, n, k): n * csr * k / 0.3 for p in SPARSE for n in FRAMES for k in KEPT}
     return Found(
-        below={"layers.0": [small] * len(LIMITS)},
+        below={"layer 1": [small] * len(LIMITS)},
         small=small,
         seconds=arms(ms, noise),
         word_errors={"whole": 4, "pruned": 9, "retrained": 5},
@@ -77,4 +77,4 @@ def test_noise_decides_nothing():
 def test_the_picture_has_speeds_and_weights():
     chart = LAB.picture(planted())
     assert len(chart.layers) == 1 + len(SPARSE) * len(FRAMES)
-    assert chart.beside[0].layers[0].name == "layers.0"
+    assert chart.beside[0].layers[0].name == "layer 1"

@@ -65,7 +65,8 @@ def test_errors_that_go_either_way_decide_nothing():
     assert LAB.judge(planted([2, 8] * 5, [8, 2] * 5)).verdict == "undecided"
 
 
-def test_the_picture_has_a_point_for_each_net():
+def test_the_picture_has_a_bar_for_each_net():
     chart = LAB.picture(planted([4] * 10, [5] * 10))
-    assert [line.name for line in chart.layers] == [TEACHER, TAUGHT, LABELS]
-    assert chart.layers[1].y == pytest.approx((20.0,))
+    assert chart.x.categories == (TEACHER, TAUGHT, LABELS)
+    assert chart.layers[0].values == pytest.approx((10.0, 20.0, 25.0))
+    assert chart.beside[0].layers[0].values == pytest.approx((0.25, 0.0625, 0.0625), rel=0.02)
