@@ -33,7 +33,9 @@ from pipelines.labs.declaration import (
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 
 if TYPE_CHECKING:
+    from pipelines.config import Config
     from pipelines.labs.desk import Desk
+    from pipelines.scoring import Prepared
 
 LEAST_SAID, MOST_SAID = 0.25, 0.35
 """The note: 25–35 % of the outputs are used in a frame."""
@@ -110,7 +112,7 @@ def measure(given: Given, desk: Desk) -> Found:
             config = assign(base, settings)
             prepared = scorer.make_ready(config, desk.progress, desk.stopping)
 
-            def score(config=config, prepared=prepared):  # type: ignore[no-untyped-def]
+            def score(config: Config = config, prepared: Prepared | None = prepared) -> None:
                 scorer.configure(config, prepared)
                 scoring_s(scorer, config.block, some)
 

@@ -37,6 +37,7 @@ from pipelines.scoring.dnn.dense import DenseNet, layer_stage
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import never
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
@@ -44,7 +45,6 @@ from tests.bench import _dnn_runs as runs
 from tests.bench._data import WORDS, human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
-    Array,
     Kept,
     Progress,
     Side,

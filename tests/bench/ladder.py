@@ -42,6 +42,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer, roofs
 from pipelines.scoring.strategy import never
+from profiler.arrays import Array
 from profiler.machine import describe
 from profiler.machine.roofs import calibration
 from profiler.spans import Recorder
@@ -49,7 +50,6 @@ from tests.bench._data import human_speech, speech_for_words
 from tests.bench._ladder_text import PLAIN, PROPER, markdown
 from tests.bench._rounds import (
     LANE,
-    Array,
     Kept,
     Progress,
     Side,

@@ -30,11 +30,11 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
+from profiler.arrays import Array
 from profiler.spans import Recorder
 from tests.bench._data import needs_words, speech_for_words
 from tests.bench._rounds import (
     LANE,
-    Array,
     Kept,
     Progress,
     Side,
