@@ -315,7 +315,7 @@ def as_text(tree: dict[str, Any]) -> str:
 
 
 def _category(key: str) -> str:
-    from profiler.analysis.attribution import CATEGORY_NAMES
+    from profiler.analysis.categories import CATEGORY_NAMES
 
     name = key.removesuffix("_s")
     return CATEGORY_NAMES.get(name, name)
@@ -327,7 +327,8 @@ def _part_lines(
     high: dict[str, float] | None = None,
 ) -> list[str]:
     """What a stage's time consists of in one line, the largest part first, with intervals where they are wide."""
-    from profiler.analysis.parts import PART_NAMES, TOLD_FROM
+    from profiler.analysis.categories import PART_NAMES
+    from profiler.analysis.parts import TOLD_FROM
 
     time = sum(likely.values()) if likely else 0.0
     if not likely or not time:

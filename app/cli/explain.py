@@ -118,7 +118,7 @@ def _of_a_run_alone(arguments: argparse.Namespace) -> None:
 
 def as_text(tree: dict[str, Any]) -> str:
     """The report as text."""
-    from profiler.analysis.parts import PART_NAMES
+    from profiler.analysis.categories import PART_NAMES
 
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict, perhaps check, and report."""
     from profiler.analysis import whatif
     from profiler.errors import BadInput
-    from profiler.session.model import FRAME_S
+    from profiler.frames import FRAME_S
     from profiler.session.reader import Session
 
     if not arguments.scale and not arguments.set:
@@ -168,7 +168,7 @@ def _check(
 ) -> dict[str, Any]:
     """Decode with both configurations, interleaved; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
-    from profiler.analysis.attribution import OVERHEAD
+    from profiler.analysis.categories import OVERHEAD
     from profiler.analysis.comparison.arms import pairs, total
     from profiler.analysis.utterances import real_time_factor
 

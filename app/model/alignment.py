@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import SAME, Aligned, ErrorCount, errors_of
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance

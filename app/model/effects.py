@@ -17,7 +17,7 @@ from app.model.configurations import Configurations, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
 from pipelines.config import COURSE
 from profiler.errors import BadInput
-from profiler.session.model import setting
+from profiler.session.facts import setting
 
 if TYPE_CHECKING:
     from profiler.analysis.comparison.same_speech import SameSpeech
@@ -188,11 +188,10 @@ class Effects:
     def _effect(
         self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None
     ) -> Effect | None:
-        from profiler.analysis.attribution import CATEGORIES
+        from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
         from profiler.analysis.comparison import same_speech as same
         from profiler.analysis.comparison.arms import arms_of
         from profiler.analysis.comparison.statistics import MIN_REPEATS
-        from profiler.analysis.parts import OTHER_PROGRAMS
 
         if _waits(session, end, keys):
             return Effect("preparing")

@@ -17,11 +17,13 @@ from pipelines import config as settings
 from pipelines.config import Config
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.session.model import FRAME_S, ConfigEpoch, setting
+from profiler.frames import FRAME_S
+from profiler.session.facts import setting
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
 BLOCK_KEY: Final = "block"
@@ -113,7 +115,7 @@ def of_session(
 
     `most`: take scoring time from no more than so many of the last frames.
     """
-    from profiler.analysis.attribution import CATEGORIES
+    from profiler.analysis.categories import CATEGORIES
 
     end = track.n_frames if end is None else min(end, track.n_frames)
     config = settings_before(session, end)

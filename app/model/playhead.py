@@ -19,7 +19,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from app.model.beats import Beats
 from app.model.follow import Follow
 from app.model.time_axis import TimeAxis
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

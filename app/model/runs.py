@@ -19,7 +19,7 @@ from app.model.recent import Memory
 from pipelines import config as settings
 from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -11,7 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 MINIMUM_SPAN_S = 0.05
 """Narrowest visible range: five frames; below that a chart of frames has nothing to say."""

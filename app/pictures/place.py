@@ -15,8 +15,8 @@ from app.pictures.wanted import (
     seconds_text,
 )
 from app.views.scale import clock
+from profiler.frames import FRAME_S
 from profiler.plain import one_line
-from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -30,8 +30,8 @@ from app.views.breakdown import BreakdownView
 from app.views.view import View
 from pipelines.labs import record
 from profiler.files.outputs import writing
+from profiler.frames import FRAME_S
 from profiler.session.files import own_files
-from profiler.session.model import FRAME_S
 from profiler.session.reader import Session
 
 

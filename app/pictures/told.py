@@ -23,9 +23,9 @@ from app.views.scale import clock
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
 from profiler.analysis.utterances import audio_seconds
+from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import sound_drift
 from profiler.plain import one_line
-from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -21,7 +21,7 @@ from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGuiApplication,
 from PySide6.QtWidgets import QApplication
 
 from app.style.stylesheet import stylesheet
-from profiler.analysis.attribution import CATEGORY_NAMES
+from profiler.analysis.categories import CATEGORY_NAMES
 
 Hatch = Literal[
     "solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"

@@ -26,7 +26,7 @@ from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_o
 from app.views.raster import blended
 from app.views.scale import milliseconds, percent, round_up
 from app.views.swatch import paint_swatch
-from profiler.analysis.parts import PART_NAMES
+from profiler.analysis.categories import PART_NAMES
 
 ROW = 25
 """Height of a category's row in pixels."""

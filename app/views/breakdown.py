@@ -37,8 +37,8 @@ from app.views.scale import clock, milliseconds, percent
 from app.views.table_twin import Table
 from app.views.view import View
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.parts import PART_NAMES, PARTS
-from profiler.session.model import FRAME_S
+from profiler.analysis.categories import PART_NAMES, PARTS
+from profiler.frames import FRAME_S
 
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""

@@ -15,13 +15,13 @@ import numpy as np
 from app.model.effects import effects_of
 from app.views.events import marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
-from profiler.analysis.attribution import SCORING_CATEGORIES
+from profiler.analysis.categories import OTHER_PROGRAMS, PARTS, SCORING_CATEGORIES
 from profiler.analysis.conditions import OTHER_COUNT
-from profiler.analysis.parts import OTHER_PROGRAMS, PARTS, Parts
+from profiler.analysis.parts import Parts
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.arrays import F64
 from profiler.plain import one_line
-from profiler.session.model import setting
+from profiler.session.facts import setting
 
 if TYPE_CHECKING:
     from app.model.effects import Effect

@@ -25,7 +25,7 @@ from app.views.readout import Line
 from app.views.scale import Holding, axis_label, clock, milliseconds, percent, tick_labels
 from app.views.stack import StackItem
 from app.views.table_twin import Table
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""

@@ -17,7 +17,7 @@ from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from profiler.analysis.utterances import audio_seconds
 from profiler.arrays import F64
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.views.scale import clock
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 
 def tr(text: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.views.blocks import BlockQuantiles
 from app.views.columns import Extremes, ManyExtremes, RunningSums
-from profiler.analysis.attribution import CATEGORIES
+from profiler.analysis.categories import CATEGORIES
 from profiler.analysis.track import CostTrack
 from profiler.arrays import F64
 from profiler.session.reader import Session

@@ -20,7 +20,7 @@ from app.style.theme import Tokens, font, theme
 from app.views.events import Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
 from app.views.readout import Line, Readout
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 FLAG_ROW = 21
 """Height of one row of marker flags in pixels."""

@@ -15,7 +15,7 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.breakdown_model import PartLine
 from app.views.scale import percent
-from profiler.analysis.parts import PART_NAMES
+from profiler.analysis.categories import PART_NAMES
 
 PART_ROW = 18
 """Height of a part's row in pixels."""

@@ -25,7 +25,7 @@ from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.arrays import F64, I64, U32, Bool
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 ROW = 17
 """Height of a row of words in pixels."""

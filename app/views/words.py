@@ -16,7 +16,7 @@ from app.views.speech import SpeechItem
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 AT_ONCE = 16
 """Utterances that are aligned before the window is served again: some 15 ms. An hour has hundreds in view."""

@@ -16,7 +16,7 @@ from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.track import MAX_FRAMES
 from profiler.arrays import F64
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -37,7 +37,7 @@ from app.views.work_model import (
 )
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64, U32
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 BAND = 0.72
 """How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""

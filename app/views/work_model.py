@@ -20,10 +20,10 @@ from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
 from app.views.frames import CATEGORIES, FrameSeries, series_of
 from app.views.scale import Holding, Scale, held, quantile_of, robust_top_of
-from profiler.analysis.attribution import SCORING_CATEGORIES
+from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

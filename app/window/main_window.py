@@ -42,8 +42,8 @@ from app.window.placement import place
 from app.window.skeleton import Skeleton
 from app.window.welcome import Welcome
 from pipelines.config import ConfigError, presets
+from profiler.frames import FRAME_S
 from profiler.plain import counted
-from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.window.lab.page import LabPage

@@ -24,8 +24,8 @@ from pipelines.frontend.parameters import SAMPLE_RATE
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
 from profiler.files import inputs
+from profiler.frames import FRAME_S
 from profiler.plain import one_line
-from profiler.session.model import FRAME_S
 from profiler.spans import Cost
 
 STAGE = "frontend.audio"

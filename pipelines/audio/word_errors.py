@@ -1,9 +1,8 @@
 """Word errors: recognised words compared with spoken words, with one normal form and one alignment for all users.
 
 The word error rate is (substitutions + deletions + insertions) / reference words, after both sides were brought
-to the same form; a total sums the counts of its utterances, not their rates. The alignment is the minimum edit
-distance over words with unit costs (Levenshtein 1966), in memory that long texts do not grow (Hirschberg 1975).
-The window's process loads this module: it needs numpy and nothing heavier.
+to the same form; a total sums the counts of its utterances, not their rates. The alignment is the one with the
+minimum edit distance (`edit_distance`). The window's process loads this module, before there is numpy.
 """
 
 from __future__ import annotations
@@ -15,25 +14,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
-import numpy as np
-
-from profiler.arrays import Array
-
 Kind = Literal["same", "substituted", "deleted", "inserted"]
 SAME: Kind = "same"
 SUBSTITUTED: Kind = "substituted"
 DELETED: Kind = "deleted"
 INSERTED: Kind = "inserted"
 
-TABLE_CELLS = 4_000_000
-"""Largest table of costs (16 MB) that is filled at once; beyond it the texts are cut in two where they align."""
-
 _FILLER = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\+\+[^+\s]*\+\+")  # <sil>, [NOISE], ++UM++
 _VARIANT = re.compile(r"\(\d+\)")  # second pronunciation: read(2)
 # An accent that no single letter carries is no gap in a word.
 _NOT_IN_WORDS = re.compile(r"[^\w'\u0300-\u036f]|_")
-
-Step = tuple[int | None, int | None]  # a word said, a word heard
 
 
 class Aligned(NamedTuple):
@@ -108,9 +98,12 @@ def align(said: Sequence[str], heard: Sequence[str], partial: bool = False) -> l
 
     `partial`: what is heard is still growing, so what was said may go on after it at no cost.
     """
+    # Not before there are words: the window is shown while numpy is not loaded yet.
+    from pipelines.audio.edit_distance import steps_between
+
     left, right = _indexed(said), _indexed(heard)
     steps = []
-    for i, j in _steps([word for word, _ in left], [word for word, _ in right], partial):
+    for i, j in steps_between([word for word, _ in left], [word for word, _ in right], partial):
         reference, at = (None, None) if i is None else left[i]
         hypothesis, place = (None, None) if j is None else right[j]
         kind = SAME if reference == hypothesis else SUBSTITUTED
@@ -199,69 +192,3 @@ def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
 
 def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:
     return [(word, i) for i, each in enumerate(given) for word in parts(each)]
-
-
-def _steps(said: Sequence[str], heard: Sequence[str], partial: bool) -> list[Step]:
-    codes: dict[str, int] = {}
-    left, right = (
-        np.array([codes.setdefault(word, len(codes)) for word in side], dtype=np.int64)
-        for side in (said, heard)
-    )
-    if partial:
-        left = left[: int(np.argmin(_costs(right, left)))]
-    return _way(left, right)
-
-
-def _way(left: Array, right: Array) -> list[Step]:
-    """The steps between two lists of codes."""
-    if len(left) > len(right):  # numpy goes along the longer one
-        return [(i, j) for j, i in _way(right, left)]
-    if len(left) < 2 or (len(left) + 1) * (len(right) + 1) <= TABLE_CELLS:
-        return _by_table(left, right)
-    middle = len(left) // 2
-    before = _costs(left[:middle], right)
-    cut = int(np.argmin(before + _costs(left[middle:][::-1], right[::-1])[::-1]))
-    after = _way(left[middle:], right[cut:])
-    shifted = [
-        (None if i is None else i + middle, None if j is None else j + cut) for i, j in after
-    ]
-    return _way(left[:middle], right[:cut]) + shifted
-
-
-def _costs(left: Array, right: Array, table: Array | None = None) -> Array:
-    """Fewest errors of all of `left` against the first j of `right`, int32 [len(right) + 1].
-
-    `table`: int32 [len(left) + 1, len(right) + 1], where those of the first i of `left` are wanted too.
-    """
-    steps = np.arange(len(right) + 1, dtype=np.int32)
-    row, next_row = steps.copy(), np.empty_like(steps)
-    if table is not None:
-        table[0] = row
-    for i, code in enumerate(left, start=1):
-        next_row[0] = i
-        np.minimum(row[1:] + 1, row[:-1] + (right != code), out=next_row[1:])
-        # An insertion chain is a running minimum once the slope of one per word is taken out.
-        np.minimum.accumulate(next_row - steps, out=row)
-        row += steps
-        if table is not None:
-            table[i] = row
-    return row
-
-
-def _by_table(left: Array, right: Array) -> list[Step]:
-    i, j = len(left), len(right)
-    cost = np.empty((i + 1, j + 1), dtype=np.int32)
-    _costs(left, right, cost)
-    steps: list[Step] = []
-    while i or j:
-        here = cost[i, j]
-        if i and j and here == cost[i - 1, j - 1] + (left[i - 1] != right[j - 1]):
-            i, j = i - 1, j - 1
-            steps.append((i, j))
-        elif i and here == cost[i - 1, j] + 1:
-            i -= 1
-            steps.append((i, None))
-        else:
-            j -= 1
-            steps.append((None, j))
-    return steps[::-1]

@@ -141,10 +141,14 @@ class Option:
         """The names that ship with the program; none if the setting is not of that kind."""
         if not self.names_in:
             return []
-        return sorted(
-            file.name.removesuffix(self.suffixes[0])
-            for file in assets.path(self.names_in).glob(f"*{self.suffixes[0]}")
-        )
+        return list(_shipped(self.names_in, self.suffixes[0]))
+
+
+@functools.cache
+def _shipped(folder: str, suffix: str) -> tuple[str, ...]:
+    """Names of the files that ship in a folder: looked up once, since the window asks several times a second."""
+    files = assets.path(folder).glob(f"*{suffix}")
+    return tuple(sorted(file.name.removesuffix(suffix) for file in files))
 
 
 _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {

@@ -26,10 +26,10 @@ from profiler.analysis.law import needed
 from profiler.analysis.parts import MEMORY_PARTS
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
+from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
-from profiler.session.model import FRAME_S
 from profiler.spans import NullLane, Recorder
 
 ROUNDS: Final = 5

@@ -38,9 +38,10 @@ from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
+from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
-from profiler.session.model import FRAME_S, LaneInfo, StageInfo
+from profiler.session.model import LaneInfo, StageInfo
 from profiler.spans import SPAN, Cost, Lane, NullLane, Recorder
 
 STRETCH_S: Final = 12.0

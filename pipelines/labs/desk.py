@@ -6,6 +6,7 @@ made without a session (`Desk()`) records nothing: the tests of labs use it.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TURN_S: Final = 0.004
 """A turn repeats a short call for so long: the clock and two Python calls are then below 0.01 % of it."""
+
+OPENMP: Final = "OMP_NUM_THREADS"
+"""What torch takes its number of threads from when it is imported."""
 
 LONGEST_INNER: Final = 1 << 20
 LEAST_ROUNDS: Final = 7
@@ -246,27 +250,34 @@ class Desk:
         return self._lanes[name]
 
     def hand_over(
-        self, lane: str, spans: Iterable[tuple[str, int, int]], group: str = "scoring"
+        self,
+        lane: str,
+        spans: Iterable[tuple[str, int, int]],
+        group: str | Mapping[str, str] = "scoring",
     ) -> None:
         """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on the lane of that name.
 
-        In order of time. On Linux the clock is the same for all processes of a machine.
+        `group`: of all stages, or of each. In order of time. On Linux the clock is the same for all processes of a
+        machine.
         """
         target = self.lane_of(lane)
         for number, (stage, start, end) in enumerate(spans):
             while target.waiting > 1 << 14 and not isinstance(self.journal, NullWriter):
                 time.sleep(0.01)  # the writer empties the ring every 50 ms
-            target.put(self.stage(stage, group), start, end, number, 1)
+            of = group if isinstance(group, str) else group[stage]
+            target.put(self.stage(stage, of), start, end, number, 1)
 
     # -- the machine ----------------------------------------------------------------------------
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Within it BLAS, OpenMP and torch (where it is imported) compute on `count` threads."""
+        """Within it BLAS, OpenMP and torch compute on `count` threads, torch also where it is imported within."""
         from threadpoolctl import threadpool_limits
 
         torch = sys.modules.get("torch")
         before = torch.get_num_threads() if torch is not None else 0
+        said = os.environ.get(OPENMP)
+        os.environ[OPENMP] = str(count)
         with threadpool_limits(count):
             if torch is not None:
                 torch.set_num_threads(count)
@@ -275,6 +286,10 @@ class Desk:
             finally:
                 if torch is not None:
                     torch.set_num_threads(before)
+                if said is None:
+                    del os.environ[OPENMP]
+                else:
+                    os.environ[OPENMP] = said
 
     @cached_property
     def roofs(self) -> RoofTable:

@@ -192,8 +192,8 @@ def judge(found: Noise) -> Finding:
         verdict = FAILS if low > SLOPE + WITHIN or high < SLOPE - WITHIN else UNDECIDED
     one = rms(found.drawn[0])
     why = (
-        f"With frames drawn at random the noise falls as b^{value:.3f} ({low:.3f} to {high:.3f}); a minibatch of "
-        f"one has {one:.3g} times the mean gradient as noise. Of frames taken in order, {found.sizes[place]} have "
+        f"With frames drawn at random the noise falls as b to the {value:.3f} ({low:.3f} to {high:.3f}); one "
+        f"frame has {one:.3g} times the mean gradient as noise. Of frames taken in order, {found.sizes[place]} have "
         f"{in_order:.2g} times the noise of as many drawn at random."
     )
     figures: dict[str, float | None] = {

@@ -30,7 +30,7 @@ from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 

@@ -10,41 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.conditions import Waited
-from profiler.analysis.parts import (
+from profiler.analysis.categories import (
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PART_NAMES,
     PARTS,
-    Parts,
-    by_category,
-    split,
+    UNEXPLAINED,
 )
+from profiler.analysis.conditions import Waited
+from profiler.analysis.parts import Parts, by_category, split
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-
-UNEXPLAINED: Final = "unexplained"
-SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED, OTHER_PROGRAMS)
-"""What the scoring time consists of."""
-
-CATEGORIES: Final = (*SCORING_CATEGORIES, "transfer", "search", "frontend", "overhead")
-"""What the user sees; together they are the wall time of the decode lane."""
-
-CATEGORY_NAMES: Final = {
-    "compute": "compute",
-    "memory": "memory",
-    UNEXPLAINED: PART_NAMES[NOT_ATTRIBUTED],
-    OTHER_PROGRAMS: PART_NAMES[OTHER_PROGRAMS],
-    "transfer": "transfer",
-    "search": "search",
-    "frontend": "front end",
-    "overhead": "overhead",
-}
-"""How they are called where a person reads them."""
-
-OVERHEAD: Final = "overhead"
-"""The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
 GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""

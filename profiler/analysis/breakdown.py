@@ -10,18 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profiler.analysis.attribution import CATEGORIES, Evidence, judge
+from profiler.analysis.attribution import Evidence, judge
+from profiler.analysis.categories import CATEGORIES, LAW_PARTS
 from profiler.analysis.conditions import Waiting
 from profiler.analysis.device import hidden_ns
-from profiler.analysis.law import LAW_PARTS, NS
+from profiler.analysis.law import NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
-from profiler.analysis.parts import (
-    Parts,
-    by_category,
-    intervals,
-    law_of_cached,
-    together,
-)
+from profiler.analysis.parts import Parts, by_category, intervals, law_of_cached, together
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor

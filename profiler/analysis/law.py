@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.analysis.categories import LAW_PARTS
 from profiler.arrays import Array
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, WORK_COUNTS, Cost, Linear, Term
 from profiler.machine.roofs.table import LADDERS, Roof, RoofTable
@@ -22,9 +23,6 @@ NS: Final = 1e9
 
 FIRST_CACHE: Final = 16 << 10
 """Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
-
-LAW_PARTS: Final = ("arithmetic", "instructions", "bandwidth", "latency", "calls")
-"""The parts that a cost law gives, in the order of `Law.times`."""
 
 
 class Bounds(NamedTuple):

@@ -12,29 +12,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.analysis.categories import (
+    LAW_PARTS,
+    MEASURED_PARTS,
+    NOT_ATTRIBUTED,
+    PARTS,
+)
 from profiler.analysis.conditions import Waited
-from profiler.analysis.law import LAW_PARTS, Law, law_of
+from profiler.analysis.law import Law, law_of
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-
-OTHER_PROGRAMS: Final = "other_programs"
-NOT_ATTRIBUTED: Final = "not_attributed"
-MEASURED_PARTS: Final = (*LAW_PARTS, OTHER_PROGRAMS)
-"""The rows of `split`."""
-PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
-"""What the user sees of a stage; together they are its time."""
-
-PART_NAMES: Final = {
-    "arithmetic": "arithmetic at peak",
-    "instructions": "instructions beyond peak",
-    "bandwidth": "memory bandwidth",
-    "latency": "memory latency",
-    "calls": "calls",
-    OTHER_PROGRAMS: "other programs",
-    NOT_ATTRIBUTED: "not attributed",
-}
-"""How they are called where a person reads them."""
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")

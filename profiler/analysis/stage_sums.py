@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from profiler.analysis.categories import LAW_PARTS, MEASURED_PARTS
 from profiler.analysis.conditions import Speed, Waiting, shared_out
-from profiler.analysis.law import LAW_PARTS
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.parts import MEASURED_PARTS, split
+from profiler.analysis.parts import split
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.attribution import CATEGORIES, GRAIN, OVERHEAD, assign, grains
+from profiler.analysis.attribution import GRAIN, assign, grains
+from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
 from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
 from profiler.session.reader import Session

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from profiler.session.model import FRAME_S, Utterance, Utterances
+from profiler.frames import FRAME_S
+from profiler.session.model import Utterance, Utterances
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:

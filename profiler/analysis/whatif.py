@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.attribution import OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
 from profiler.analysis.breakdown import Breakdown, StageRow
-from profiler.analysis.parts import OTHER_PROGRAMS
+from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
 from profiler.costs import KERNEL, STREAM, Cost
 from profiler.errors import BadInput
 from profiler.machine.roofs.table import RoofTable, size_text

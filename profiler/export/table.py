@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import numpy as np
 
-from profiler.analysis.parts import PARTS, Parts
+from profiler.analysis.categories import PARTS
+from profiler.analysis.parts import Parts
 from profiler.export import Format
 from profiler.export._files import write_text
 
@@ -122,8 +123,7 @@ def _between(session: Session, parts: Breakdown) -> list[list[object]]:
 
     Times of stages are rounded, and these make up for it.
     """
-    from profiler.analysis.attribution import OVERHEAD
-    from profiler.analysis.parts import OTHER_PROGRAMS
+    from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD
 
     rows = [row for row in parts.stages if row.share is not None]
     between = round(parts.wall_ns) - sum(round(row.time_ns) for row in rows)

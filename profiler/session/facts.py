@@ -4,6 +4,7 @@ Whoever shows, compares or predicts relies on the types here and on nothing else
 out, as if the recording had not said it; facts unknown here are handed on as any JSON (`rows.json`).
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypedDict
 
 import msgspec
@@ -130,3 +131,14 @@ def sound(key: str, value: object) -> bool:
     except msgspec.ValidationError:
         return False
     return True
+
+
+def setting(tree: Mapping[str, Any], key: str) -> bool | int | float | str | None:
+    """The setting `key` ("dnn.net") of a configuration as run; None where it has no such setting.
+
+    What is in a session's configuration is for the recogniser to check; views look settings up by this alone.
+    """
+    node: object = tree
+    for part in key.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, bool | int | float | str) else None

@@ -1,9 +1,8 @@
 """What a reader hands out: small immutable records, one per row of the session's tables."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from profiler.arrays import F64, I64, Array, Bool
 from profiler.spans import Stage
 
 StageInfo = Stage
-
-FRAME_S: Final = 0.01
-"""Seconds from one frame to the next: the hop of the front end, by which a session numbers its frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +32,6 @@ class ConfigEpoch:
     first_frame: int
     tree: dict[str, Any]
     applied_ns: int
-
-
-def setting(tree: Mapping[str, Any], key: str) -> bool | int | float | str | None:
-    """The setting `key` ("dnn.net") of a configuration as run; None where it has no such setting.
-
-    What is in a session's configuration is for the recogniser to check; views look settings up by this alone.
-    """
-    node: object = tree
-    for part in key.split("."):
-        node = node.get(part) if isinstance(node, dict) else None
-    return node if isinstance(node, bool | int | float | str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from app.model import latency
 from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
-from profiler.analysis.attribution import CATEGORIES
+from profiler.analysis.categories import CATEGORIES
 from profiler.export import chrome_trace, speedscope, table
 from profiler.session.reader import Session
 from profiler.spans import TILING

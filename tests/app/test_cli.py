@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import asrscope, here, refused
 
-from profiler.analysis.parts import PARTS
+from profiler.analysis.categories import PARTS
 from tests.waiting import wait_for_frames
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")

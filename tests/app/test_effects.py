@@ -16,8 +16,7 @@ from app.model.time_axis import TimeAxis
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import Config, presets
-from profiler.analysis.attribution import CATEGORIES
-from profiler.analysis.parts import OTHER_PROGRAMS
+from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
 from profiler.session.model import ConfigEpoch, Marker, Utterance
 
 SECOND = 100

@@ -40,15 +40,17 @@ OURS = {
 
 
 def shown_texts() -> Iterator[tuple[str, str]]:
-    """Every text given to `tr`, and the titles and helps of settings and presets, each with its place."""
+    """Every text in the program of the window, and the titles and helps of settings and presets, each with its place.
+
+    Many come to `tr` by way of a table or a loop.
+    """
     for file in SOURCES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            first = node.args[0]
-            if name == "tr" and isinstance(first, ast.Constant) and isinstance(first.value, str):
-                yield f"{file.name}:{node.lineno}", first.value
+        nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+        documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and id(node) not in documents:
+                yield f"{file.name}:{node.lineno}", text
     for option in settings.options():
         yield option.key, option.title
         yield option.key, option.help
@@ -58,13 +60,18 @@ def shown_texts() -> Iterator[tuple[str, str]]:
         yield preset_name, preset.description
 
 
+@pytest.fixture(scope="module")
+def shown() -> list[tuple[str, str]]:
+    return list(shown_texts())
+
+
 @pytest.mark.parametrize("pattern", OURS)
-def test_texts_use_the_terms_of_the_field(pattern: str) -> None:
+def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, str]]) -> None:
     # What may be *said* is the field's word where speech is spoken, as in a grammar's help.
     spoken = ("may be said", "said in any")
     wrong = [
         (place, text)
-        for place, text in shown_texts()
+        for place, text in shown
         if re.search(pattern, text, re.IGNORECASE) and not any(s in text for s in spoken)
     ]
     assert wrong == [], f"the field says: {OURS[pattern]}"

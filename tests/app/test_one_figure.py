@@ -57,8 +57,8 @@ from pipelines import config as settings
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis import whatif
-from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import CATEGORIES
 from profiler.session.reader import Session
 from profiler.spans import TILING
 

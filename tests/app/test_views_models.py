@@ -22,8 +22,8 @@ from app.views.words_model import Spoken, words_model
 from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
-from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session

@@ -44,7 +44,29 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
         "pipelines.config.presets",
         "pipelines.audio",
         "pipelines.audio.word_errors",
+        "pipelines.audio.edit_distance",
     }
+
+
+def test_the_window_is_there_before_numpy_is_loaded(tmp_path):
+    """numpy, and what reads sessions, took a quarter of the time until something was seen."""
+    loaded = python(
+        """
+        import sys
+        from app.application import application
+        from app.gui import MainWindow, set_theme
+        app = application()
+        set_theme("dark")
+        window = MainWindow()
+        window.pages.setCurrentWidget(window.skeleton)
+        window.show()
+        for _ in range(5):
+            app.processEvents()
+        print([m for m in ("numpy", "psutil", "profiler.session.reader") if m in sys.modules])
+        """,
+        tmp_path,
+    )
+    assert loaded.strip() == "[]"
 
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):

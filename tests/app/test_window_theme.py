@@ -81,14 +81,14 @@ def test_no_two_categories_share_a_hatch(tokens: Tokens):
 
 
 def test_the_categories_of_the_analysis_all_have_a_colour():
-    from profiler.analysis.attribution import CATEGORIES
+    from profiler.analysis.categories import CATEGORIES
 
     assert set(CATEGORIES) | {"idle"} == set(DARK.category)
 
 
 @BOTH
 def test_neighbouring_parts_of_a_stage_differ_to_a_colour_blind_eye(tokens: Tokens):
-    from profiler.analysis.parts import PARTS
+    from profiler.analysis.categories import PARTS
 
     assert set(PARTS) == set(tokens.part)
     seen = [np.clip(DEUTERANOPIA @ linear(tokens.part[n]), 0, 1) ** (1 / 2.2) for n in PARTS]

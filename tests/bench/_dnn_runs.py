@@ -26,7 +26,7 @@ from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE
 from pipelines.scoring.strategy import never
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 from profiler.spans import WORK_COUNTS, Recorder
 from tests.bench._rounds import LANE, Progress
 

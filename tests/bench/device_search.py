@@ -31,7 +31,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.errors import BadInput
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 from profiler.spans import NullLane, Recorder
 
 BATCHES = (1, 4, 16)

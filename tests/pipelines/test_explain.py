@@ -31,7 +31,8 @@ from pipelines.run.playlist import Item
 from pipelines.scoring import build_scorer
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
-from profiler.analysis.parts import PARTS, Parts
+from profiler.analysis.categories import PARTS
+from profiler.analysis.parts import Parts
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import Lane, NullLane, Recorder
 

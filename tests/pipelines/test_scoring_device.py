@@ -18,8 +18,8 @@ from pipelines.device import COMPUTE, DeviceWork, HostDevice, TorchDevice
 from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
-from profiler.analysis.attribution import SCORING_CATEGORIES
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter

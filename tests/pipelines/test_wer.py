@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.audio import edit_distance
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
@@ -99,7 +100,7 @@ def test_one_form_whole_or_word_by_word_and_whatever_it_is_written_in(text: str)
 def test_long_texts_are_cut_in_two_and_cost_the_same(said: list[str], heard: list[str]) -> None:
     whole = wer.count(" ".join(said), " ".join(heard))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wer, "TABLE_CELLS", 4)
+        patch.setattr(edit_distance, "TABLE_CELLS", 4)
         cut = wer.align(said, heard)
     assert wer.counted(cut).errors == whole.errors
     assert [s.reference for s in cut if s.reference is not None] == said

@@ -8,23 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 
-from profiler.analysis.attribution import (
-    GRAIN,
-    SCORING_CATEGORIES,
-    VERDICT_OF,
-    Evidence,
-    assign,
-    judge,
-)
+from profiler.analysis.attribution import GRAIN, VERDICT_OF, Evidence, assign, judge
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.conditions import Waited
-from profiler.analysis.law import FIRST_CACHE, LAW_PARTS
-from profiler.analysis.parts import (
+from profiler.analysis.categories import (
+    LAW_PARTS,
     MEASURED_PARTS,
-    MEMORY_PARTS,
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PARTS,
+    SCORING_CATEGORIES,
+)
+from profiler.analysis.conditions import Waited
+from profiler.analysis.law import FIRST_CACHE
+from profiler.analysis.parts import (
+    MEMORY_PARTS,
     Parts,
     at_least_waiting,
     fitted,

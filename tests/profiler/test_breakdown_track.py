@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
 
-from profiler.analysis.attribution import CATEGORIES
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import CATEGORIES
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.own_cost import RecorderCost
 from profiler.analysis.track import CHUNK_SPANS, CostTrack

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.analysis.attribution import OVERHEAD
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison import arms
 from profiler.analysis.comparison.arms import FrameSums
 from profiler.analysis.comparison.compare import (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.analysis.conditions import (
     LATEST,
     OTHER_COUNT,
@@ -19,7 +20,6 @@ from profiler.analysis.conditions import (
     Waiting,
     shared_out,
 )
-from profiler.analysis.parts import OTHER_PROGRAMS
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.track import CostTrack
 from profiler.costs import CALL, KERNEL, Cost, Linear, Term

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, roof, spans_of
 
-from profiler.analysis.law import FIRST_CACHE, LAW_PARTS, Law, law_of, needed
+from profiler.analysis.categories import LAW_PARTS
+from profiler.analysis.law import FIRST_CACHE, Law, law_of, needed
 from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof, RoofTable

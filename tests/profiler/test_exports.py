@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, fake_session, spans_of
 
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.parts import PARTS
+from profiler.analysis.categories import PARTS
 from profiler.costs import CALL, Cost, Linear, Term
 from profiler.export import _nesting, chrome_trace, speedscope, table, writers
 from profiler.export._nesting import in_order

@@ -6,7 +6,8 @@ import pytest
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.parts import NOT_ATTRIBUTED, PARTS, Parts, together
+from profiler.analysis.categories import NOT_ATTRIBUTED, PARTS
+from profiler.analysis.parts import Parts, together
 from profiler.costs import CALL, Cost, Linear, Term
 from profiler.spans import Stage
 

@@ -12,7 +12,7 @@ import pytest
 from profiler_sessions import edit
 
 from profiler.session.errors import SessionError
-from profiler.session.model import setting
+from profiler.session.facts import setting
 from profiler.session.reader import Session
 from tests.bench.campaign import _session_base, _session_nodes, _use
 

@@ -13,7 +13,8 @@ from profiler_sessions import GAUSSIANS_COST, ROOF_TABLE, fake_session, spans_of
 
 from profiler.analysis import stage_sums
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.parts import MEASURED_PARTS, split
+from profiler.analysis.categories import MEASURED_PARTS
+from profiler.analysis.parts import split
 from profiler.analysis.stage_sums import CHUNK, StageSums
 from profiler.analysis.track import CostTrack
 from profiler.session.model import LaneInfo

@@ -14,7 +14,7 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.labs.layers import Layers, Place
 from app.views.labs.ranges import Reach, reaches
-from app.views.labs.series import Look, marks, named, paint_key
+from app.views.labs.series import Look, key_width, marks, named, paint_key
 from pipelines.labs.declaration import Bars, Chart, Gantt, Mark, StackedBars
 from pipelines.labs.texts import figure
 
@@ -22,7 +22,6 @@ LINE = 15.0
 """Height of a line of small text."""
 
 TITLE = 20.0
-KEY = 20.0
 SMALL = 0.86
 LABEL = 0.82
 WIDEST_NAMES = 0.42
@@ -79,28 +78,29 @@ class Panel:
 
     # -- legend ---------------------------------------------------------------------------------
 
-    def _keys(self, wide: float) -> list[list[tuple[str, str, float]]]:
-        """Rows of the legend: (name, its text, where its key begins); none where there is one series."""
+    def _keys(self, wide: float) -> list[list[tuple[str, str, QRectF]]]:
+        """Rows of the legend: (name, its text, its key from the left end); none where there is one series."""
         names = list(named(self._chart))
         if len(names) < 2:
             return []
         metrics = QFontMetricsF(font(SMALL))
-        rows: list[list[tuple[str, str, float]]] = [[]]
+        rows: list[list[tuple[str, str, QRectF]]] = [[]]
         x = 0.0
         for name in names:
-            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - KEY - 6)
-            width = KEY + 6 + metrics.horizontalAdvance(text)
+            key = key_width(self._chart, name)
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - key - 6)
+            width = key + 6 + metrics.horizontalAdvance(text)
             if rows[-1] and x + width > wide:
                 rows.append([])
                 x = 0.0
-            rows[-1].append((name, text, x))
+            rows[-1].append((name, text, QRectF(x, 0, key, LINE)))
             x += width + 14
         return rows
 
     def _legend(self, painter: QPainter, area: QRectF) -> None:
         for number, row in enumerate(self._keys(area.width())):
-            for name, text, x in row:
-                key = QRectF(area.left() + x, area.top() + number * (LINE + 2), KEY, LINE)
+            for name, text, place in row:
+                key = place.translated(area.left(), area.top() + number * (LINE + 2))
                 paint_key(painter, key, self._chart, name, self._looks[name], self._tokens)
                 painter.setFont(font(SMALL))
                 painter.setPen(self._tokens.color("text"))

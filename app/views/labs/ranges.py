@@ -22,6 +22,9 @@ from pipelines.labs.texts import PLAIN, figure, shown, whole
 HEADROOM = 1.08
 """A linear axis reaches so many times as far as its values."""
 
+FOR_FIGURES = 0.06
+"""Share of the length of an axis that is left above the longest bar, for its figure."""
+
 LOG_ROOM = 1.35
 """A logarithmic axis of values reaches by this factor further at both ends."""
 
@@ -116,8 +119,9 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
         values = [v for v in values if v > 0] or [1.0, 10.0]
         room = LOG_ROOM if which == "y" else 1.0
         low, high = min(values) / room, max(values) * room
-        if any(isinstance(layer, Bars) for layer in layers) and which == "y":
-            low /= 2  # the least bar has a length as well
+        if any(isinstance(layer, Bars | StackedBars) for layer in layers) and which == "y":
+            low /= 2  # the least bar has a length as well, and the longest one room for its figure
+            high *= (high / low) ** FOR_FIGURES
         low = low if axis.low is None or axis.low <= 0 else axis.low
         high = high if axis.high is None else axis.high
         doubling = axis.unit == "B" or (which == "x" and _doubling(layers))
@@ -125,7 +129,9 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
     low, high = min(values, default=0.0), max(values, default=1.0)
     from_zero = which == "y" and low > 0
     low = 0.0 if from_zero else low
-    room = (HEADROOM - 1) * (high - low) if which == "y" else 0.0
+    barred = any(isinstance(layer, Bars | StackedBars) for layer in layers)
+    room = HEADROOM - 1 + (FOR_FIGURES if barred else 0.0)
+    room = room * (high - low) if which == "y" else 0.0
     high, low = high + room, low - room if low < 0 else low
     low = low if axis.low is None else axis.low
     high = high if axis.high is None else axis.high

@@ -19,6 +19,8 @@ GREYS = ("frontend", "unexplained", "overhead")
 SIGNS = 5
 RADIUS = 3.4
 SWATCH = 10.0
+STRETCH = 20.0
+"""Length of the key of a line."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,12 @@ def paint_sign(painter: QPainter, at: QPointF, look: Look, tokens: Tokens) -> No
         painter.drawEllipse(at, r, r)
     else:
         painter.drawEllipse(at, r, r)
+
+
+def key_width(panel: Chart, name: str) -> float:
+    """Pixels of what stands before a name of the legend."""
+    lined = any(isinstance(x, Line | Steps) and x.name == name for x in panel.layers)
+    return STRETCH if lined else SWATCH
 
 
 def paint_key(

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.pictures.wanted import ROOFLINE, SIZE, Wanted, range_text, seconds_text
 from app.style.theme import theme
-from profiler.session.model import FRAME_S
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,6 @@ from app.model.recent import AUDIO_SUFFIXES, EXPORT_FOLDER, SESSION_SUFFIX, Memo
 from app.window.notices import Notices
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
-from profiler.session.files import own_files
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -120,6 +119,8 @@ class Files(QObject):
 
     def copy_to(self, source: Path, target: Path) -> None:
         """Copy a finished session."""
+        from profiler.session.files import own_files  # not before the window has been painted
+
         target = target if target.suffix else target.with_suffix(SESSION_SUFFIX)
         try:
             with writing(target, self.tr("the copy"), own_files(source)) as draft:

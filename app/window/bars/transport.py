@@ -27,8 +27,8 @@ from app.views.pace import Pace
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
+from profiler.frames import FRAME_S
 from profiler.plain import counted, one_line
-from profiler.session.model import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from profiler.analysis.attribution import OVERHEAD
+from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import (
     MIN_REPEATS,
     Pair,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from profiler.analysis.attribution import OVERHEAD
+from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import (
     Arm,
     FrameSums,

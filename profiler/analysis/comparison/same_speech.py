@@ -29,7 +29,8 @@ from profiler.analysis.comparison.statistics import (
     undisturbed,
 )
 from profiler.arrays import Array
-from profiler.session.model import FRAME_S, Utterance
+from profiler.frames import FRAME_S
+from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
 UNIT: Final = round(1 / FRAME_S)
