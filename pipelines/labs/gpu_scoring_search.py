@@ -48,6 +48,9 @@ PARTS: Final = ("scoring", "search")
 class Given(Parameters, frozen=True, kw_only=True):
     """How much is scored and searched."""
 
+    vocabulary: Annotated[
+        int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
+    ] = 5000
     frames: Annotated[
         int, setting("Frames", "Frames of the first utterance that a turn takes.", ge=1, le=10000)
     ] = 100
@@ -80,7 +83,7 @@ def measure(given: Given, desk: Desk) -> Found:
     from profiler.spans import NullLane, Recorder
 
     place = desk.device or STAND_IN
-    base = assign(Config(), {"block": given.block})
+    base = assign(Config(), {"block": given.block, "graph.vocabulary": given.vocabulary})
     model = open_model(base, desk.progress, desk.stopping)
     features = features_of(model, desk, 0.0)[0]
     features = np.ascontiguousarray(np.resize(features, (given.frames, features.shape[1])))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
     from pipelines.models.nets import Net
 
-SHARES: Final = (0.2, 0.3, 0.5, 0.7)
+SHARES: Final = (0.2, 0.3, 0.5)
 JUDGED: Final = 0.3
 """The note: keeping 30 % of the size costs practically nothing."""
 
