@@ -21,6 +21,7 @@ import json
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -112,23 +113,7 @@ class Worker:
 
         try:
             numba_settings.check_environment()
-            # Loading the recogniser takes a second or two; the worker answers "ready" before.
-            from pipelines.run.session_run import Request, execute
-
-            request = Request(
-                config=settings.from_dict(command["config"], where="the window's settings"),
-                preset=str(command.get("preset", "")),
-                audio=tuple(command.get("audio", ())),
-                transcripts=command.get("transcripts"),
-                out=Path(command["out"]),
-                repeat=int(command.get("repeat", 1)),
-            )
-            outcome = execute(
-                request,
-                control,
-                lambda stage, fraction: self.say("progress", stage=stage, fraction=fraction),
-                running,
-            )
+            sentences, state = self.execute(command, control, running)
         except (BadInput, OSError) as problem:
             sentences = [str(problem)]
         except Exception as problem:
@@ -136,9 +121,6 @@ class Worker:
             sentences = [
                 f"The run failed through a fault of the program: {one_line(repr(problem))}."
             ]
-        else:
-            sentences = [*outcome.result.refused, *filter(None, [outcome.problem])]
-            state = outcome.state
         # Before the last word: whoever hears it may ask for the next run at once.
         self._busy.clear()
         for sentence in sentences:
@@ -146,15 +128,40 @@ class Worker:
         if state:
             self.say("finished", session=session, state=state)
 
+    def progress(self, stage: str, fraction: float | None) -> None:
+        """Tell the window what is being done, and how much of it is."""
+        self.say("progress", stage=stage, fraction=fraction)
 
-def main() -> int:
+    def execute(
+        self, command: dict[str, Any], control: Control, running: Callable[[Path | None], None]
+    ) -> tuple[list[str], str]:
+        """Do what a `start` command says; returns a sentence for each problem, and how it ended.
+
+        Raises BadInput or OSError for what makes it impossible.
+        """
+        # Loading the recogniser takes a second or two; the worker answers "ready" before.
+        from pipelines.run.session_run import Request, execute
+
+        request = Request(
+            config=settings.from_dict(command["config"], where="the window's settings"),
+            preset=str(command.get("preset", "")),
+            audio=tuple(command.get("audio", ())),
+            transcripts=command.get("transcripts"),
+            out=Path(command["out"]),
+            repeat=int(command.get("repeat", 1)),
+        )
+        outcome = execute(request, control, self.progress, running)
+        return [*outcome.result.refused, *filter(None, [outcome.problem])], outcome.state
+
+
+def main(kind: type[Worker] = Worker) -> int:
     """Be a worker on stdin and stdout until told to quit, or a signal says so; returns the exit status."""
     if not faulthandler.is_enabled():
         faulthandler.enable()
     answers = sys.stdout
     sys.stdout = sys.stderr  # whatever a library prints must not look like an answer
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    worker = Worker(answers)
+    worker = kind(answers)
     with signals.raising():
         try:
             worker.follow(sys.stdin)

@@ -20,12 +20,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report of the session."""
+    from pipelines.labs import record
     from profiler.session.reader import Session
 
     with closing(Session.open(arguments.session)) as session:
         tree = _report.report(session)
+        run_of = record.read(session.meta)
+    if run_of is not None:
+        tree["lab"] = record.row(run_of)
     if arguments.json:
         _output.print_json(tree)
-    else:
-        print(_report.as_text(tree))
+        return 0
+    if run_of is not None:
+        print(_output.page([*record.lines(run_of), ""]))
+    print(_report.as_text(tree))
     return 0

@@ -29,6 +29,10 @@ class Conditions:
         """No run is under way."""
         return not self._runs.control.busy
 
+    def may_run(self) -> bool:
+        """No run is under way, and nothing that one would disturb."""
+        return self.is_idle() and self._runs.hindrance() is None
+
     def is_running(self) -> bool:
         """A run decodes."""
         return self._runs.control.state == "running"
@@ -51,4 +55,4 @@ class Conditions:
 
     def can_demo(self) -> bool:
         """The demo can be started now."""
-        return self.has_bundled() and self.is_idle()
+        return self.has_bundled() and self.may_run()

@@ -60,6 +60,8 @@ class Runs(QObject):
         self._is_demo = False
         self._after: Callable[[], None] | None = None
         self._asked: Banner | None = None
+        self.hindrance: Callable[[], str | None] = lambda: None
+        """Why no run may begin although none is under way: a lab is, which it would disturb."""
         self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
         self.control = RunControl(worker, self)
         control = self.control
@@ -92,7 +94,7 @@ class Runs(QObject):
     @property
     def can_start(self) -> bool:
         """True when nothing runs and there is something to decode."""
-        return self.audio is not None and not self.control.busy
+        return self.audio is not None and not self.control.busy and self.hindrance() is None
 
     def start(self) -> None:
         """Run the settings as they are on the audio chosen."""
@@ -100,7 +102,7 @@ class Runs(QObject):
         self._start()
 
     def _start(self) -> None:
-        if self.audio is None or self.control.busy:
+        if self.audio is None or self.control.busy or self._hindered():
             return
         self._notices.clear("error")
         self._config = self._pipeline.next
@@ -124,10 +126,17 @@ class Runs(QObject):
             )
         )
 
+    def _hindered(self) -> bool:
+        """Whether something else measures; says so."""
+        why = self.hindrance()
+        if why is not None:
+            self._notices.info(why)
+        return why is not None
+
     def demo(self, preset: str = DEMO) -> None:
         """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
-        if bundled is None or self.control.busy:
+        if bundled is None or self.control.busy or self._hindered():
             return
         self._pipeline.edit()
         self._pipeline.choose(preset)

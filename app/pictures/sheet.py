@@ -77,11 +77,11 @@ class Sheet(QWidget):
         lines = QVBoxLayout()
         lines.setSpacing(1)
         for text in caption:
-            lines.addWidget(_Line(text))
+            lines.addWidget(CaptionLine(text))
         column.addLayout(lines)
 
 
-class _Line(Label):
+class CaptionLine(Label):
     """A line of the caption, wrapped where it is too long."""
 
     def __init__(self, text: str) -> None:

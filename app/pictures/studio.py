@@ -18,6 +18,7 @@ from PySide6.QtCore import QMessageLogContext, QSize, QtMsgType, qInstallMessage
 from app.application import application, need_no_display
 from app.model.playhead import Playhead, Snapshot
 from app.model.time_axis import TimeAxis
+from app.pictures.lab import sheet_of
 from app.pictures.layout import laid_out, settle, themed
 from app.pictures.place import Place, placed
 from app.pictures.sheet import Sheet
@@ -27,9 +28,11 @@ from app.pictures.writers import check_size, drawn, kind_of
 from app.views import VIEWS, create
 from app.views.breakdown import BreakdownView
 from app.views.view import View
+from pipelines.labs import record
 from profiler.files.outputs import writing
 from profiler.frames import FRAME_S
 from profiler.session.files import own_files
+from profiler.session.reader import Session
 
 
 class Studio:
@@ -80,6 +83,8 @@ class Studio:
         check_size(name, kind, *wanted.size, wanted.scale)
         whole = self._playhead.snapshot()
         assert whole is not None
+        if not wanted.views and (run := record.read(whole.session.meta)) is not None:
+            return _lab(run, whole.session, wanted, kind, scale)
         place = placed(wanted, whole)
         with _quiet(), themed(wanted.theme):
             views = [(view_id, *_view(view_id, place)) for view_id in wanted.shown]
@@ -98,6 +103,20 @@ class Studio:
             finally:
                 sheet.deleteLater()
                 settle()
+
+
+def _lab(
+    run: record.Record, session: Session, wanted: Wanted, kind: str, scale: float | None
+) -> bytes:
+    """The picture of a lab's run, which is its card and not the desk."""
+    with _quiet(), themed(wanted.theme):
+        sheet, origin = sheet_of(run, session)
+        try:
+            with laid_out(sheet, QSize(*wanted.size)):
+                return drawn(sheet, kind, scale or wanted.scale, origin, captioned=False)
+        finally:
+            sheet.deleteLater()
+            settle()
 
 
 def desk_picture(

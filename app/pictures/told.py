@@ -117,7 +117,7 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
             one_line(line, MAX_CAPTION)
             for line in (
                 _settings_line(lines, shown, place),
-                _source(origin),
+                source_line(origin),
                 origin["drawn by"],
             )
         ),
@@ -304,7 +304,7 @@ def _drift(session: Session) -> str:
     return tr("at most {0} %").format(f"{100 * max(moved):.1f}")
 
 
-def _source(origin: Mapping[str, str]) -> str:
+def source_line(origin: Mapping[str, str]) -> str:
     """The line of the caption about session, machine and versions."""
     titled = {"recorded": tr("recorded"), "config": tr("config"), "asrscope": "asrscope"}
     titled |= {"drift": tr("drift of the roofs")}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QProcess, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QProcess, QSize, Qt
 from PySide6.QtGui import QCloseEvent, QFont, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -25,6 +25,9 @@ from app.model.processes.child_process import child_process
 from app.style.plain_text import Button, Label, describe, set_title
 from profiler.plain import one_line
 from profiler.process import children
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain"))
 SIZE: Final = QSize(1060, 560)
@@ -128,3 +131,33 @@ class Explanation(QDialog):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText())
+
+
+def explain(window: MainWindow, stage: str = "") -> None:
+    """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
+    why, session = obstacle(window), window.playhead.session
+    if why is not None or session is None:
+        window.notices.info(why or "")
+        return
+    if not stage:
+        line = window.desk.breakdown.bars.explained()
+        known = window.desk.breakdown.bars.stages
+        stage = line.name if line is not None and line in known else ""
+    if not stage:
+        window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
+        return
+    Explanation(session.path, stage, window).open()
+
+
+def obstacle(window: MainWindow) -> str | None:
+    """Why no stage can be explained now, or None."""
+    if not window.when.has_finished_session():
+        return tr("A stage is explained from a finished session; stop the run or open one.")
+    if not window.when.is_idle():
+        return tr("A run is under way, which explaining a stage would disturb.")
+    return window.runs.hindrance()
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("Explanation", text)

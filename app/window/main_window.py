@@ -28,6 +28,7 @@ from app.model.side_by_side import SideBySide
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
+from app.window import explanation
 from app.window.actions import commands, found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.files import Files
@@ -35,7 +36,6 @@ from app.window.bars.menus import Menus
 from app.window.bars.statusline import StatusLine
 from app.window.bars.topbar import TopBar
 from app.window.desk import Desk
-from app.window.explanation import Explanation
 from app.window.notices import Notices
 from app.window.palette import KeySheet, Palette
 from app.window.placement import place
@@ -46,6 +46,7 @@ from profiler.frames import FRAME_S
 from profiler.plain import counted
 
 if TYPE_CHECKING:
+    from app.window.lab.page import LabPage
     from profiler.session.reader import Session
 
 
@@ -96,6 +97,7 @@ class MainWindow(QMainWindow):
         self._snapshot: Snapshot | None = None
         self._palette: Palette | None = None
         self._desk: Desk | None = None
+        self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         self.top = TopBar(self.pipeline, self.actions_)
         self.welcome = Welcome(self.pipeline, self.actions_)
@@ -212,6 +214,18 @@ class MainWindow(QMainWindow):
         self.welcome.show_recent(self.memory.sessions())
         self.pages.setCurrentWidget(self.welcome)
 
+    def show_lab(self) -> None:
+        """Show the Lab page, made on first use: the labs and their charts are not needed before."""
+        if self._lab is None:
+            from app.window.lab.page import LabPage
+
+            self._lab = LabPage(lambda: not self.when.is_idle(), parent=self)
+            self.runs.hindrance = self._lab.runs.hindrance
+            self._lab.open_session.connect(self.open_session)
+            self._lab.changed.connect(self.actions_.refresh)
+            self.pages.addWidget(self._lab)
+        self.pages.setCurrentWidget(self._lab)
+
     def show_desk(self) -> None:
         """Show the desk."""
         self.pages.setCurrentWidget(self.desk)
@@ -250,31 +264,11 @@ class MainWindow(QMainWindow):
 
     def explain_stage(self, stage: str = "") -> None:
         """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-        why, session = self.cannot_explain(), self.playhead.session
-        if why is not None or session is None:
-            self.notices.info(why or "")
-            return
-        if not stage:
-            line = self.desk.breakdown.bars.explained()
-            stage = (
-                line.name if line is not None and line in self.desk.breakdown.bars.stages else ""
-            )
-        if not stage:
-            self.notices.info(
-                self.tr("Choose a stage of scoring or search in the breakdown first.")
-            )
-            return
-        Explanation(session.path, stage, self).open()
+        explanation.explain(self, stage)
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
-        if not self.when.has_finished_session():
-            return self.tr(
-                "A stage is explained from a finished session; stop the run or open one."
-            )
-        if not self.when.is_idle():
-            return self.tr("A run is under way, which explaining a stage would disturb.")
-        return None
+        return explanation.obstacle(self)
 
     def open_keys(self) -> None:
         """Show the key sheet."""
@@ -390,6 +384,8 @@ class MainWindow(QMainWindow):
         self.memory.sync()
         self.hide()
         self.runs.control.shutdown()
+        if self._lab is not None:
+            self._lab.shutdown()
         self.devices.stop()
         self.playhead.close()
         event.accept()

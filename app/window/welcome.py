@@ -120,6 +120,7 @@ class Welcome(QScrollArea):
             ("run.demo", self.tr("Run the demo"), True),
             ("file.new", self.tr("Run on my audio…"), False),
             ("file.open", self.tr("Open a session…"), False),
+            ("page.lab", self.tr("Lab"), False),
         ):
             starts.addWidget(self._start_button(action_id, name, primary))
         starts.addStretch(1)

@@ -7,9 +7,11 @@ asking for its time afterwards is a deadlock of torch there.
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pipelines.device.base import (
     COMPUTE,
@@ -25,6 +27,10 @@ from profiler.device.clock import Event
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+Own = TypeVar("Own", bound="_Torch")
 
 REBASE_NS = 1_000_000_000
 """torch gives times between events as 32-bit milliseconds: over a second that is 60 ns, over an hour 0.2 ms.
@@ -50,11 +56,16 @@ class _Torch:
         tell = getattr(self._backend, "mem_get_info", None)
         if tell is None:
             return None
+        try:
+            free = int(tell()[0])
+        except RuntimeError:
+            # Intel's devices on the processor's die tell nothing (pytorch issue 159728).
+            return None
         reserved, used = (
             getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated")
         )
         held = int(reserved()) - int(used()) if reserved and used else 0
-        return int(tell()[0]) + max(held, 0)
+        return free + max(held, 0)
 
     def _told(self, problem: RuntimeError) -> Exception:
         """The device's own failure in one sentence; any other as it is."""
@@ -66,6 +77,21 @@ class _Torch:
         )
         lost.__cause__ = problem
         return lost
+
+
+def _telling(
+    method: Callable[Concatenate[Own, P], Result],
+) -> Callable[Concatenate[Own, P], Result]:
+    """`method`, with a device that is lost told in one sentence: any call may be the first to hear of it."""
+
+    @functools.wraps(method)
+    def told(self: Own, *args: P.args, **kwargs: P.kwargs) -> Result:
+        try:
+            return method(self, *args, **kwargs)
+        except RuntimeError as problem:
+            raise self._told(problem) from None
+
+    return told
 
 
 class TorchDevice(_Torch):
@@ -90,35 +116,38 @@ class TorchDevice(_Torch):
         self.can_capture = hasattr(backend, "CUDAGraph")
         self._spare: list[Event] = []
         self._pool: Any = None
+        self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         # Work given before this, on torch's own stream, comes first.
         backend.synchronize()
         self._base_ns = 0
         self._base = self.record(0)
         self._base.synchronize()
 
+    @_telling
     def record(self, stream: int) -> Event:
         """Enqueue a timed event."""
         event = self._spare.pop() if self._spare else self._backend.Event(enable_timing=True)
         event.record(self._streams[stream])
         return event
 
+    @_telling
     def mark(self, stream: int) -> Event:
         """Enqueue an event that only orders."""
         event = self._backend.Event()
         event.record(self._streams[stream])
         return event
 
+    @_telling
     def done(self, event: Event) -> bool:
         """Whether the event has happened."""
         return bool(event.query())
 
+    @_telling
     def wait(self, event: Event) -> None:
         """Block the host until the event has happened."""
-        try:
-            event.synchronize()
-        except RuntimeError as problem:
-            raise self._told(problem) from None
+        event.synchronize()
 
+    @_telling
     def time_ns(self, event: Event) -> int:
         """When the event happened, counted from the device's opening."""
         since: float = self._base.elapsed_time(event)
@@ -136,14 +165,13 @@ class TorchDevice(_Torch):
         if event is not self._base:
             self._spare.append(event)
 
+    @_telling
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Do `work` now: torch gives it to `stream` and does not wait for it."""
-        try:
-            with self._on(stream):
-                work()
-        except RuntimeError as problem:
-            raise self._told(problem) from None
+        with self._on(stream):
+            work()
 
+    @_telling
     def follow(self, stream: int, event: Event) -> None:
         """What is given to `stream` from now on waits for `event`."""
         self._streams[stream].wait_event(event)
@@ -153,10 +181,14 @@ class TorchDevice(_Torch):
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        """A graph of CUDA; all graphs share one pool of memory, as they run one after the other."""
+        """A graph of CUDA; all graphs share one pool of memory, as they run one after the other.
+
+        A pool ends with its last graph: torch refuses to capture into it again. After a capture that failed no other
+        is tried: before 2.12 torch takes it for one that is still under way (pytorch pull request 180395).
+        """
         if not self.can_capture:
             return None
-        if self._pool is None:
+        if not self._graphs:
             self._pool = self._backend.graph_pool_handle()
         graph = self._backend.CUDAGraph()
         try:
@@ -173,11 +205,13 @@ class TorchDevice(_Torch):
         except RuntimeError as problem:
             if is_out_of_memory(problem) or is_lost(problem):
                 raise self._told(problem) from None
+            self.can_capture = False
             self.notices.append(
                 f"{self.name} launches each kernel by itself, since they cannot be held as a graph: "
                 f"{first_line(problem)}."
             )
             return None
+        self._graphs.add(graph)
         replay: Callable[[], object] = graph.replay
         return replay
 
@@ -247,12 +281,10 @@ class QueueDevice(_Torch):
     def recycle(self, event: _Moment) -> None:
         """A moment costs nothing to keep."""
 
+    @_telling
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Do `work` now: torch puts it into the queue."""
-        try:
-            work()
-        except RuntimeError as problem:
-            raise self._told(problem) from None
+        work()
 
     def follow(self, stream: int, event: _Moment) -> None:
         """The queue works in order."""
@@ -265,8 +297,6 @@ class QueueDevice(_Torch):
         """torch has no graphs for it."""
         return None
 
+    @_telling
     def _synchronize(self) -> None:
-        try:
-            self._backend.synchronize()
-        except RuntimeError as problem:
-            raise self._told(problem) from None
+        self._backend.synchronize()

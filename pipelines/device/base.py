@@ -37,6 +37,12 @@ LOST = (
     "gpu is lost",
     "ue_result_error_device_lost",
     "launch timed out",
+    "misaligned address",
+    "illegal instruction",
+    "invalid program counter",
+    "hardware stack error",
+    "nvlink error",
+    "cuda error: unknown error",
 )
 """After these nothing on the device can be reached any more by this process (CUDA calls them sticky errors)."""
 

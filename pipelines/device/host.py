@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import atexit
 import threading
 import weakref
 from collections.abc import Callable
@@ -39,11 +40,15 @@ class _HostEvent:
 class _HostStream:
     """Work that one thread does in order. After a failure it only lets events happen, until asked why."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, threads: int) -> None:
         self.queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self.failure: Exception | None = None
+        self.is_over = False
+        self.thread = threading.Thread(target=self._serve, args=(threads,), name=name, daemon=True)
+        _serving.add(self)
+        self.thread.start()
 
-    def serve(self, threads: int) -> None:
+    def _serve(self, threads: int) -> None:
         import torch
 
         # Of this thread's own pool; the host's other threads keep theirs.
@@ -52,11 +57,28 @@ class _HostStream:
             work()
 
     def guarded(self, work: Callable[[], object]) -> None:
-        if self.failure is None:
+        if self.failure is None and not self.is_over:
             try:
                 work()
             except Exception as problem:
                 self.failure = problem
+
+
+_serving: weakref.WeakSet[_HostStream] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Leave what is still to do, and wait for what is being done.
+
+    A thread that comes out of torch while the interpreter ends is ended inside C++, which aborts the process.
+    """
+    streams = list(_serving)
+    for stream in streams:
+        stream.is_over = True
+        stream.queue.put(None)
+    for stream in streams:
+        stream.thread.join()
 
 
 class HostDevice:
@@ -71,13 +93,10 @@ class HostDevice:
         self.streams = streams
         self.identity: dict[str, str] = {}
         self.notices: list[str] = []
-        self._streams = [_HostStream() for _ in streams]
-        for name, stream in zip(streams, self._streams, strict=True):
-            serve = threading.Thread(
-                target=stream.serve, args=(threads,), name=f"{HOST} {name}", daemon=True
-            )
-            serve.start()
-            weakref.finalize(self, stream.queue.put, None)
+        self._streams = [_HostStream(f"{HOST} {name}", threads) for name in streams]
+        for stream in self._streams:
+            # A device that nobody has any more ends behind its work; at exit all of them end together.
+            weakref.finalize(self, stream.queue.put, None).atexit = False
 
     def record(self, stream: int) -> _HostEvent:
         """Enqueue a reading of the clock."""

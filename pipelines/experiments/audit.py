@@ -79,7 +79,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class AuditedUtterance:
-    """One utterance by both; counts are None where nobody knows what was said."""
+    """One utterance by both; counts are None where nobody knows what was said.
+
+    `same_best`: frames whose best senone is the exact one's.
+    """
 
     name: str
     frames: int
@@ -88,6 +91,7 @@ class AuditedUtterance:
     reference: str | None
     count: Count | None
     exact_count: Count | None
+    same_best: int = 0
 
 
 @dataclass
@@ -215,7 +219,8 @@ def audits(
             words = _compare(recogniser, ours, right, result, cancelled)
             result.work += ours.take()
             result.exact_work += right.work
-            result.utterances.append(_utterance(item, right.n, words, exact_words))
+            same = result.same_best - sum(u.same_best for u in result.utterances)
+            result.utterances.append(_utterance(item, right.n, words, exact_words, same))
     return results
 
 
@@ -327,9 +332,11 @@ def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]
     return " ".join(word for word, _, _ in search.finish())
 
 
-def _utterance(item: Item, frames: int, words: str, exact: str) -> AuditedUtterance:
-    counts = (wer.scored(item.reference, each) for each in (words, exact))
-    return AuditedUtterance(item.name, frames, words, exact, item.reference, *counts)
+def _utterance(item: Item, frames: int, words: str, exact: str, same: int) -> AuditedUtterance:
+    count, exact_count = (wer.scored(item.reference, each) for each in (words, exact))
+    return AuditedUtterance(
+        item.name, frames, words, exact, item.reference, count, exact_count, same
+    )
 
 
 def report(audit: Audit) -> Mapping[str, Any]:

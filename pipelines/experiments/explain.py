@@ -17,6 +17,7 @@ from pipelines.config import Config
 from pipelines.experiments import replays
 from pipelines.experiments.rerun import Piece, Recording, Stretch, drained
 from pipelines.kernel_roofs import work_of
+from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import MAX_FRAMES, roofs, with_context
 from profiler.analysis.breakdown import StageRow, breakdown
@@ -32,6 +33,12 @@ from profiler.machine.run_queue import RunQueue
 from profiler.spans import NullLane, Recorder
 
 ROUNDS: Final = 5
+MOST_ROUNDS: Final = 15
+"""With those that say nothing, on a busy machine."""
+
+LEAST_OWN: Final = 0.25
+"""Part of its time that a block must have had the processor: what remains after taking more off is mostly error."""
+
 MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""
 
@@ -117,12 +124,14 @@ def explain(
     found.prepare(recorder, progress, cancelled)
     again = _Again(recogniser, recorder, features, stage, found)
     with threadpool_limits(config.threads):
-        for number in range(-1, ROUNDS):
+        for number in range(-1, MOST_ROUNDS):
             if cancelled():
                 raise Cancelled
-            progress(f"replaying {stage}", max(number, 0) / ROUNDS)
-            again.decode(counts=number >= 0)
-            again.replay(counts=number >= 0)
+            progress(f"replaying {stage}", again.rounds / ROUNDS)
+            told = again.decode(counts=number >= 0)
+            again.replay(counts=told)
+            if again.rounds == ROUNDS:
+                break
     return again.explanation(table)
 
 
@@ -178,8 +187,16 @@ class _Again:
         self._pieces: list[Piece] = []
         self._ns: dict[str, list[float]] = {}
 
-    def decode(self, *, counts: bool) -> None:
-        """The audio as a run decodes it; `counts`: whether this round is kept."""
+    @property
+    def rounds(self) -> int:
+        """Rounds that are kept."""
+        return len(self._ns.get(replays.RUN, ()))
+
+    def decode(self, *, counts: bool) -> bool:
+        """The audio as a run decodes it; `counts`: whether this round is kept if it says something.
+
+        Returns whether it was: nothing is known of a round whose chosen blocks were other programs' time mostly.
+        """
         taken = 0.0
         frames = 0
         clock, lane, search = self._recorder.clock, self._lane, self._recogniser.search
@@ -193,17 +210,18 @@ class _Again:
                 scores = self._recogniser.scorer.score(self._of(utterance, at, n), first, lane)
                 search.advance(scores, first, lane)
                 after = lane.recorded
-                end, other = clock(), queue.waited_ns()
+                end, other = clock(), min(queue.waited_ns(), LIMIT)
                 lane.put(self._tile, start, end, first, n, other)
-                if (utterance, at) in self._chosen:
+                own = 1.0 - other / (end - start)
+                if (utterance, at) in self._chosen and own >= LEAST_OWN:
                     spans = lane.latest(lane.recorded - recorded)[: after - recorded]
-                    own = max(1.0 - other / (end - start), 0.0)
                     taken += own * replays.ns_of(self._stage, spans)
                     frames += n
                 if at + n == self._lengths[utterance]:
-                    self._keep(utterance, counts)
-        if counts:
+                    self._keep(utterance, counts and frames > 0)
+        if counts and frames:
             self._note(replays.RUN, taken / frames)
+        return counts and frames > 0
 
     def replay(self, *, counts: bool) -> None:
         """Decode once more, and do each chosen block again in every way."""
@@ -236,6 +254,11 @@ class _Again:
 
     def explanation(self, table: RoofTable) -> Explanation:
         """What the rounds gave."""
+        if not self.rounds:
+            raise BadInput(
+                "Other programs had the processor for most of the time, so that nothing can be said of the "
+                f"stage {self._stage_name}; try again when the machine has less to do."
+            )
         stages = {stage.id: stage for stage in self._recorder.stages}
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
         recording = Recording(stages, costs, table)
@@ -250,7 +273,7 @@ class _Again:
             for name, shown in self._replays.ways.items()
             if (ns := self._ns.get(name))
         )
-        ratios = [max(1.0 - h / r, 0.0) for h, r in zip(hot, run, strict=True)]
+        ratios = [max(1.0 - h / r, 0.0) for h, r in zip(hot, run, strict=True) if r]
         likely, low, high = _middle(ratios)
         waiting = low, likely, high
         return Explanation(row, ways, waiting, len(ratios), len(self._chosen))

@@ -91,6 +91,10 @@ def changed(
             for name, recording in found.items()
         }
         prediction = whatif.changed(prediction, rows["before"], rows["after"], "scoring")
+        laws = found["after"].costs
+        costs = {found["after"].stages[stage].name: cost for (stage, _), cost in laws.items()}
+        doubts = tuple(whatif.doubts(costs, roof_table))
+        prediction = dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *doubts))
     if TOKENS in keys and searched is not None and uncounted_tokens is None:
         # Of the search alone: the graph stays, whatever else is asked.
         then, now = fewer_tokens.rows(

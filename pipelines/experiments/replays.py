@@ -99,7 +99,16 @@ class _Cold:
         self._filler += 1.0
 
 
-class OfScoring:
+class _OfBlocks:
+    """What doing blocks again needs, of whichever kind."""
+
+    def __init__(self, recogniser: Recogniser, stage: int) -> None:
+        self._recogniser, self._stage = recogniser, stage
+        self._own = Lane(1, "replay", "cpu", decode=False)
+        self._cold = _Cold()
+
+
+class OfScoring(_OfBlocks):
     """Blocks scored again."""
 
     ways: Mapping[str, str] = MappingProxyType(
@@ -112,10 +121,8 @@ class OfScoring:
     )
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
-        self._recogniser, self._stage = recogniser, stage
-        self._own = Lane(1, "replay", "cpu", decode=False)
+        super().__init__(recogniser, stage)
         self._elsewhere: list[LayeredScorer] = []
-        self._cold = _Cold()
 
     def refuse(self, block: Array) -> None:
         """BadInput where scoring a block again would not be the same work."""
@@ -177,7 +184,7 @@ class OfScoring:
         return ns_of(self._stage, self._own.latest(self._own.waiting))
 
 
-class OfSearch:
+class OfSearch(_OfBlocks):
     """Blocks searched again, each time from the state before them."""
 
     ways: Mapping[str, str] = MappingProxyType(
@@ -190,9 +197,7 @@ class OfSearch:
     )
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
-        self._recogniser, self._stage = recogniser, stage
-        self._own = Lane(1, "replay", "cpu", decode=False)
-        self._cold = _Cold()
+        super().__init__(recogniser, stage)
         self._elsewhere: list[SearchReplay] = []
 
     def refuse(self, block: Array) -> None:

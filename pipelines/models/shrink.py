@@ -40,8 +40,11 @@ class _Stretch:
         return sum(factor.size for factor in self.factors)
 
 
-def low_rank(net: Net, share: float) -> Net:
+def low_rank(net: Net, share: float, only: int | None = None) -> Net:
     """`net` with `share` of its weights: what lies between two ReLUs becomes two layers of low rank.
+
+    `only`: the number of the one stretch between two ReLUs that is factored, 0 the one that takes the input and −1
+    that of the outputs; the others stay as they are.
 
     A bottleneck and the output layer behind it are one matrix here, of the rank of the bottleneck, and get a
     lower rank together. Every such matrix is left the same share; those whose rank is no higher than that allows
@@ -56,13 +59,16 @@ def low_rank(net: Net, share: float) -> Net:
         tensors[f"layers.{number}.bias"] = bias.astype(np.float32)
         layers.append(Layer(len(weight), relu))
 
-    *hidden, output = _stretches(net)
-    for stretch in hidden:
-        *before, last = _factored(stretch, share)
+    *hidden, output = stretches = _stretches(net)
+    shares = [
+        share if only in {None, i, i - len(stretches)} else 1.0 for i in range(len(stretches))
+    ]
+    for stretch, own in zip(hidden, shares[:-1], strict=True):
+        *before, last = _factored(stretch, own)
         for weight in before:
             put(weight, np.zeros(len(weight)), relu=False)
         put(last, stretch.bias, stretch.relu)
-    *before, last = _factored(output, share)
+    *before, last = _factored(output, shares[-1])
     for weight in before:
         put(weight, np.zeros(len(weight)), relu=False)
     heads, n = net.card.heads, net.card.senones

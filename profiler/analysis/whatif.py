@@ -14,11 +14,19 @@ from typing import Final
 
 from profiler.analysis.breakdown import Breakdown, StageRow
 from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
+from profiler.costs import KERNEL, STREAM, Cost
 from profiler.errors import BadInput
+from profiler.machine.roofs.table import RoofTable, size_text
 from profiler.spans import GROUPS
 
 PARTS: Final = SCORING_CATEGORIES
 """What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
+
+ROUND_EDGE: Final = 1.5
+"""How much less or more of a shared cache other programs may leave: factor of the bytes of data tried either way."""
+
+GIVES_WAY: Final = 1.4
+"""Bandwidths so far apart between the two make a prediction doubtful; plateaus of a ladder scatter by a tenth."""
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 
@@ -200,6 +208,31 @@ def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
     )
     sentence = f"The work of {group} is shared out evenly over its threads, and nothing waits."
     return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
+
+
+def doubts(costs: Mapping[str, Cost], roof_table: RoofTable) -> list[str]:
+    """Return a sentence if stages' data are about as large as what a cache keeps; `costs` by stage, as predicted.
+
+    Whether such data come from the cache or from memory depends on what else uses it at that moment.
+    """
+    found: dict[str, float] = {}
+    largest = 0.0
+    for name, cost in costs.items():
+        size = max((t.bytes for t in cost.terms or () if t.kind in (KERNEL, STREAM)), default=0.0)
+        near, far = (
+            roof_table.bandwidth(size * factor, cost.threads)
+            for factor in (1 / ROUND_EDGE, ROUND_EDGE)
+        )
+        if size and near and far and near.median > GIVES_WAY * far.median:
+            found[name] = near.median / far.median
+            largest = max(largest, size)
+    if not found:
+        return []
+    return [
+        f"The data of {', '.join(found)} ({size_text(round(largest))} until they are read again) are about as large as "
+        "what a cache keeps for them. Depending on what else uses it at the moment, bandwidth there differs by up to "
+        f"{max(found.values()):.1f} times, and these stages with it."
+    ]
 
 
 def _at_best(row: StageRow) -> float:

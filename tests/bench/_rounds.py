@@ -1,7 +1,6 @@
 """What benches share that hold several ways of scoring against each other on the same speech.
 
-Turns: every utterance goes through all sides, in the order of `interleave`. Replays: what a search
-asks a lazy scorer for is recorded from its own decode, so that the scorer is timed as it runs. Kept results: what
+Turns: every utterance goes through all sides, in the order of `interleave`. Kept results: what
 does not depend on the machine lies in the cache under the digest of all that decides it, so that an interrupted
 table goes on where it stopped.
 """
@@ -10,24 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import pipelines
 from pipelines import config as settings
-from pipelines.audio import loading as audio
-from pipelines.audio.loading import Audio
 from pipelines.config import Config
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import Recogniser
-from pipelines.scoring import with_context
-from profiler.arrays import Array
 from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane
@@ -66,77 +57,6 @@ def interleave(
 def paired(slow: Side, fast: Side) -> list[float]:
     """Ratio of the times of two sides in each round."""
     return [a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]
-
-
-def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
-    """The first of `items`, up to about so many seconds, with their sound."""
-    left = max_s
-    first = True
-    for item in items:
-        sound = audio.load(item.path)
-        if not first and sound.duration_s > left:
-            continue
-        left -= sound.duration_s
-        first = False
-        yield item, sound
-
-
-@dataclass(frozen=True)
-class Replay:
-    """An utterance as a scorer is given it: features with their context, and per frame what is asked of it.
-
-    `asked`: senones i64, or None where a scorer is not told.
-    """
-
-    features: Array
-    active: Sequence[Array | None]
-
-
-def replay(recogniser: Recogniser, features: Array) -> Replay:
-    """What the search asks for when it is given this scorer's scores of `features` f32 [frames, dim]."""
-    scorer, search = recogniser.scorer, recogniser.search
-    padded = with_context(features, scorer.context)
-    if not scorer.lazy:
-        return Replay(padded, [None] * len(features))
-    scorer.reset()
-    search.start(0)
-    active: list[Array | None] = []
-    for at, part in _blocks(recogniser, padded):
-        state = scorer.prepare(part, at, LANE)
-        for t in range(len(part) - sum(scorer.context)):
-            needed = np.array(search.active_senones())
-            active.append(needed)
-            search.advance(scorer.frame(state, t, needed)[None], at + t)
-    return Replay(padded, active)
-
-
-def scoring_s(recogniser: Recogniser, speech: Replay, scores: Array | None = None) -> float:
-    """Seconds of scoring alone, in the blocks configured.
-
-    `scores` f32 [frames, senones] takes what was asked for, and is left as it is elsewhere; that takes time too.
-    """
-    scorer = recogniser.scorer
-    scorer.reset()
-    start = time.perf_counter()
-    for at, part in _blocks(recogniser, speech.features):
-        if not scorer.lazy:
-            found = scorer.score(part, at, LANE)
-            if scores is not None:
-                scores[at : at + len(found)] = found
-            continue
-        state = scorer.prepare(part, at, LANE)
-        for t in range(len(part) - sum(scorer.context)):
-            active = speech.active[at + t]
-            row = scorer.frame(state, t, active)
-            if scores is not None:
-                scores[at + t, active] = row[active]
-    return time.perf_counter() - start
-
-
-def _blocks(recogniser: Recogniser, padded: Array) -> Iterator[tuple[int, Array]]:
-    block, beyond = recogniser.config.block, sum(recogniser.scorer.context)
-    for at in range(0, len(padded) - beyond, block):
-        yield at, padded[at : at + block + beyond]
 
 
 class Kept:

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.config import Config, Value, assign, presets
 from pipelines.experiments.audit import audit
+from pipelines.experiments.scoring_replay import spoken
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import nets, sphinx
 from pipelines.models.nets import Net
@@ -53,7 +54,6 @@ from tests.bench._rounds import (
     paired,
     said,
     sources,
-    spoken,
 )
 from tests.pipelines import onnx_files
 

@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.config import Config, Value, assign
 from pipelines.experiments.audit import audit
+from pipelines.experiments.scoring_replay import spoken
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.run import playlist
@@ -41,7 +42,7 @@ from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
 from tests.bench import continuous as bench_continuous
 from tests.bench._data import speech_for_words
-from tests.bench._rounds import Side, interleave, paired, spoken
+from tests.bench._rounds import Side, interleave, paired
 
 Progress = Callable[[str, float | None], None]
 

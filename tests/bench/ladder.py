@@ -32,6 +32,7 @@ from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
 from pipelines.config.presets import Preset
 from pipelines.experiments.audit import Audit, AuditedUtterance
+from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
 from pipelines.models import nets
 from pipelines.models.opening import open_model
 from pipelines.run.control import Control
@@ -51,17 +52,13 @@ from tests.bench._rounds import (
     Array,
     Kept,
     Progress,
-    Replay,
     Side,
     digest_of,
     interleave,
     key_of,
     paired,
-    replay,
     said,
-    scoring_s,
     sources,
-    spoken,
 )
 
 NAME = "ladder"
@@ -159,7 +156,7 @@ class Ladder:
                 frames += len(features)
                 one = replay(recogniser, features)
                 scores = np.full((len(features), recogniser.scorer.n_senones), np.nan, np.float32)
-                scoring_s(recogniser, one, scores)
+                scoring_s(recogniser.scorer, recogniser.config.block, one, scores)
                 rung.replays.append(one)
                 rung.scores.append(scores)
             rung.scoring.take = partial(_scored, rung)
@@ -245,7 +242,8 @@ def _of(rung: Rung) -> Recogniser:
 
 
 def _scored(rung: Rung, place: int) -> float:
-    return scoring_s(_of(rung), rung.replays[place])
+    recogniser = _of(rung)
+    return scoring_s(recogniser.scorer, recogniser.config.block, rung.replays[place])
 
 
 def _decoder(recogniser: Recogniser) -> Decoder:

@@ -58,7 +58,8 @@ class Cause:
     planted: Callable[[], Any]
     block: int = 1
     files: int = 1
-    """Of the human speech: what comes in turns of 4 ms needs enough of them."""
+    """Of the human speech: replays of one file of 3 s are too few to be sure of what a short or slow stage waits for,
+    and what comes in turns of 4 ms needs enough of them."""
 
 
 @contextmanager
@@ -188,6 +189,7 @@ CAUSES = (
         ("bandwidth-bound", "latency-bound"),
         ("bandwidth", "latency"),
         _evicted,
+        files=3,
     ),
     Cause(
         "arithmetic",
@@ -197,7 +199,7 @@ CAUSES = (
         _computed_twice,
         block=64,
     ),
-    Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often),
+    Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often, files=9),
     Cause(
         "preempted", "score.mixture", ("preempted",), ("other_programs",), _preempted, 16, files=9
     ),

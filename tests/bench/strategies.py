@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.config import Config, Value, assign
 from pipelines.experiments import audit
+from pipelines.experiments.scoring_replay import replay, scoring_s, spoken
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import Prepared
@@ -40,11 +41,8 @@ from tests.bench._rounds import (
     interleave,
     key_of,
     paired,
-    replay,
     said,
-    scoring_s,
     sources,
-    spoken,
 )
 
 Settings = dict[str, Value]
@@ -193,7 +191,7 @@ def _side(
 
     def take(place: int) -> float:
         recogniser.configure(config, prepared)
-        return scoring_s(recogniser, replays[place])
+        return scoring_s(recogniser.scorer, config.block, replays[place])
 
     return Side("", take)
 

@@ -1,13 +1,24 @@
 """Models that the tests of scoring share, small ones and a real one."""
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 import pytest
 import sphinx_writer as writer
+from run_again import NET
 from selection_reference import family_of
 
+from pipelines import config as settings
+from pipelines.config import Config
 from pipelines.models import continuous, sphinx
+from pipelines.models.nets import Layer
 from pipelines.run import beside
 from pipelines.run.roofs_again import RoofsAgain
-from profiler.machine.roofs import cpu
+from profiler.costs import CALL, Term
+from profiler.machine.roofs import calibration, cpu
+from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
+from tests.pipelines import net_files
+from tests.profiler.profiler_sessions import roof
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +52,40 @@ def short_runs(monkeypatch):
 
 def untimed(recorder, lane, journal, probe, share):
     return RoofsAgain(recorder, lane, journal, probe, share=0.0)
+
+
+@pytest.fixture(scope="module")
+def invented_roofs() -> Iterator[None]:
+    """Kernels take 1 ns a unit, parameters beyond the first cache 16 ns more, shared by the rows."""
+
+    def invented(terms: Iterable[tuple[Term, int]], *_: object) -> RoofTable:
+        found = []
+        for term, _threads in terms:
+            if term.kind == CALL:
+                found.append(roof(OVERHEAD, term.roof, 500.0))
+                continue
+            numbers = term.roof.split("/")[1:]
+            rows = int(numbers[0]) if numbers else 16
+            found.append(roof(KERNEL, term.roof, 1e9))
+            if term.bytes:
+                shared = any(name in term.roof for name in ("mixture", "Gaussians", "net"))
+                slower = 16 / rows if shared else 0.0
+                found.append(roof(KERNEL, term.roof, 1e9 / (1 + slower), int(term.bytes)))
+        return RoofTable(tuple(found))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibration, "measure_terms", invented)
+        yield
+
+
+@pytest.fixture(scope="module")
+def short(bundled_speech: Path) -> Path:
+    return bundled_speech / "08-kal16-short.flac"
+
+
+@pytest.fixture(scope="module")
+def small_net(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """The settings NET with a net of two layers of 64 units, beside which the output layer is large."""
+    made = net_files.card(Layer(64), Layer(64), senones=5126)
+    path = net_files.write(tmp_path_factory.mktemp("net"), net_files.net(made))
+    return settings.replace(NET, "dnn.net", str(path))

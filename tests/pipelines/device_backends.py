@@ -6,6 +6,7 @@ price. Work runs in order on its stream; times between events are 32-bit millise
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -85,6 +86,45 @@ class Streams:
         self.clock.advance(self.launch_ns)
         stream = self.current or self.default
         stream.free = max(self.clock(), stream.free) + ns
+
+
+class Cuda(Streams):
+    """torch.cuda with graphs. A pool ends with its last graph, and none is captured into it again; after a capture
+    that failed torch (before 2.12) takes it for one still under way."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.replays = 0
+        self.handles = 0
+        self.broken = False
+        self._pools: dict[int, list[weakref.ref[Any]]] = {}
+        backend = self
+
+        class CUDAGraph:
+            def replay(self) -> None:
+                backend.replays += 1
+
+        self.CUDAGraph = CUDAGraph
+
+    def graph_pool_handle(self) -> int:
+        self.handles += 1
+        return self.handles
+
+    @contextmanager
+    def graph(self, made: Any, pool: int, stream: Any, capture_error_mode: str) -> Iterator[None]:
+        assert stream is self.current
+        assert capture_error_mode == "thread_local"
+        if self.broken:
+            raise RuntimeError("captures_underway.empty() INTERNAL ASSERT FAILED")
+        known = self._pools.setdefault(pool, [])
+        if known and not any(each() for each in known):
+            raise RuntimeError("it->second->use_count > 0 INTERNAL ASSERT FAILED")
+        try:
+            yield
+        except RuntimeError:
+            self.broken = True
+            raise
+        known.append(weakref.ref(made))
 
 
 class Xpu(Streams):

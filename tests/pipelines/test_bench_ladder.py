@@ -12,11 +12,12 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import presets
 from pipelines.config.presets import Preset
+from pipelines.experiments.scoring_replay import spoken
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from tests.bench import _rounds, ladder
 from tests.bench._ladder_text import markdown
-from tests.bench._rounds import Kept, Side, interleave, paired, spoken
+from tests.bench._rounds import Kept, Side, interleave, paired
 
 CHOSEN = (
     "gmm",

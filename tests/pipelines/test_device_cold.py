@@ -11,19 +11,21 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
-from pipelines.models import sphinx
+from pipelines.models import continuous, sphinx
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
-from profiler.spans import NullLane, Recorder
+from profiler.costs import CALL
+from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.pipelines import search_graphs, sphinx_writer
 from tests.pipelines.lazy_device import EAGER, LazyDevice
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
 BLOCK = 8
+LAUNCH = CALL, "launch@cuda"
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +89,15 @@ def test_another_number_type_is_warm_before_the_next_block(
     assert sizes == []
 
 
+def given(cost: Cost) -> list[Linear]:
+    """How many kernels a law says that a device is given."""
+    return [each.count for each in cost.terms or () if (each.kind, each.roof) == LAUNCH]
+
+
 def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
     for graphs in (False, True):
-        scorer = scorer_of(tied, LazyDevice(EAGER), **{"placement.graphs": graphs})
+        device = LazyDevice(EAGER)
+        scorer = scorer_of(tied, device, **{"placement.graphs": graphs})
         scorer.warm_up()
         launches = {name: scorer.launches(name) for name in scorer._arithmetic.stages}
         if graphs:
@@ -98,6 +106,50 @@ def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
             # exp: a maximum, its floor, a copy to float32, a sum, the difference, the exponential.
             assert 3 <= launches["score.exp"] <= 8
             assert all(count >= 1 for count in launches.values())
+        device.where = "cuda"  # of a processor's laws none says how many
+        laws = scorer.costs()
+        assert all(given(laws[name]) == [Linear(fixed=each)] for name, each in launches.items())
+
+
+def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
+    for graphs in (False, True):
+        device = LazyDevice(EAGER)
+        device.can_capture = graphs
+        work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
+        viterbi = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
+        viterbi.warm_up()
+        viterbi.advance(search_graphs.smooth_scores(1, 6, 7), 0)
+        device.where = "cuda"
+        (each,) = given(viterbi.costs()["search.frames"])
+        # Some sixty operations on tensors pass the tokens over a frame.
+        assert each.fixed == 0.0
+        assert each.per_frame == 1.0 if graphs else 30 <= each.per_frame <= 120
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
+    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    lengths: list[int] = []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if str(func).startswith(("aten.mm", "aten.bmm")):
+                lengths.append(args[0].shape[-1])
+            return func(*args, **(kwargs or {}))
+
+    model = continuous.untied(tied, 2) if owned else tied
+    scorer = scorer_of(model, LazyDevice(EAGER), **{"placement.dtype": "bf16"})
+    features = likely_features(model, 3)
+    with Watching():
+        scorer.score(features, 0, LANE)
+    assert 2 * features.shape[1] // model.means.shape[1] + 1 <= lengths[0]
+    assert lengths[0] % 8 == 0
+    assert torch.bfloat16 == scorer._parameters.there["gaussians"].dtype  # type: ignore[union-attr]
 
 
 def test_unused_places_of_a_search_lead_to_different_states(
@@ -155,7 +207,6 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     """Exponentials, logarithms and multiply-adds had none: their stages computed nothing, or vanished."""
     import torch
 
-    from pipelines.models import continuous
     from pipelines.scoring.device import dnn
     from pipelines.scoring.device.arithmetic import SIZES, Placed
     from profiler.machine.roofs import device as device_roofs

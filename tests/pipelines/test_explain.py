@@ -54,6 +54,8 @@ def few(monkeypatch):
     monkeypatch.setattr(explain, "ROUNDS", 2)
     monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
     monkeypatch.setattr(replays, "ELSEWHERE", 1)
+    # How busy the machine is with other tests decides nothing here.
+    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
 
 
 def test_a_stage_is_done_again_in_every_way(stretch):
@@ -77,6 +79,21 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
     assert found.row.name == "search.emit"
     assert found.row.parts is not None
     assert found.conclusion.startswith("Replayed hot")
+
+
+def test_rounds_that_other_programs_took_are_taken_again(stretch, monkeypatch):
+    busy = iter([1 << 40] * 24)
+    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: next(busy, 0))
+    found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
+    assert found.rounds == 2
+    assert all(way.low > 0 for way in found.ways)
+
+
+def test_a_machine_that_is_always_busy_is_one_sentence(stretch, monkeypatch):
+    monkeypatch.setattr(explain, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 1 << 40)
+    with pytest.raises(BadInput, match="Other programs had the processor"):
+        explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
 
 
 def test_a_stage_that_did_not_run_is_one_sentence(stretch):
@@ -104,7 +121,6 @@ class Known(OfSearch):
 def test_ways_and_waiting_are_what_was_measured_by_frames(stretch, monkeypatch):
     monkeypatch.setattr(replays, "KINDS", {"search": Known})
     monkeypatch.setattr(replays, "ns_of", lambda stage, spans: 16 * 400)
-    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
     found = explain.explain(QUICK, "search.emit", stretch, quiet, lambda: False)
     ns = {way.name: (way.low, way.ns, way.high) for way in found.ways}
     assert ns == {RUN: (400.0,) * 3, HOT: (100.0,) * 3, COLD: (300.0,) * 3}

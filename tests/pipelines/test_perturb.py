@@ -1,80 +1,36 @@
-"""Reruns on real speech: interleaved arms, changes and their reasons, predictions from counts."""
+"""Reruns on real speech: interleaved arms, changes and their reasons."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
+from run_again import QUICK, never, quiet, reasons
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
-from pipelines.experiments import perturb, predict, rerun
+from pipelines.experiments import perturb, rerun
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
-from pipelines.models.nets import Layer
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
-from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
-from profiler.costs import CALL, Term
 from profiler.errors import BadInput, Cancelled
-from profiler.machine.roofs import calibration
-from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
 from profiler.spans import NullLane, Recorder
-from tests.pipelines import net_files
-from tests.profiler.profiler_sessions import ROOF_TABLE, roof
+from tests.profiler.profiler_sessions import ROOF_TABLE
 
-QUICK = presets.load("gmm-quick").config
+pytestmark = pytest.mark.usefixtures("invented_roofs")
 MODELLED = {"frontend", "scoring", "search", "transfer"}
-
-
-def quiet(what: str, fraction: float | None) -> None:
-    """Progress that nobody sees."""
-
-
-def never() -> bool:
-    return False
-
-
-@pytest.fixture(scope="module", autouse=True)
-def invented_roofs() -> Iterator[None]:
-    """Kernels take 1 ns a unit, parameters beyond the first cache 16 ns more, shared by the rows."""
-
-    def invented(terms: Iterable[tuple[Term, int]], *_: object) -> RoofTable:
-        found = []
-        for term, _threads in terms:
-            if term.kind == CALL:
-                found.append(roof(OVERHEAD, term.roof, 500.0))
-                continue
-            numbers = term.roof.split("/")[1:]
-            rows = int(numbers[0]) if numbers else 16
-            found.append(roof(KERNEL, term.roof, 1e9))
-            if term.bytes:
-                shared = any(name in term.roof for name in ("mixture", "Gaussians", "net"))
-                slower = 16 / rows if shared else 0.0
-                found.append(roof(KERNEL, term.roof, 1e9 / (1 + slower), int(term.bytes)))
-        return RoofTable(tuple(found))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "measure_terms", invented)
-        yield
-
-
-@pytest.fixture(scope="module")
-def short(bundled_speech: Path) -> Path:
-    return bundled_speech / "08-kal16-short.flac"
 
 
 @pytest.fixture(scope="module")
@@ -283,10 +239,6 @@ def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
         rerun.decode([rerun.Arm("a", QUICK)], stretch, ROOF_TABLE, quiet, never)
 
 
-def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
-    return {c.name: c.unavailable for c in perturb.changes(config, stage, group, work)}
-
-
 def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 2)
     big = presets.load("gmm").config
@@ -371,147 +323,3 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
     np.testing.assert_allclose(
         scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4
     )
-
-
-@pytest.fixture(scope="module")
-def start(short, tmp_path_factory) -> whatif.Prediction:
-    stretch = rerun.audio_of([str(short)], tmp_path_factory.mktemp("cut"))
-    arm = rerun.Arm("a", QUICK)
-    rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
-    return whatif.unchanged(breakdown(arm.recording))
-
-
-def predicted(start: whatif.Prediction, **changes) -> tuple[dict[str, float], list[str]]:
-    assignments = {key.replace("__", "."): value for key, value in changes.items()}
-    after = settings.assign(QUICK, assignments)
-    prediction, without = predict.changed(start, QUICK, after, ROOF_TABLE)
-    old = {line.name: line.time_ns for line in start.lines}
-    return {
-        line.name: line.predicted_ns / old[line.name] if old.get(line.name) else line.predicted_ns
-        for line in prediction.lines
-    }, without
-
-
-def test_skipping_frames_is_predicted_from_counts(start) -> None:
-    factors, without = predicted(start, frames__skip=2)
-    assert not without
-    for name in ("score.exp", "score.log"):
-        assert factors[name] == pytest.approx(0.5, abs=0.01)
-    # Parameters are read once per block, whatever is skipped.
-    assert 0.5 < factors["score.mixture"] < 0.8
-    assert factors["score.copy"] > 0
-    assert factors["search.emit"] == factors["overhead"] == 1.0
-
-
-def test_larger_blocks_reuse_parameters(start) -> None:
-    larger, _ = predicted(start, block=64)
-    smaller, _ = predicted(start, block=1)
-    assert larger["score.mixture"] < 1.0 < smaller["score.mixture"]
-    assert smaller["score.mixture"] > 1.5
-
-
-def test_selection_brings_a_stage_and_shrinks_the_mixture(start) -> None:
-    factors, _ = predicted(start, gmm__selection__top_n=4)
-    assert factors["score.mixture"] < 0.3
-    assert factors["score.exp"] < 0.1
-    assert factors["score.gaussians"] == pytest.approx(1.0)
-    assert factors["score.select"] > 0
-
-
-def test_threads_share_scoring_alone(start) -> None:
-    factors, _ = predicted(start, threads=2)
-    assert factors["score.mixture"] == pytest.approx(0.5)
-    assert factors["search.emit"] == 1.0
-
-
-def test_what_has_no_model_is_said(start) -> None:
-    factors, without = predicted(start, search__beam=9.0)
-    assert set(factors.values()) == {1.0}
-    assert "no model of search.beam" in without[0]
-    _, without = predicted(start, graph__vocabulary=500, block=32)
-    assert len(without) == 1
-    factors, without = predicted(start, pace=2.0)
-    assert not without
-    assert set(factors.values()) == {1.0}
-    prediction, _ = predict.changed(start, QUICK, QUICK, ROOF_TABLE)
-    assert "already" in prediction.assumptions[-1]
-
-
-NET = settings.assign(
-    presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4}
-)
-
-
-@pytest.fixture(scope="module")
-def small_net(tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """The settings NET with a net of two layers of 64 units, beside which the output layer is large."""
-    made = net_files.card(Layer(64), Layer(64), senones=5126)
-    path = net_files.write(tmp_path_factory.mktemp("net"), net_files.net(made))
-    return settings.replace(NET, "dnn.net", str(path))
-
-
-def test_a_net_is_perturbed_by_its_own_settings() -> None:
-    made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}
-    assert made["block ×2"].config == settings.replace(NET, "block", 8)
-    assert made["dtype halved"].text == "dtype fp32 → int8"
-    assert made["dtype halved"].config == settings.replace(NET, "dnn.dtype", "int8")
-    assert made["model shrunk"].config == settings.replace(NET, "dnn.shrink", "low-rank")
-    assert made["model shrunk"].per == "frame"
-    small = settings.assign(NET, {"dnn.shrink": "low-rank", "dnn.dtype": "int8"})
-    again = reasons(small, "score.output", "scoring", "senones")
-    assert "low-rank already" in again["model shrunk"]
-    assert "int8 already" in again["dtype halved"]
-    graph = settings.replace(NET, "dnn.net", "other.onnx")
-    refused = reasons(graph, "score.net", "scoring", "frames")
-    assert "onnxruntime" in refused["dtype halved"]
-    assert "onnxruntime" in refused["model shrunk"]
-    assert refused["block ×2"] is None
-
-
-def test_confirming_a_layer_of_a_net_on_real_speech(
-    small_net, short, tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
-    stretch = rerun.audio_of([str(short)], tmp_path, 0.8)
-    arm = rerun.Arm("a", small_net)
-    rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
-    rows = {r.name: r for r in breakdown(arm.recording).stages}
-    layers = [name for name in rows if name.startswith("score.layer")]
-    output = rows["score.output"]
-    assert all(output.flops > rows[name].flops for name in layers), "the last is the largest"
-    found = perturb.confirm(small_net, output, stretch, ROOF_TABLE, quiet, never)
-    made = {p.name: p for p in found.perturbations}
-    double, shrunk = made["block ×2"], made["model shrunk"]
-    assert double.by_verdict["compute-bound"] == pytest.approx(1.0, rel=0.02)
-    assert double.by_verdict["call-bound"] == pytest.approx(0.5, abs=0.1)
-    # Of 65 × 5 126 weights 30 % are left, and the new layer before them is another stage.
-    assert 0.2 < shrunk.by_verdict["compute-bound"] < 0.5
-    assert shrunk.measured is not None
-    assert made["dtype halved"].measured is not None
-
-
-def test_what_a_net_would_cost_is_predicted_from_its_laws(small_net) -> None:
-    lines = tuple(
-        whatif.Line(name, "scoring", 1e6, 1e6, {}) for name in ("score.layer 1", "score.output")
-    )
-    start = whatif.Prediction(1.0, lines)
-
-    def factors(**changes) -> tuple[dict[str, float], list[str]]:
-        dotted = {key.replace("__", "."): value for key, value in changes.items()}
-        after, without = predict.changed(
-            start, small_net, settings.assign(small_net, dotted), ROOF_TABLE
-        )
-        return {line.name: line.factor for line in after.lines}, without
-
-    larger, without = factors(block=64)
-    assert not without
-    assert larger["score.output"] < larger["score.layer 1"] * 1.5
-    assert larger["score.output"] < 0.8
-    less, without = factors(dnn__shrink="low-rank", dnn__share=0.1)
-    assert not without
-    assert less["score.output"] < 0.6
-    halved, _ = factors(frames__skip=2)
-    assert 0.4 < halved["score.output"] < 1.0
-    _, without = factors(dnn__senones="active")
-    assert "depends on what is said" in without[0]

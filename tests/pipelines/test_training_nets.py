@@ -57,8 +57,8 @@ def shards(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     for i in range(3):
-        data._write(frames(i), folder / f"shard-{i:04d}.safetensors")
-    data._write(frames(99), folder / "held-out.safetensors")
+        data.write(frames(i), folder / f"shard-{i:04d}.safetensors")
+    data.write(frames(99), folder / "held-out.safetensors")
     return folder
 
 
@@ -327,7 +327,7 @@ def test_labels_are_those_of_forced_alignment(
     ]
     maker = data.Maker(model.feat_params)
     made = [maker.frames(source, Change(), np.random.default_rng(0)) for source in said]
-    data._write(data.joined(made), tmp_path / "shard-0000.safetensors")
+    data.write(data.joined(made), tmp_path / "shard-0000.safetensors")
     monkeypatch.setattr(data, "plan", lambda recipe: (said, []))
     labels.prepare(recipe, tmp_path, model, silent)
     found = labels.read(data.shards(tmp_path))

@@ -105,7 +105,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[tuple[np
     """The arrays that a roof of accesses is taken with."""
     given: list[tuple[np.ndarray, ...]] = []
     monkeypatch.setattr(kernels, name, lambda *args: given.append(args))
-    terms._scattered(name, size)(3)
+    terms.scattered(name, size)(3)
     return given
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from profiler_sessions import fake_session, spans_of
+from profiler_sessions import fake_session, roof, spans_of
 
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import Breakdown, breakdown
-from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.errors import BadInput
+from profiler.machine.roofs.table import BANDWIDTH, RoofTable
 from profiler.spans import Stage
 
 STAGES = [
@@ -154,3 +155,20 @@ def test_threads_share_a_group(prediction) -> None:
     half = whatif.shared(prediction, "scoring", 0.5)
     assert half.predicted_ns == pytest.approx(70_000)
     assert "shared out" in half.assumptions[0]
+
+
+@pytest.mark.parametrize(("mib", "doubted"), [(2, False), (11, True), (14, True), (64, False)])
+def test_data_as_large_as_a_cache_make_a_prediction_doubtful(mib: int, doubted: bool) -> None:
+    ladder = ((1, 100e9), (11, 95e9), (14, 30e9), (256, 28e9))
+    table = RoofTable(tuple(roof(BANDWIDTH, "read", rate, size << 20) for size, rate in ladder))
+    sizes = {"score.a": mib << 20, "score.b": 1 << 20}
+    costs = {
+        name: Cost(terms=(Term(KERNEL, "a kernel", Linear(1.0), float(size)),))
+        for name, size in sizes.items()
+    }
+    said = whatif.doubts(costs, table)
+    assert bool(said) == doubted
+    if doubted:
+        assert "score.a" in said[0]
+        assert "score.b" not in said[0]
+        assert f"{mib} MiB" in said[0]

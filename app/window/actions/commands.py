@@ -69,8 +69,8 @@ def _file(w: MainWindow) -> list[Action]:
         return Action(id, text, group, handler, keys, enabled, None, help)
 
     return [
-        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.when.is_idle),
-        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.when.is_idle),
+        add("file.new", tr("New run on audio files…"), w.new_run, "Ctrl+N", enabled=w.when.may_run),
+        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=w.when.may_run),
         add(
             "file.bundled",
             tr("Decode the bundled voices"),
@@ -230,6 +230,14 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add("view.clear", tr("Clear the selection"), w.escape, "Esc", enabled=always),
         add("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home", enabled=always),
+        Action(
+            "page.lab",
+            tr("Lab: claims tried on this machine"),
+            group,
+            w.show_lab,
+            ("Alt+L",),
+            help=tr("Experiments about the cost of recognition, each with its picture and verdict"),
+        ),
         add(
             "theme.toggle",
             tr("Dark theme"),

@@ -47,12 +47,13 @@ class Batch:
         rows = BLOCK_FRAMES + sum(self.context)
         device, shape = work.device, (size, rows, self._arithmetic.dim)
         self._here = device.host_tensor(shape, torch.float32, pinned=config.placement.pinned)
-        self._there = torch.zeros(shape, device=device.where)
-        self._scores = torch.zeros(
+        # Filling them would be work on torch's own stream, which no other waits for.
+        self._there = torch.empty(shape, device=device.where)
+        self._scores = torch.empty(
             (size * BLOCK_FRAMES, self._arithmetic.n_senones), device=device.where
         )
         wide = (1 + sum(self.context)) * self._arithmetic.dim
-        self._x = torch.zeros((size * BLOCK_FRAMES, wide), device=device.where)
+        self._x = torch.empty((size * BLOCK_FRAMES, wide), device=device.where)
         self._ids: dict[str, int] = {}
         self.stages(Recorder())
 

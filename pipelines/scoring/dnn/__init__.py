@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 
-SHRINKING = {"low-rank": shrink.low_rank, "sparse": shrink.sparse, "blocks": shrink.blocks}
+SHRINKING: dict[str, Callable[[Net, float], Net]] = {
+    "low-rank": shrink.low_rank,
+    "sparse": shrink.sparse,
+    "blocks": shrink.blocks,
+}
 
 
 def read(

@@ -173,7 +173,7 @@ def prepare(
     path = folder / f"{HELD_OUT}.safetensors"
     if not path.exists():
         progress("held-out utterances", None)
-        _write(joined([maker.frames(source, Change(), quiet) for source in held_out]), path)
+        write(joined([maker.frames(source, Change(), quiet) for source in held_out]), path)
     for first in range(0, len(trained), SHARD_UTTERANCES)[:shards]:
         path = folder / f"shard-{first // SHARD_UTTERANCES:04d}.safetensors"
         if path.exists():
@@ -183,10 +183,11 @@ def prepare(
             rng = np.random.default_rng([recipe.seed, 1, i])  # its own, wherever it is made
             parts.append(maker.frames(source, augment.draw(rng), rng))
             progress(path.stem, i / len(trained))
-        _write(joined(parts), path)
+        write(joined(parts), path)
 
 
-def _write(frames: Frames, path: Path) -> None:
+def write(frames: Frames, path: Path) -> None:
+    """Write a shard, or the held-out utterances."""
     arrays: dict[str, Array] = {
         "heard": frames.heard.astype(np.float16),
         "clean": frames.clean.astype(np.float16),

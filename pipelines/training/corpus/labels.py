@@ -6,7 +6,7 @@ recordings without a transcript, and of sentences with a word that has no pronun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,10 @@ from pipelines.config import Config
 from pipelines.models import dictionary
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
+from pipelines.scoring.scorer import Scorer
 from pipelines.training.align import Aligner, AlignmentError
 from pipelines.training.corpus import data
-from pipelines.training.corpus.data import DataRecipe, Progress
+from pipelines.training.corpus.data import DataRecipe, Frames, Progress
 from pipelines.training.corpus.speech import CorpusError
 from profiler.arrays import U16, Array
 from profiler.files.outputs import writing
@@ -36,23 +37,52 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
     ready = data.shards(folder)
     for number, shard in enumerate(ready):
         path = _beside(shard)
-        if path.exists():
+        if labelled(shard):
             continue
-        frames = data.read(shard)
-        labels = np.full(len(frames), UNLABELLED, np.uint16)
-        starts = np.concatenate([[0], frames.ends[:-1]])
         first = number * data.SHARD_UTTERANCES
-        for source, start, end in zip(sources[first:], starts, frames.ends, strict=False):
-            if source.text:
-                clean = frames.clean[start:end].astype(np.float32)
-                try:
-                    found = aligner.align(scorer.score(clean, 0, NullLane()), source.text.split())
-                except AlignmentError:
-                    continue
-                labels[start:end] = found.senones
-            progress(path.stem, (number + start / len(frames)) / len(ready))
-        with writing(path, "the labels") as draft:
-            save_file({"senones": labels}, draft)
+
+        def shown(part: float, path: Path = path, number: int = number) -> None:
+            progress(path.stem, (number + part) / len(ready))
+
+        words = [source.text.split() for source in sources[first:]]
+        labels = aligned(data.read(shard), words, aligner, scorer, shown)
+        write(labels, shard)
+
+
+def aligned(
+    frames: Frames,
+    words: Sequence[Sequence[str]],
+    aligner: Aligner,
+    scorer: Scorer,
+    told: Callable[[float], None],
+) -> U16:
+    """The senone of each frame by what the teacher hears; UNLABELLED where an utterance has no words or none fit.
+
+    `words`: of each utterance; more of them than utterances are left over. `told` hears the share that is done.
+    """
+    labels = np.full(len(frames), UNLABELLED, np.uint16)
+    starts = np.concatenate([[0], frames.ends[:-1]])
+    for said, start, end in zip(words, starts, frames.ends, strict=False):
+        if said:
+            clean = frames.clean[start:end].astype(np.float32)
+            try:
+                found = aligner.align(scorer.score(clean, 0, NullLane()), said)
+            except AlignmentError:
+                continue
+            labels[start:end] = found.senones
+        told(start / len(frames))
+    return labels
+
+
+def write(labels: U16, shard: Path) -> None:
+    """Put the labels of `shard`, or of the held-out utterances, beside it."""
+    with writing(_beside(shard), "the labels") as draft:
+        save_file({"senones": labels}, draft)
+
+
+def labelled(shard: Path) -> bool:
+    """Whether there are labels beside `shard`."""
+    return _beside(shard).exists()
 
 
 def read(shards: Sequence[Path]) -> U16:
@@ -69,4 +99,4 @@ def read(shards: Sequence[Path]) -> U16:
 
 
 def _beside(shard: Path) -> Path:
-    return shard.with_name(shard.name.replace("shard-", "labels-"))
+    return shard.with_name(f"labels-{shard.name.removeprefix('shard-')}")

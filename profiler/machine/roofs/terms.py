@@ -79,7 +79,7 @@ def _call(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
 
 def _access(key: Key) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
-        return roof_of(key, float(ACCESSES), _scattered(key.name, key.bytes), effort, 1)
+        return roof_of(key, float(ACCESSES), scattered(key.name, key.bytes), effort, 1)
 
     return timed
 
@@ -88,7 +88,7 @@ ACCESSES: Final = 1 << 12
 """Accesses of one repeat."""
 
 
-def _scattered(name: str, size: int) -> Task:
+def scattered(name: str, size: int) -> Task:
     """Return accesses to cache lines in random order over `size` bytes: each found in the one before, or in a list."""
     from profiler.machine.roofs import _kernels as kernels
 

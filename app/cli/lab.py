@@ -1,0 +1,245 @@
+"""List the labs, or run one: each tries a claim about the cost of recognition on this machine.
+
+    asrscope lab
+    asrscope lab matrix-orders
+    asrscope lab matrix-orders --set n=512 --out orders.asrs --json
+    asrscope lab --all --json
+    asrscope lab --all --sessions build/labs --docs docs
+
+Every run is a session with the figures and the verdict: holds here, does not hold here, undecided, cannot be tried
+here. `asrscope export FILE.asrs --png F` draws it. Use the machine for nothing else meanwhile. Ctrl+C stops it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli import _apart, _output
+from profiler.errors import BadInput
+
+if TYPE_CHECKING:
+    from pipelines.labs.record import Record
+    from pipelines.labs.running import Outcome
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("name", metavar="NAME", nargs="?", help="which lab (none: list them)")
+    which.add_argument("--all", action="store_true", help="run all of them, one after the other")
+    parser.add_argument(
+        "--set",
+        metavar="key=value",
+        action="append",
+        default=[],
+        help="change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)",
+    )
+    parser.add_argument(
+        "--parameters", action="store_true", help="list the parameters of the lab and end"
+    )
+    parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
+    parser.add_argument(
+        "--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs"
+    )
+    parser.add_argument(
+        "--docs",
+        metavar="FOLDER",
+        help="write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions",
+    )
+    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
+    parser.add_argument("--transcripts", metavar="FILE.tsv")
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, or run and report."""
+    one = arguments.name is not None
+    if not one and (arguments.set or arguments.out or arguments.parameters):
+        raise BadInput(
+            "--set, --out and --parameters are for one lab: asrscope lab NAME --set key=value."
+        )
+    if (arguments.sessions or arguments.docs) and one:
+        raise BadInput("--sessions and --docs are for all labs: asrscope lab --all --docs FOLDER.")
+    if arguments.docs and not arguments.sessions:
+        raise BadInput(
+            "--docs is made of the sessions in a folder; name it with --sessions FOLDER."
+        )
+    if not one and not arguments.all:
+        return _docs(arguments) if arguments.docs else _list(arguments.json)
+    if arguments.parameters:
+        return _parameters(arguments.name, arguments.json)
+    if one:
+        return _run(arguments)
+    status = _run_all(arguments)
+    return _docs(arguments) or status if arguments.docs else status
+
+
+def _docs(arguments: argparse.Namespace) -> int:
+    """The page of the docs, of the sessions that are there."""
+    from app.pictures.lab_page import write_page
+    from pipelines import labs
+
+    folder = Path(arguments.sessions)
+    found = [path for name in labs.every() if (path := folder / f"{name}.asrs").exists()]
+    if not found:
+        raise BadInput(f"{folder} holds no session of a lab; run `asrscope lab --all` first.")
+    command = f"asrscope lab --all --sessions {arguments.sessions} --docs {arguments.docs}"
+    page = write_page(found, Path(arguments.docs), command)
+    if not arguments.json:
+        print(page)
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from pipelines import labs
+    from pipelines.labs.record import Record
+    from pipelines.labs.running import Request, assignments_of, execute
+    from profiler.files.paths import new_session_path
+    from profiler.process import signals
+
+    name = arguments.name
+    lab = labs.load(name)
+    assignments = assignments_of(lab.parameters, arguments.set)
+    out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
+    request = Request(
+        name,
+        assignments,
+        out,
+        tuple(arguments.audio),
+        arguments.transcripts,
+        replace=bool(arguments.out),
+    )
+    asked: list[bool] = []
+    progress = _output.Progress()
+    try:
+        with signals.stopping(lambda: asked.append(True)) as stop:
+            outcome = execute(request, progress, lambda: bool(asked))
+    finally:
+        progress.done()
+    made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
+    if arguments.json:
+        _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
+    else:
+        print(_told(made, outcome))
+    if outcome.problem:
+        _output.complain(outcome.problem)
+        return 2
+    return stop.status if outcome.state == "stopped" else 0
+
+
+def _run_all(arguments: argparse.Namespace) -> int:
+    """Every lab in a process of its own; one that fails is named, and the others go on."""
+    from pipelines import labs
+    from profiler.process import signals
+
+    asked: list[bool] = []
+    rows: list[dict[str, object]] = []
+    status = 0
+    known = labs.every()
+    if arguments.sessions:
+        Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
+    with signals.stopping(lambda: asked.append(True)) as stop:
+        for number, name in enumerate(known, start=1):
+            words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
+            if arguments.transcripts:
+                words += ["--transcripts", arguments.transcripts]
+            if arguments.sessions:
+                words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
+            progress = _output.Progress()
+            before = f"{name} ({number} of {len(known)})"
+            progress(before)
+            ended = _apart.run(
+                words,
+                lambda what, p=progress, b=before: p(f"{b}: {what}"),  # type: ignore[misc]
+                lambda: bool(asked),
+            )
+            progress.done()
+            row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
+            rows.append(row)
+            if not arguments.json:
+                print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
+            if asked:
+                status = stop.status
+                break
+            if ended.status:
+                _output.complain(f"{name}: {ended.said}")
+                status = 2
+    if arguments.json:
+        _output.print_json({"schema": 1, "labs": rows})
+    return status
+
+
+def _row(run: Record, outcome: Outcome) -> dict[str, object]:
+    """One lab of the JSON."""
+    from pipelines.labs import record
+
+    return record.row(run) | {
+        "why": run.finding.why if run.finding else outcome.problem,
+        "state": outcome.state,
+        "session": None if outcome.session is None else str(outcome.session),
+    }
+
+
+def _told(run: Record, outcome: Outcome) -> str:
+    from pipelines.labs import record
+
+    ended = [] if run.finding is not None else [f"  {outcome.state}"]
+    return _output.page([*record.lines(run), *ended, f"  session: {outcome.session}"])
+
+
+def _list(as_json: bool) -> int:
+    from pipelines import labs
+    from pipelines.labs.declaration import GROUPS
+
+    known = labs.every()
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "claim": lab.claim,
+                "source": lab.source,
+                "group": lab.group,
+                "measured": lab.measured,
+            }
+            for name, lab in known.items()
+        ]
+        _output.print_json({"schema": 1, "labs": rows})
+        return 0
+    wide = max((len(name) for name in known), default=0)
+    group = ""
+    for name, lab in known.items():
+        if lab.group != group:
+            group = lab.group
+            print(f"\n{GROUPS[lab.group]}")
+        print(f"{name:{wide}} {lab.claim} ({lab.source})")
+    return 0
+
+
+def _parameters(name: str, as_json: bool) -> int:
+    from pipelines import labs
+    from pipelines.config.options import options_of
+
+    options = options_of(type(labs.load(name).parameters))
+    if as_json:
+        rows = [
+            {
+                "key": option.key,
+                "title": option.title,
+                "help": option.help,
+                "type": option.type,
+                "default": option.default,
+                "choices": list(option.choices),
+                "minimum": option.minimum,
+                "maximum": option.maximum,
+                "unit": option.unit or None,
+            }
+            for option in options
+        ]
+        _output.print_json({"schema": 1, "parameters": rows})
+        return 0
+    for option in options:
+        unit = f" {option.unit}" if option.unit else ""
+        print(f"{option.key}={_output.plain(option.default)}{unit}: {option.help}")
+    return 0

@@ -1,0 +1,156 @@
+"""The page of the docs about all labs: each claim with its picture, verdict and numbers, made of their sessions."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
+from PySide6.QtGui import QImage, QImageWriter
+
+from app.application import application, need_no_display
+from app.pictures.lab import sheet_of
+from app.pictures.layout import laid_out, settle, themed
+from app.pictures.writers import drawn
+from app.views.labs.card import SIGNS
+from pipelines.labs import record
+from pipelines.labs.declaration import GROUPS, HOLDS, UNDECIDED, Said
+from pipelines.labs.record import Record
+from pipelines.labs.texts import figure
+from profiler.files.outputs import writing
+from profiler.plain import one_line
+from profiler.session.reader import Session
+
+PAGE: Final = "lab.md"
+PICTURES: Final = "lab"
+SIZE: Final = (1060, 560)
+COLOURS: Final = 256
+SCALE: Final = 1.0
+"""Pixels per point: a page has some fifty of these pictures."""
+
+LEAD: Final = """# The lab: four notes, tried on one machine
+
+The program began with four notes full of claims about what recognition costs. Each of them is a lab:
+`asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
+them as a gallery. This page was made by `{command}`: of {all} claims {held} hold there, and {undecided} could not be
+decided. The figures are those of that machine ({machine}), beside the numbers of the notes.
+"""
+
+
+def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
+    """Write PAGE and the pictures in PICTURES into `folder`, of those sessions that are runs of labs; returns the page.
+
+    Raises OutputError for what cannot be written, SessionError for a session that cannot be read.
+    """
+    need_no_display()
+    # Held by a name: otherwise Qt's application would be garbage-collected at once.
+    qt = application()
+    pictures = folder / PICTURES
+    pictures.mkdir(parents=True, exist_ok=True)
+    runs: dict[str, Record] = {}
+    about = ""
+    for path in sessions:
+        with closing(Session.open(path)) as session:
+            run = record.read(session.meta)
+            if run is None or run.finding is None:
+                continue
+            runs[run.name] = run
+            about = _about(session)
+            if run.measured is not None:
+                _draw(run, session, pictures)
+    target = folder / PAGE
+    with writing(target, "the page") as draft:
+        draft.write_text(_page(runs, command, about), encoding="utf-8")
+    qt.processEvents()
+    return target
+
+
+def _draw(run: Record, session: Session, folder: Path) -> None:
+    for theme in ("light", "dark"):
+        with themed(theme):
+            sheet, origin = sheet_of(run, session)
+            try:
+                with (
+                    laid_out(sheet, QSize(*SIZE)),
+                    writing(folder / f"{run.name}-{theme}.png", "the picture") as draft,
+                ):
+                    draft.write_bytes(_small(drawn(sheet, "png", SCALE, origin, captioned=False)))
+            finally:
+                sheet.deleteLater()
+                settle()
+
+
+def _small(png: bytes) -> bytes:
+    """The same picture in its COLOURS most frequent colours: a third of the bytes, and no eye sees it."""
+    image = QImage.fromData(png).convertToFormat(QImage.Format.Format_RGB32)
+    pixels = np.frombuffer(image.constBits(), np.uint32, image.width() * image.height())
+    values, counts = np.unique(pixels, return_counts=True)
+    palette = values[np.argsort(-counts, kind="stable")[:COLOURS]].tolist()
+    few = image.convertToFormat(
+        QImage.Format.Format_Indexed8, palette, Qt.ImageConversionFlag.AvoidDither
+    )
+    for key in QImage.fromData(png).textKeys():
+        few.setText(key, QImage.fromData(png).text(key))
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    if not QImageWriter(buffer, QByteArray(b"png")).write(few):
+        return png
+    return bytes(buffer.data().data())
+
+
+def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
+    verdicts = [run.finding.verdict for run in runs.values() if run.finding is not None]
+    held, undecided = verdicts.count(HOLDS), verdicts.count(UNDECIDED)
+    lead = LEAD.format(
+        command=command, held=held, undecided=undecided, all=len(verdicts), machine=machine
+    )
+    lines = [lead]
+    for group, heading in GROUPS.items():
+        members = {name: run for name, run in runs.items() if run.lab.group == group}
+        if not members:
+            continue
+        lines += [f"## {heading}", ""]
+        for name, run in members.items():
+            lines += _section(name, run)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(name: str, run: Record) -> list[str]:
+    finding, lab = run.finding, run.lab
+    assert finding is not None
+    title = html.escape(f"{lab.claim} {finding.verdict}", quote=True)
+    lines = [f"### {lab.claim}", ""]
+    if run.measured is not None:
+        lines += [
+            "<picture>",
+            f'<source media="(prefers-color-scheme: dark)" srcset="{PICTURES}/{name}-dark.png">',
+            f'<img src="{PICTURES}/{name}-light.png" alt="{title}" width="{SIZE[0]}">',
+            "</picture>",
+            "",
+        ]
+    lines += [f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}", ""]
+    if finding.verdict in lab.follows:
+        lines += [f"*{lab.follows[finding.verdict]}*", ""]
+    if lab.said:
+        lines += ["| | the note | here |", "|---|---|---|"]
+        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
+        lines += [""]
+    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", ""]
+    return lines
+
+
+def _row(said: Said, ours: float | None) -> str:
+    here = "not measured" if ours is None else figure(ours, said.unit)
+    return f"| {said.what} | {figure(said.value, said.unit)} | {here} |"
+
+
+def _about(session: Session) -> str:
+    machine = session.meta.get("machine") or {}
+    cores = (machine.get("cores") or {}).get("usable")
+    day = datetime.fromtimestamp(float(session.meta.get("created_wall") or 0.0), UTC)
+    return one_line(f"{machine.get('cpu', 'unknown')}, {cores} cores, {day:%Y-%m-%d}")

@@ -1,0 +1,181 @@
+"""Axes of a lab's chart: what they reach over, where a value lies, which ticks they have. No Qt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pipelines.labs.declaration import (
+    Axis,
+    Bars,
+    Chart,
+    Gantt,
+    Layer,
+    Line,
+    Mark,
+    StackedBars,
+    Steps,
+)
+from pipelines.labs.texts import PLAIN, figure, shown, whole
+
+HEADROOM = 1.08
+"""A linear axis reaches so many times as far as its values."""
+
+FOR_FIGURES = 0.06
+"""Share of the length of an axis that is left above the longest bar, for its figure."""
+
+LOG_ROOM = 1.35
+"""A logarithmic axis of values reaches by this factor further at both ends."""
+
+WHOLE = 1 << 21
+"""Powers of two below this one are written out."""
+
+LONGEST = 9
+"""Most ticks of an axis."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Values from `low` to `high` over the length of an axis; with categories from −½ to their number less ½."""
+
+    axis: Axis
+    low: float
+    high: float
+    doubling: bool = False
+    """Whether its data are powers of two: then so are its ticks."""
+
+    @property
+    def log(self) -> bool:
+        """Whether equal factors have equal lengths."""
+        return self.axis.log and not self.axis.categories
+
+    def place(self, value: float) -> float:
+        """Where a value lies, 0…1 of the length; what is beyond the axis lies on its end."""
+        if self.log:
+            value = max(value, self.low)
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(max(share, 0.0), 1.0)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies on the axis."""
+        slack = 1e-9 * (abs(self.high) + abs(self.low))
+        return self.low - slack <= value <= self.high + slack
+
+    def ticks(self, at_most: int = LONGEST) -> list[float]:
+        """Values to label; the places of the categories where there are any."""
+        if self.axis.categories:
+            return [float(i) for i in range(len(self.axis.categories))]
+        binary = self.axis.unit == "B"
+        if self.log:
+            found = self._log_ticks(at_most)
+        else:
+            found = _steps(self.low, self.high, at_most, binary)
+        return [value for value in found if self.holds(value)]
+
+    def _log_ticks(self, at_most: int) -> list[float]:
+        if self.doubling:
+            powers = range(math.floor(math.log2(self.low)), math.ceil(math.log2(self.high)) + 1)
+            step = max(1, math.ceil(len(powers) / at_most))
+            first = math.ceil(math.log2(self.low) - 1e-9)
+            return [2.0**p for p in powers if (p - first) % step == 0]
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for parts in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+            found = [part * 10.0**p for p in range(first, last + 1) for part in parts]
+            found = [value for value in found if self.holds(value)]
+            if len(found) <= at_most:
+                return found
+        step = math.ceil((last - first) / at_most)
+        return [10.0**p for p in range(first, last + 1) if p % step == 0]
+
+    def text(self, value: float) -> str:
+        """A tick's label, with the prefix of a plain unit."""
+        if self.axis.categories:
+            place = round(value)
+            return self.axis.categories[place] if 0 <= place < len(self.axis.categories) else ""
+        if self.axis.unit in (*PLAIN, "B"):
+            return figure(value, self.axis.unit)
+        return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
+
+    @property
+    def title(self) -> str:
+        """Title and unit, where the ticks do not have it."""
+        unit = "" if self.axis.unit in (*PLAIN, "B") else self.axis.unit
+        return f"{self.axis.title} ({unit})" if unit else self.axis.title
+
+
+def reaches(chart: Chart) -> tuple[Reach, Reach]:
+    """What x and y of a panel reach over."""
+    return _reach(chart.x, chart.layers, "x"), _reach(chart.y, chart.layers, "y")
+
+
+def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
+    if axis.categories:
+        return Reach(axis, -0.5, len(axis.categories) - 0.5)
+    values = [v for layer in layers for v in _values(layer, which) if math.isfinite(v)]
+    if axis.log:
+        values = [v for v in values if v > 0] or [1.0, 10.0]
+        room = LOG_ROOM if which == "y" else 1.0
+        low, high = min(values) / room, max(values) * room
+        if any(isinstance(layer, Bars | StackedBars) for layer in layers) and which == "y":
+            low /= 2  # the least bar has a length as well, and the longest one room for its figure
+            high *= (high / low) ** FOR_FIGURES
+        low = low if axis.low is None or axis.low <= 0 else axis.low
+        high = high if axis.high is None else axis.high
+        doubling = axis.unit == "B" or (which == "x" and _doubling(layers))
+        return Reach(axis, low, max(high, 1.001 * low), doubling)
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    from_zero = which == "y" and low > 0
+    low = 0.0 if from_zero else low
+    barred = any(isinstance(layer, Bars | StackedBars) for layer in layers)
+    room = HEADROOM - 1 + (FOR_FIGURES if barred else 0.0)
+    room = room * (high - low) if which == "y" else 0.0
+    high, low = high + room, low - room if low < 0 else low
+    low = low if axis.low is None else axis.low
+    high = high if axis.high is None else axis.high
+    return Reach(axis, low, high if high > low else low + 1.0)
+
+
+def _doubling(layers: Iterable[Layer]) -> bool:
+    """Whether all places on x that have data are powers of two."""
+    places = [x for layer in layers if isinstance(layer, Line | Steps) for x in layer.x]
+    return len(places) > 2 and all(x > 0 and math.log2(x).is_integer() for x in places)
+
+
+def _values(layer: Layer, which: str) -> Iterator[float]:
+    if isinstance(layer, Mark):
+        if layer.on == which:
+            yield layer.value
+            if layer.until is not None:
+                yield layer.until
+    elif isinstance(layer, Gantt):
+        if which == "x":
+            yield from (end for b in layer.blocks for end in (b.begin, b.end))
+    elif isinstance(layer, StackedBars):
+        if which == "y":
+            yield 0.0
+            yield from map(sum, zip(*(values for _, values in layer.parts), strict=True))
+    elif isinstance(layer, Bars):
+        if which == "y":
+            for values in (layer.values, layer.low, layer.high):
+                yield from (v for v in values if v is not None)
+    elif which == "x":
+        yield from layer.x
+    elif isinstance(layer, Steps):
+        yield from layer.y
+    elif isinstance(layer, Line):
+        for values in (layer.y, layer.low, layer.high):
+            yield from (v for v in values if v is not None)
+
+
+def _steps(low: float, high: float, at_most: int, binary: bool) -> list[float]:
+    """Multiples of a round step: of a power of two where sizes are in bytes."""
+    rough = (high - low) / max(1, at_most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * (1 - 1e-9))
+    if binary:
+        step = 2.0 ** math.ceil(math.log2(rough))
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -1,0 +1,225 @@
+"""The page of one lab: its picture, what is measured, its parameters, run and stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QProgressBar,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.model.lab_runs import Past
+from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.theme import font
+from app.views.labs.card import LabCard
+from app.views.labs.rows import HEADERS, rows_of
+from app.views.table_twin import TableModel, TableTwin
+from app.widgets import Elided
+from app.window.form.fields import Field
+from app.window.lab.tile import ago
+from pipelines.config import Value, options_of
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from profiler.plain import one_line
+
+SIDE = 300
+"""Pixels of the column with the parameters."""
+
+
+class LabDetail(QWidget):
+    """One lab, without a run or with its last one."""
+
+    back = Signal()
+    run_asked = Signal(str, object)
+    """Name, and the parameters that differ from the defaults."""
+    stop_asked = Signal()
+    open_session = Signal(str)
+
+    def __init__(
+        self,
+        name: str,
+        lab: Lab[Parameters, Measured],
+        obstacle: Callable[[], str | None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("desk")
+        self.name, self.lab, self._obstacle = name, lab, obstacle
+        self._past: Past | None = None
+        self._changed: dict[str, Value] = {}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 14, 16, 14)
+        row.setSpacing(14)
+        left = QVBoxLayout()
+        left.setSpacing(8)
+        left.addLayout(self._top())
+        self.card = LabCard()
+        frame = QFrame()
+        frame.setProperty("card", True)
+        inside = QVBoxLayout(frame)
+        inside.setContentsMargins(3, 3, 3, 3)
+        self.rows = TableModel(self)
+        self.table = TableTwin(self.rows)
+        describe(self.table, self.tr("The values of the picture"))
+        self._shown = QStackedWidget()
+        self._shown.addWidget(self.card)
+        self._shown.addWidget(self.table)
+        inside.addWidget(self._shown)
+        left.addWidget(frame, 1)
+        row.addLayout(left, 1)
+        row.addWidget(self._side())
+        self.show_past(None)
+        self.show_state("", None)
+
+    def _top(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        self.to_gallery = Button(self.tr("‹ All labs"))
+        self.to_gallery.setProperty("quiet", True)
+        self.to_gallery.clicked.connect(self.back)
+        self.about = Elided()
+        self.about.setObjectName("muted")
+        self.as_table = Button(self.tr("Table"))
+        self.as_table.setObjectName("table-toggle")
+        self.as_table.setCheckable(True)
+        self.as_table.toggled.connect(self._show_table)
+        self.open = Button(self.tr("Open the session in the desk"))
+        self.open.clicked.connect(self._open)
+        row.addWidget(self.to_gallery)
+        row.addWidget(self.about, 1)
+        row.addWidget(self.as_table)
+        row.addWidget(self.open)
+        return row
+
+    def _side(self) -> QWidget:
+        frame = QFrame()
+        frame.setProperty("card", True)
+        frame.setFixedWidth(SIDE)
+        column = QVBoxLayout(frame)
+        column.setContentsMargins(14, 12, 14, 12)
+        column.setSpacing(8)
+        self.run = Button(self.tr("Run"))
+        self.run.setProperty("primary", True)
+        self.run.setFont(font(1.05, strong=True))
+        self.run.setMinimumHeight(34)
+        self.run.clicked.connect(self._run_or_stop)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(6)
+        self.what = Elided()
+        self.what.setObjectName("muted")
+        self.problem = Label()
+        self.problem.setObjectName("danger-text")
+        self.problem.setWordWrap(True)
+        for widget in (self.run, self.bar, self.what, self.problem):
+            column.addWidget(widget)
+        column.addWidget(self._heading(self.tr("What is measured")))
+        about = Label(self.lab.measured)
+        about.setWordWrap(True)
+        column.addWidget(about)
+        source = Label(self.tr("Source: {0}").format(self.lab.source))
+        source.setObjectName("muted")
+        source.setWordWrap(True)
+        column.addWidget(source)
+        column.addWidget(self._heading(self.tr("Parameters")))
+        self.fields: dict[str, Field] = {}
+        for option in options_of(type(self.lab.parameters)):
+            field = self.fields[option.key] = Field(option)
+            field.show_value(option.default)
+            field.edited.connect(self._edited)
+            column.addWidget(field)
+        if not self.fields:
+            column.addWidget(Label(self.tr("none")))
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.viewport().setAutoFillBackground(False)
+        area.setFixedWidth(SIDE + 12)
+        area.setWidget(frame)
+        return area
+
+    def _heading(self, text: str) -> Label:
+        label = Label(text.upper())
+        label.setObjectName("form-layer")
+        label.setFont(font(0.85, strong=True))
+        return label
+
+    def _edited(self, key: str, value: Value) -> None:
+        if value == getattr(self.lab.parameters, key):
+            self._changed.pop(key, None)
+        else:
+            self._changed[key] = value
+
+    def _run_or_stop(self) -> None:
+        if self._running:
+            self.stop_asked.emit()
+        else:
+            self.run_asked.emit(self.name, dict(self._changed))
+
+    def _show_table(self, shown: bool) -> None:
+        self._shown.setCurrentWidget(self.table if shown else self.card)
+        self.table.fit_columns()
+
+    def _open(self) -> None:
+        if self._past is not None:
+            self.open_session.emit(str(self._past.path))
+
+    # -- what is shown --------------------------------------------------------------------------
+
+    def show_past(self, past: Past | None) -> None:
+        """Show what came of the last run."""
+        self._past = past
+        found = past.record if past is not None else None
+        self.card.nothing = (
+            self.tr("Not tried yet: Run measures it on this machine.")
+            if past is None
+            else self.tr("This run ended before everything was measured.")
+        )
+        self.card.show_lab(
+            self.lab,
+            found.finding if found is not None else None,
+            found.measured if found is not None else None,
+        )
+        measured = found.measured if found is not None else None
+        self.rows.replace(
+            [self.tr(header) for header in HEADERS],
+            rows_of(self.lab.picture(measured)) if measured is not None else (),
+        )
+        self.as_table.setEnabled(measured is not None)
+        self.open.setEnabled(past is not None)
+        if past is None:
+            self.about.set_full(self.tr("not tried yet"))
+        else:
+            self.about.set_full(f"{ago(past.when)} · {past.path.name}")
+
+    def show_state(self, running: str, share: float | None, what: str = "") -> None:
+        """Show which lab is under way: this one, another or none; how much of it is done."""
+        self._running = running == self.name
+        self.run.setText(self.tr("Stop") if self._running else self.tr("Run"))
+        why = None if self._running else self._obstacle()
+        self.run.setEnabled(why is None)
+        set_tip(self.run, why or "")
+        describe(self.run, description=why or "")
+        self.bar.setVisible(self._running)
+        self.bar.setRange(0, 0 if share is None else 1000)
+        if share is not None:
+            self.bar.setValue(round(1000 * share))
+        shown = what if self._running else why or ""
+        self.what.set_full(one_line(shown))
+        self.what.setVisible(bool(shown))
+        if self._running:
+            self.show_problem("")
+        for field in self.fields.values():
+            field.show_locked(self._running)
+
+    def show_problem(self, sentence: str) -> None:
+        """Show why the last attempt came to nothing; an empty one hides it."""
+        self.problem.setText(one_line(sentence, 600))
+        self.problem.setVisible(bool(sentence))

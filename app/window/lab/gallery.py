@@ -1,0 +1,130 @@
+"""The gallery: every lab as a card, by group, in as many columns as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
+
+from app.model.lab_runs import Past
+from app.style.plain_text import Label
+from app.style.theme import font
+from app.window.lab.tile import SMALLEST, LabTile
+from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
+
+MARGIN = 24
+GAP = 12
+MOST_COLUMNS = 5
+
+
+class Gallery(QScrollArea):
+    """Cards in a grid for each group; arrow keys move between them."""
+
+    chosen = Signal(str)
+
+    def __init__(
+        self, known: Mapping[str, Lab[Parameters, Measured]], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("welcome")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        page = QWidget()
+        page.setObjectName("scrolled")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(MARGIN, 22, MARGIN, 22)
+        column.setSpacing(8)
+        title = Label(self.tr("Lab"))
+        title.setFont(font(1.9, strong=True))
+        lead = Label(
+            self.tr(
+                "Claims about the cost of speech recognition, each to be tried on this machine: "
+                "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
+            )
+        )
+        lead.setObjectName("muted")
+        lead.setWordWrap(True)
+        column.addWidget(title)
+        column.addWidget(lead)
+        self.tiles: dict[str, LabTile] = {}
+        self._grids: list[tuple[QGridLayout, list[LabTile]]] = []
+        for group, heading in GROUPS.items():
+            members = {name: lab for name, lab in known.items() if lab.group == group}
+            if members:
+                self._add_group(column, self.tr(heading), members)
+        if not known:
+            none = Label(self.tr("There are no labs in this copy of the program."))
+            none.setObjectName("muted")
+            column.addWidget(none)
+        column.addStretch(1)
+        self.setWidget(page)
+        self._columns = 0
+        self._lay_out()
+
+    def _add_group(
+        self, column: QVBoxLayout, heading: str, members: Mapping[str, Lab[Parameters, Measured]]
+    ) -> None:
+        label = Label(heading.upper())
+        label.setObjectName("form-layer")
+        label.setFont(font(0.85, strong=True))
+        column.addSpacing(10)
+        column.addWidget(label)
+        grid = QGridLayout()
+        grid.setSpacing(GAP)
+        tiles = []
+        for name, lab in members.items():
+            tile = self.tiles[name] = LabTile(name, lab)
+            tile.clicked.connect(lambda _=False, chosen=name: self.chosen.emit(chosen))
+            tiles.append(tile)
+        column.addLayout(grid)
+        self._grids.append((grid, tiles))
+
+    def show_past(self, name: str, past: Past | None) -> None:
+        """Show the last run of a lab."""
+        self.tiles[name].show_past(past)
+
+    def show_running(self, name: str, share: float | None) -> None:
+        """Show which lab is under way; an empty name: none."""
+        for tile in self.tiles.values():
+            tile.show_running(tile.name == name, share if tile.name == name else None)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many columns as there is room for."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        room = self.viewport().width() - 2 * MARGIN
+        columns = min(max(1, (room + GAP) // (SMALLEST + GAP)), MOST_COLUMNS)
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for grid, tiles in self._grids:
+            for tile in tiles:
+                grid.removeWidget(tile)
+            for i, tile in enumerate(tiles):
+                grid.addWidget(tile, i // columns, i % columns)
+            for i in range(MOST_COLUMNS):
+                grid.setColumnStretch(i, 1 if i < columns else 0)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows go from card to card: left and right by one, up and down by a row."""
+        steps = {
+            Qt.Key.Key_Left: -1,
+            Qt.Key.Key_Right: 1,
+            Qt.Key.Key_Up: -self._columns,
+            Qt.Key.Key_Down: self._columns,
+        }
+        step = steps.get(Qt.Key(event.key()))
+        if step is None or not self.tiles:
+            super().keyPressEvent(event)
+            return
+        order = list(self.tiles.values())
+        now = next((i for i, tile in enumerate(order) if tile.hasFocus()), None)
+        to = 0 if now is None else min(max(now + step, 0), len(order) - 1)
+        order[to].setFocus(Qt.FocusReason.TabFocusReason)
+        self.ensureWidgetVisible(order[to])
+        event.accept()

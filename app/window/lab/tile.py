@@ -1,0 +1,168 @@
+"""A card of the gallery: thumbnail, claim, verdict, when it was last run."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.model.lab_runs import Past
+from app.style.plain_text import Button, describe, write
+from app.style.theme import font, theme
+from app.views.labs.card import SIGNS, TINTS, verdict_text
+from app.views.labs.panel import Panel
+from app.views.labs.series import looks
+from pipelines.labs.declaration import Lab, Measured, Parameters
+
+SMALLEST = 290
+"""Pixels of a card's width."""
+
+PICTURE = 158.0
+HEIGHT = 262
+DRAWN_AT = 470.0
+"""Pixels of width at which a thumbnail is laid out before it is made small."""
+
+DAY_S = 86_400.0
+WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("LabTile", text)
+
+
+class LabTile(Button):
+    """One lab. Its picture is that of its last run, if there is one."""
+
+    def __init__(
+        self, name: str, lab: Lab[Parameters, Measured], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent=parent)
+        self.name, self.lab = name, lab
+        self.past: Past | None = None
+        self._share: float | None = None
+        self._running = False
+        self.setProperty("choice", True)
+        self.setObjectName(f"lab-{name}")
+        self.setMinimumWidth(SMALLEST)
+        self.setFixedHeight(HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        describe(self, lab.claim)
+        self.show_past(None)
+
+    def sizeHint(self) -> QSize:
+        """The least; a row shares its width among its cards."""
+        return QSize(SMALLEST, HEIGHT)
+
+    def show_past(self, past: Past | None) -> None:
+        """Show what came of the last run."""
+        self.past = past
+        describe(self, description=self.state_text())
+        self.update()
+
+    def show_running(self, running: bool, share: float | None = None) -> None:
+        """Show that the lab is under way, and how much of it is done."""
+        if (running, share) != (self._running, self._share):
+            self._running, self._share = running, share
+            describe(self, description=self.state_text())
+            self.update()
+
+    def state_text(self) -> str:
+        """Verdict and age of the last run, or that there is none."""
+        if self._running:
+            return tr("running")
+        if self.past is None or self.past.record.finding is None:
+            return tr("not tried yet")
+        verdict = verdict_text(self.past.record.finding.verdict)
+        return f"{verdict} · {ago(self.past.when)}"
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the card over the button."""
+        super().paintEvent(event)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            picture = QRectF(1, 1, self.width() - 2, PICTURE)
+            self._paint_picture(painter, picture)
+            words = QRectF(14, PICTURE + 10, self.width() - 28, HEIGHT - PICTURE - 40)
+            painter.setPen(theme().color("text"))
+            face = font(1.0, strong=True)
+            painter.setFont(face)
+            write(painter, words, WRAP, _cut(self.lab.claim, QFontMetricsF(face), words))
+            self._paint_state(painter, QRectF(14, HEIGHT - 30, self.width() - 28, 20))
+
+    def _paint_picture(self, painter: QPainter, area: QRectF) -> None:
+        tokens = theme()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(tokens.color("card"))
+        painter.drawRoundedRect(area, 6, 6)
+        measured = self.past.record.measured if self.past is not None else None
+        if measured is None:
+            painter.setPen(tokens.color("muted"))
+            painter.setFont(font(0.95))
+            missing = tr("Enter or click to try it") if self.past is None else tr("no picture")
+            write(painter, area, Qt.AlignmentFlag.AlignCenter, missing)
+            return
+        chart = self.lab.picture(measured)
+        scale = area.width() / DRAWN_AT
+        painter.save()
+        painter.setClipRect(area)
+        painter.translate(area.topLeft())
+        painter.scale(scale, scale)
+        panel = Panel(chart, looks(chart), tokens)
+        room = QRectF(12, 10, DRAWN_AT - 20, area.height() / scale - 16)
+        panel.paint(painter, room, panel.head(room.width()))
+        painter.restore()
+
+    def _paint_state(self, painter: QPainter, area: QRectF) -> None:
+        tokens = theme()
+        painter.setFont(font(0.92))
+        finding = self.past.record.finding if self.past is not None else None
+        if self._running:
+            painter.setPen(tokens.color("accent"))
+            done = "" if self._share is None else f" {100 * self._share:.0f} %"
+            write(painter, area, Qt.AlignmentFlag.AlignVCenter, f"{tr('running')}{done}")
+            if self._share is not None:
+                painter.setPen(QPen(tokens.color("accent"), 3))
+                y = self.height() - 3.0
+                painter.drawLine(4, int(y), int(4 + (self.width() - 8) * self._share), int(y))
+            return
+        if finding is None or self.past is None:
+            painter.setPen(tokens.color("muted"))
+            write(painter, area, Qt.AlignmentFlag.AlignVCenter, self.state_text())
+            return
+        painter.setPen(tokens.color(TINTS[finding.verdict]))
+        painter.setFont(font(0.95, strong=True))
+        said = f"{SIGNS[finding.verdict]}  {verdict_text(finding.verdict)}"
+        write(painter, area, Qt.AlignmentFlag.AlignVCenter, said)
+        painter.setPen(tokens.color("muted"))
+        painter.setFont(font(0.9))
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        write(painter, area, flags, ago(self.past.when))
+
+
+def ago(when: float, now: float | None = None) -> str:
+    """How long ago a time is: just now, 5 min ago, 3 h ago, or its day."""
+    passed = (time.time() if now is None else now) - when
+    if passed < 60:
+        return tr("just now")
+    if passed < 3600:
+        return tr("{0} min ago").format(int(passed / 60))
+    if passed < DAY_S:
+        return tr("{0} h ago").format(int(passed / 3600))
+    return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
+
+
+def _cut(text: str, metrics: QFontMetricsF, area: QRectF) -> str:
+    """The words of a text that fit into `area`, with an ellipsis where some do not."""
+    words = text.split()
+    for count in range(len(words), 0, -1):
+        shown = " ".join(words[:count]) + ("" if count == len(words) else " …")
+        if (
+            metrics.boundingRect(QRectF(0, 0, area.width(), 1e4), WRAP, shown).height()
+            <= area.height()
+        ):
+            return shown
+    return ""

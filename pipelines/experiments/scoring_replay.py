@@ -1,0 +1,92 @@
+"""Scoring alone, as a search would have it: what it asks a lazy scorer for is recorded from its own decode.
+
+So a scorer is timed on what it really computes, without front end and search before and after it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.audio import loading as audio
+from pipelines.audio.loading import Audio
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser
+from pipelines.scoring import Scorer, with_context
+from profiler.arrays import Array
+from profiler.spans import NullLane
+
+_LANE = NullLane()
+
+
+@dataclass(frozen=True)
+class Replay:
+    """An utterance as a scorer is given it: features with their context, and per frame what is asked of it.
+
+    `active`: senones i64, or None where a scorer is not told.
+    """
+
+    features: Array
+    active: Sequence[Array | None]
+
+
+def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
+    """The first of `items`, up to about so many seconds, with their sound."""
+    left = max_s
+    first = True
+    for item in items:
+        sound = audio.load(item.path)
+        if not first and sound.duration_s > left:
+            continue
+        left -= sound.duration_s
+        first = False
+        yield item, sound
+
+
+def replay(recogniser: Recogniser, features: Array) -> Replay:
+    """What the search asks for when it is given this scorer's scores of `features` f32 [frames, dim]."""
+    scorer, search = recogniser.scorer, recogniser.search
+    padded = with_context(features, scorer.context)
+    if not scorer.lazy:
+        return Replay(padded, [None] * len(features))
+    scorer.reset()
+    search.start(0)
+    active: list[Array | None] = []
+    for at, part in _blocks(scorer, recogniser.config.block, padded):
+        state = scorer.prepare(part, at, _LANE)
+        for t in range(len(part) - sum(scorer.context)):
+            needed = np.array(search.active_senones())
+            active.append(needed)
+            search.advance(scorer.frame(state, t, needed)[None], at + t)
+    return Replay(padded, active)
+
+
+def scoring_s(scorer: Scorer, block: int, speech: Replay, scores: Array | None = None) -> float:
+    """Seconds of scoring alone, in blocks of so many frames.
+
+    `scores` f32 [frames, senones] takes what was asked for, and is left as it is elsewhere; that takes time too.
+    """
+    scorer.reset()
+    start = time.perf_counter()
+    for at, part in _blocks(scorer, block, speech.features):
+        if not scorer.lazy:
+            found = scorer.score(part, at, _LANE)
+            if scores is not None:
+                scores[at : at + len(found)] = found
+            continue
+        state = scorer.prepare(part, at, _LANE)
+        for t in range(len(part) - sum(scorer.context)):
+            active = speech.active[at + t]
+            row = scorer.frame(state, t, active)
+            if scores is not None:
+                scores[at + t, active] = row[active]
+    return time.perf_counter() - start
+
+
+def _blocks(scorer: Scorer, block: int, padded: Array) -> Iterator[tuple[int, Array]]:
+    beyond = sum(scorer.context)
+    for at in range(0, len(padded) - beyond, block):
+        yield at, padded[at : at + block + beyond]

@@ -1,0 +1,48 @@
+"""The claims lab: one file per claim, which says what is measured, how it is judged and what is drawn.
+
+The folder is the list: every module here that is not part of the frame defines `LAB`. Listing imports those modules,
+so their tops load neither numba nor torch; what measures is imported where it measures.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Final
+
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+FRAME: Final = frozenset({"declaration", "desk", "figures", "record", "running", "texts"})
+"""Modules that labs are made with, and that are none themselves."""
+
+
+def names() -> list[str]:
+    """The names of all labs, in the order of the alphabet."""
+    found = (m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
+    return sorted(n.replace("_", "-") for n in found if n[0] != "_" and n not in FRAME)
+
+
+def load(name: str) -> Lab[Parameters, Measured]:
+    """The lab called `name`; BadInput with the nearest name where there is none."""
+    known = names()
+    if name not in known:
+        import difflib
+
+        shown = one_line(name, 60)
+        near = difflib.get_close_matches(shown, known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise BadInput(f"There is no lab called '{shown}'; {hint}`asrscope lab` lists them all.")
+    lab = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").LAB
+    assert isinstance(lab, Lab), f"{name} does not define LAB"
+    return lab
+
+
+def every() -> dict[str, Lab[Parameters, Measured]]:
+    """All labs by name, by group and within a group in the order of the alphabet."""
+    from pipelines.labs.declaration import GROUPS
+
+    found = {name: load(name) for name in names()}
+    order = list(GROUPS)
+    return dict(sorted(found.items(), key=lambda item: (order.index(item[1].group), item[0])))

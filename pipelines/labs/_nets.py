@@ -1,0 +1,109 @@
+"""Nets as labs hold them against each other: words and best senones utterance by utterance, and time of scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from pipelines.config import Config, Value, assign
+from pipelines.labs.declaration import Line
+from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
+from profiler.arrays import F64
+
+if TYPE_CHECKING:
+    from pipelines.experiments.audit import Audit
+    from pipelines.labs.desk import Desk
+
+
+class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of scoring over some utterances: of each its frames, those whose best senone is the reference's, its
+    words as they were said and the errors in them (none where nobody knows what was said)."""
+
+    frames: list[int]
+    same_best: list[int]
+    words: list[int]
+    errors: list[int]
+
+
+def decoded(
+    base: Mapping[str, Value], ways: Mapping[str, Mapping[str, Value]], speech_s: float, desk: Desk
+) -> dict[str, Decoded]:
+    """Decode real speech by every way; "" is the reference, exact scoring by `base`.
+
+    Ways change live settings of `base` only. Raises ModelError, ConfigError or Cancelled.
+    """
+    from pipelines.experiments.audit import audits
+    from pipelines.experiments.scoring_replay import spoken
+
+    first = assign(Config(), base)
+    items = [item for item, _ in spoken(desk.speech(), speech_s)]
+    configs = [first, *(assign(first, way) for way in ways.values())]
+    found = audits(configs, items, desk.progress, desk.stopping)
+    return dict(zip(("", *ways), map(_counts, found), strict=True))
+
+
+def _counts(audit: Audit) -> Decoded:
+    said = [u.count for u in audit.utterances]
+    return Decoded(
+        frames=[u.frames for u in audit.utterances],
+        same_best=[u.same_best for u in audit.utterances],
+        words=[0 if count is None else count.reference_words for count in said],
+        errors=[0 if count is None else count.errors for count in said],
+    )
+
+
+def word_change(way: Decoded, other: Decoded) -> Ratio | None:
+    """Word error rate of `way` less that of `other`, with its interval by a bootstrap over utterances.
+
+    None where nobody knows what was said.
+    """
+    if not sum(other.words):
+        return None
+    rows = np.array([way.errors, other.errors, other.words], np.float64).T
+    return _interval(rows)
+
+
+def best_change(way: Decoded, other: Decoded) -> Ratio:
+    """Share of frames with the reference's best senone, of `way` less of `other`; as `word_change`."""
+    return _interval(np.array([way.same_best, other.same_best, other.frames], np.float64).T)
+
+
+def _interval(rows: F64) -> Ratio:
+    """(Σ first − Σ second) / Σ third of `rows` [utterances, 3]."""
+
+    def change(some: F64) -> float:
+        return float((some[:, 0].sum() - some[:, 1].sum()) / max(some[:, 2].sum(), 1.0))
+
+    if len(rows) < 2:
+        return Ratio(change(rows))
+    low, high = bootstrap_interval(rows, change)
+    return Ratio(change(rows), low, high)
+
+
+def points(found: Ratio | None) -> str:
+    """A difference of shares as sentences write it: +1.2 points (−0.3 to +2.5)."""
+    if found is None:
+        return "an unknown number of points"
+    told = f"{100 * found.ratio:+.1f} points"
+    if found.low is not None and found.high is not None:
+        told += f" ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    return told.replace("-", "−")
+
+
+def word_error_rate(way: Decoded) -> float | None:
+    """Errors of the words that were said; None where nobody knows them."""
+    return sum(way.errors) / sum(way.words) if sum(way.words) else None
+
+
+def agreement(way: Decoded) -> float:
+    """Share of the frames whose best senone is the reference's."""
+    return sum(way.same_best) / max(1, sum(way.frames))
+
+
+def rates(name: str, x: Sequence[float], ways: Sequence[Decoded], joined: bool = True) -> Line:
+    """Word error rates in % over x."""
+    y = [word_error_rate(way) for way in ways]
+    return Line(name, tuple(x), tuple(None if v is None else 100 * v for v in y), joined=joined)

@@ -1,0 +1,222 @@
+"""What the labs of training at scale share: their workers started and followed, curves collected, losses compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs.declaration import Parameters, Values, told
+from pipelines.training.parallel.job import DIVERGED
+from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
+from profiler.arrays import Array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.labs.desk import Desk
+    from pipelines.training.parallel.job import Job, Piece, Report
+
+NO_LOSS: Final = 1.05
+"""Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth."""
+
+PROCESS_BYTES: Final = 400 << 20
+"""What a worker takes beside its net: Python, torch, and the labelled frames."""
+
+GROUPS: Final = {"send": "transfer", "wait": "idle"}
+"""Of a session's stages; what is not here computes."""
+
+
+class Workers(Parameters, frozen=True, kw_only=True):
+    """Where workers run. On every other machine the same number is started by hand with torchrun (docs/lab.md)."""
+
+    machines: Annotated[
+        int,
+        setting(
+            "Machines",
+            "Machines that share the workers; each other one starts its own with torchrun.",
+            ge=1,
+            le=64,
+        ),
+    ] = 1
+    address: Annotated[
+        str,
+        setting(
+            "Address",
+            "HOST:PORT of this machine, as the others reach it; needed for several machines only.",
+        ),
+    ] = ""
+
+
+class Delayed(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one worker, over all rounds: seconds by kind of work, and updates between copy and use by how often."""
+
+    seconds: dict[str, float]
+    delays: dict[int, int]
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """How one way of training went, round by round, and after which numbers.
+
+    `seconds`, `examples`, `updates`, `bytes` of each round alone, `bytes` sent and received by all workers. `segments`:
+    after each round, mean cross-entropy of each segment of the examined frames, nats.
+    """
+
+    name: str
+    workers: int
+    seconds: list[float] = []
+    examples: list[int] = []
+    updates: list[int] = []
+    bytes: list[int] = []
+    segments: list[list[float]] = []
+    residuals: list[tuple[float, float]] = []
+    by_worker: list[Delayed] = []
+
+    @property
+    def losses(self) -> list[float]:
+        """Mean loss after each round, nats."""
+        return [float(np.mean(each)) for each in self.segments]
+
+    @property
+    def drawn(self) -> tuple[float | None, ...]:
+        """The same, None where the net had diverged."""
+        return tuple(loss if loss < DIVERGED else None for loss in self.losses)
+
+    @property
+    def per_example(self) -> list[float]:
+        """Seconds per example of each round: what ratios of speeds are taken from."""
+        return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """A span of a worker, in seconds since the piece began."""
+
+    worker: int
+    kind: str
+    begin: float
+    end: float
+    batch: int
+
+
+def data(desk: Desk) -> Path:
+    """The folder of the shipped voices' features and labels; made the first time."""
+    from pipelines.training.corpus import voices
+
+    def told(what: str, share: float | None) -> None:
+        desk.check()
+        desk.progress(what, share)
+
+    return voices.prepare(told)
+
+
+def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:
+    """Do `job`; the curve of each task, and the spans of its last round. Raises what `launch.pieces` does."""
+    from pipelines.training.parallel import launch
+    from pipelines.training.parallel.worker import widest
+
+    pieces: list[list[Piece]] = [[] for _ in job.tasks]
+    everything = len(job.tasks) * job.rounds
+    desk.progress("starting the workers", None)
+    machines = launch.Machines(workers.machines, workers.address)
+    with desk.step():
+        for piece in launch.pieces(job, widest(job.tasks), desk.stopping, machines):
+            pieces[piece.task].append(piece)
+            done = sum(map(len, pieces))
+            loss = float(np.mean(piece.segments))
+            name = job.tasks[piece.task].name
+            desk.progress(f"training, {name}: loss {loss:.3f}", done / everything)
+    curves = [
+        _curve(task.name, task.workers, found)
+        for task, found in zip(job.tasks, pieces, strict=True)
+    ]
+    last = [found[-1].reports for found in pieces]
+    for task, reports in zip(job.tasks, last, strict=True):
+        for report in reports:
+            _hand_over(desk, f"{task.name}, worker {report.rank + 1}", report)
+    return curves, [_blocks(reports) for reports in last]
+
+
+def _curve(name: str, workers: int, pieces: Sequence[Piece]) -> Curve:
+    ranks = len(pieces[0].reports)
+    return Curve(
+        name=name,
+        workers=workers,
+        seconds=[piece.seconds for piece in pieces],
+        examples=[piece.examples for piece in pieces],
+        updates=[piece.updates for piece in pieces],
+        bytes=[sum(report.bytes for report in piece.reports) for piece in pieces],
+        segments=[piece.segments for piece in pieces],
+        residuals=[pair for piece in pieces for pair in piece.residuals],
+        by_worker=[_summed([piece.reports[rank] for piece in pieces]) for rank in range(ranks)],
+    )
+
+
+def _summed(reports: Sequence[Report]) -> Delayed:
+    seconds: dict[str, float] = {}
+    delays: dict[int, int] = {}
+    for report in reports:
+        for kind, ns in report.ns.items():
+            seconds[kind] = seconds.get(kind, 0.0) + ns / 1e9
+        for delay, times in report.delays.items():
+            delays[delay] = delays.get(delay, 0) + times
+    return Delayed(seconds=seconds, delays=delays)
+
+
+def _hand_over(desk: Desk, lane: str, report: Report) -> None:
+    groups = {f"train.{span.kind}": GROUPS.get(span.kind, "scoring") for span in report.spans}
+    desk.hand_over(lane, [(f"train.{s.kind}", s.begin, s.end) for s in report.spans], groups)
+
+
+def _blocks(reports: Sequence[Report]) -> list[Block]:
+    """Each worker's spans since the first of its machine began: clocks of machines differ by anything."""
+    begin = min((report.spans[0].begin for report in reports if report.spans), default=0)
+    return [
+        Block(
+            report.rank, span.kind, (span.begin - begin) / 1e9, (span.end - begin) / 1e9, span.batch
+        )
+        for report in reports
+        for span in report.spans
+    ]
+
+
+def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
+    """Mean loss `of` over mean loss `to`, of the same segments of speech, which are what chance draws."""
+    both = np.column_stack([of, to])
+
+    def quotient(rows: Array) -> float:
+        return float(rows[:, 0].sum() / rows[:, 1].sum())
+
+    low, high = bootstrap_interval(both, quotient)
+    if not np.isfinite([low, high]).all():
+        return Ratio(quotient(both))
+    return Ratio(quotient(both), low, high)
+
+
+def told_loss(ratio: Ratio) -> str:
+    """A ratio of losses as sentences write it."""
+    return "that of a net that diverged, against" if ratio.ratio > 100 else f"{told(ratio)} times"
+
+
+def ratio_columns(
+    ratios: Sequence[Ratio | None],
+) -> tuple[Values, Values, Values]:
+    """Ratios, lower and upper ends, as the layers of a chart take them."""
+    return (
+        tuple(r.ratio if r else None for r in ratios),
+        tuple(r.low if r else None for r in ratios),
+        tuple(r.high if r else None for r in ratios),
+    )
+
+
+def processes_bytes(workers: int, weights: int) -> int:
+    """Memory of so many processes with a net each: weights, gradient, two vectors that travel, and the process."""
+    return workers * (PROCESS_BYTES + 4 * 4 * weights)
+
+
+def weights(widths: Sequence[int]) -> int:
+    """Weights and biases of affine layers between these widths."""
+    return sum((before + 1) * after for before, after in pairwise(widths))

@@ -1,0 +1,263 @@
+"""Lab `asynchronous-sgd`: workers that do not wait for each other, a parameter server between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import _training as shared
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Said,
+    StackedBars,
+    all_of,
+    at_least,
+    at_most,
+    told,
+)
+from pipelines.labs.figures import ratio
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+
+HIDDEN = (256, 256, 256)
+WIDTHS = (15 * 39, *HIDDEN, 126)
+RATE = 0.1
+SAID_4 = 3.2
+"""Zhang et al. 2013, on 4 GPUs, without loss."""
+ONE, SYNCHRONOUS, EACH, SEVERAL, SLOWED = range(5)
+"""The ways in their order: one worker; synchronous; asynchronous, with an exchange for each minibatch, for several, and
+with the rate divided by staleness."""
+COMPUTING = ("gradient", "update", "local")
+
+
+class Pool(shared.Workers, frozen=True, kw_only=True):
+    """How many workers, and how much is trained."""
+
+    workers: Annotated[
+        int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)
+    ] = 2
+    batch: Annotated[
+        int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)
+    ] = 128
+    accumulate: Annotated[
+        int,
+        setting("Accumulated", "Minibatches whose mean gradient is sent at once.", ge=2, le=256),
+    ] = 4
+    batches: Annotated[
+        int, setting("Minibatches", "Minibatches in a round of each way.", ge=16, le=1_000_000)
+    ] = 480
+    rounds: Annotated[
+        int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)
+    ] = 7
+
+
+class Pooled(Measured, frozen=True, kw_only=True):
+    """Curves of the ways in their order; of the asynchronous ones the first worker is the server."""
+
+    workers: int
+    batch: int
+    accumulate: int
+    parameters: int
+    curves: list[shared.Curve]
+
+
+def measure(pool: Pool, desk: Desk) -> Pooled:
+    """All ways in turns, on the same number of examples."""
+    from pipelines.training.parallel.job import Job, Task
+
+    with desk.part(0.0, 0.2):
+        folder = shared.data(desk)
+    n = pool.workers
+
+    def task(name: str, **more: object) -> Task:
+        about = {"way": "asynchronous", "workers": n, "batch": pool.batch} | {
+            "batches": pool.batches,
+            "rate": RATE,
+        }
+        return Task(name=name, **(about | more))  # type: ignore[arg-type]
+
+    tasks = [
+        task("one worker", way="synchronous", workers=1),
+        task(
+            "synchronous",
+            way="synchronous",
+            batch=n * pool.batch,
+            batches=pool.batches // n,
+            rate=n * RATE,
+        ),
+        task("an exchange each"),
+        task(f"an exchange for {pool.accumulate}", accumulate=pool.accumulate),
+        task("rate by staleness", rule="by staleness"),
+    ]
+    job = Job(tasks=tasks, data=str(folder), rounds=pool.rounds, widths=HIDDEN)
+    with desk.part(0.2, 1.0):
+        curves, _ = shared.trained(desk, job, pool)
+    return Pooled(
+        workers=n,
+        batch=pool.batch,
+        accumulate=pool.accumulate,
+        parameters=shared.weights(WIDTHS),
+        curves=curves,
+    )
+
+
+def waited(curve: shared.Curve) -> float:
+    """Share of their time that workers spend on exchanges: sending, and waiting for the answer or for each "
+    "other."""
+    workers = _workers(curve)
+    apart = sum(each.seconds.get(kind, 0.0) for each in workers for kind in ("send", "wait"))
+    return apart / max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
+
+
+def _workers(curve: shared.Curve) -> list[shared.Delayed]:
+    """Without the server, which has a place of its own."""
+    return curve.by_worker[-curve.workers :]
+
+
+def modelled(curve: shared.Curve, workers: int) -> float:
+    """The speed-up of so many devices of their own over one that exchanges nothing: n, less the share of exchanges.
+
+    Until the server is busy all the time: then it is computing time of an exchange over the server's.
+    """
+    computing = sum(each.seconds.get(kind, 0.0) for each in _workers(curve) for kind in COMPUTING)
+    served = curve.by_worker[0].seconds
+    server = served.get("update", 0.0) + served.get("send", 0.0)
+    return min(workers * computing / (computing + server), computing / max(server, 1e-12))
+
+
+def judge(found: Pooled) -> Finding:
+    """Holds where workers with accumulated exchanges beat one worker in speed, and do not end with a worse "
+    "loss."""
+    one, synchronous, each, several, slowed = found.curves
+    speed = ratio(one.per_example, several.per_example)
+    without = ratio(one.per_example, each.per_example)
+    against = ratio(synchronous.per_example, several.per_example)
+    loss = shared.loss_ratio(several.segments[-1], synchronous.segments[-1])
+    saved = waited(several) < waited(each)
+    # That fewer exchanges take a smaller share is counted over thousands of them; it needs no interval.
+    verdict = all_of(at_least(speed, 1.0), at_most(loss, shared.NO_LOSS), HOLDS if saved else FAILS)
+    delays = each.by_worker[0].delays
+    staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
+    model = modelled(several, 4)
+    why = (
+        f"{found.workers} workers with an exchange for {found.accumulate} minibatches are {told(speed)} times "
+        f"as fast as one worker ({told(without)} with an exchange for each, {told(against)} times synchronous "
+        f"ones); exchanges take {waited(several):.0%} of their time, not {waited(each):.0%}; the loss is "
+        f"{shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
+        f"would be {model:.2g} times as fast, if the server kept its time for an exchange."
+    )
+    figures: dict[str, float | None] = {
+        "speed_up": speed.ratio if speed else None,
+        "speed_up_each": without.ratio if without else None,
+        "speed_over_synchronous": against.ratio if against else None,
+        "communication_share_each": waited(each),
+        "communication_share_accumulated": waited(several),
+        "communication_share_synchronous": waited(synchronous),
+        "loss_over_synchronous": loss.ratio,
+        "loss_by_staleness_over_each": slowed.losses[-1] / each.losses[-1],
+        "mean_staleness_updates": staleness,
+        "modelled_speed_up_4": model,
+        "bytes_per_exchange": 2.0 * 4 * (found.parameters + 1),
+    }
+    return Finding(verdict, why, figures)
+
+
+def picture(found: Pooled) -> Chart:
+    """Speed of each way; beside it what workers do, how late gradients are, and the loss."""
+    names = tuple(curve.name for curve in found.curves)
+    one = found.curves[ONE]
+    speeds = [ratio(one.per_example, curve.per_example) for curve in found.curves]
+    bars = Bars(
+        "speed",
+        *shared.ratio_columns(speeds),
+    )
+    parts = []
+    for title, kinds in (("computing", COMPUTING), ("exchange", ("send", "wait"))):
+        shares = []
+        for curve in found.curves:
+            workers = _workers(curve)
+            whole = max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
+            part = sum(each.seconds.get(kind, 0.0) for each in workers for kind in kinds)
+            shares.append(100 * part / whole)
+        parts.append((title, tuple(shares)))
+    late = tuple(
+        Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in found.curves[EACH:]
+    )
+    by_time = tuple(
+        Line(c.name, tuple(np.cumsum(c.seconds).tolist()), c.drawn) for c in found.curves
+    )
+    by_examples = tuple(
+        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in found.curves
+    )
+    loss = Axis("loss", "nat")
+    return Chart(
+        Axis("way", categories=names),
+        Axis("speed-up over one worker", "×", low=0.0),
+        (bars, Mark("one worker", 1.0), Mark("Zhang 2013, 4 GPUs", SAID_4)),
+        title="Speed",
+        beside=(
+            Chart(
+                Axis("way", categories=names),
+                Axis("workers' time", "%", low=0.0, high=100.0),
+                (StackedBars(tuple(parts)),),
+                title="Exchanges",
+            ),
+            Chart(
+                Axis("updates since the copy"),
+                Axis("gradients", "%", low=0.0),
+                late,
+                title="Staleness",
+            ),
+            Chart(Axis("training", "s"), loss, by_time, title="Loss by time"),
+            Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
+        ),
+    )
+
+
+def _histogram(delays: dict[int, int]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    whole = sum(delays.values())
+    every = range(max(delays, default=0) + 1)
+    return tuple(map(float, every)), tuple(100 * delays.get(d, 0) / max(whole, 1) for d in every)
+
+
+def bytes_needed(pool: Pool) -> int:
+    """The processes, server included."""
+    return shared.processes_bytes(pool.workers + 2, shared.weights(WIDTHS))
+
+
+LAB = Lab(
+    claim="Workers that each train on a copy and never wait for each other are faster, and sending the "
+    "gradient of several minibatches at once, with a lower rate, saves the transfers.",
+    source="note 1 (Yu & Deng, ch. 7; Zhang et al. 2013)",
+    group="training",
+    measured="A net of 3 × 256 on the shipped voices: one worker, synchronous data parallel, and a parameter "
+    "server with an exchange for each minibatch, for several, and with the rate divided by staleness; the same "
+    "examples, in turns. Workers have one thread each, the server is one more process; what is sent goes "
+    "through gloo.",
+    parameters=Pool(),
+    stored=Pooled,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: let workers run on, and let them gather several minibatches before they exchange.",
+        FAILS: "So: count what an exchange costs against what a minibatch computes before you add workers; "
+        "here it is too much, or old gradients cost too much.",
+        UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
+    },
+    said=(Said("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),),
+    bytes_needed=bytes_needed,
+)

@@ -1,0 +1,183 @@
+"""Lab `bandwidth-ladder`: what the cores could take in each second, and what each level of memory delivers.
+
+The rungs are those of the instrument's own ladder (`profiler.machine.roofs.cpu`), taken anew, the levels in turns.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pipelines.config.options import setting
+from pipelines.labs.declaration import (
+    Axis,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Parameters,
+    Said,
+    at_most,
+    told,
+)
+from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import figure
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+    from profiler.machine.roofs.cpu import Step
+
+PROCESSOR: Final = 1e12
+"""Bytes/s that a processor can take in, as the note reckons: 2·10⁹ Hz × 16 cores × 32 bytes."""
+
+MEMORY: Final = 100e9
+"""Bytes/s of the main memory of a mid-range server, as the note has it."""
+
+SHARE: Final = 0.1
+"""The note: less than a tenth of what keeps the processor fed."""
+
+LEAST_ROUNDS: Final = 5
+
+
+class Effort(Parameters, frozen=True, kw_only=True):
+    """What may be changed."""
+
+    threads: Annotated[
+        int,
+        setting(
+            "Threads",
+            "Cores that read at once, each its share; 0: all.",
+            ge=0,
+            le=1024,
+            words={0: "all"},
+        ),
+    ] = 0
+    seconds: Annotated[
+        float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
+    ] = 30.0
+
+
+class Ladder(Measured, frozen=True, kw_only=True):
+    """Seconds per byte read, by round: `one` on one core and `all_cores` on `threads`, by size of the data."""
+
+    threads: int
+    sizes: list[int]
+    one: list[list[float]]
+    all_cores: list[list[float]]
+    cache_bytes: dict[int, int]
+
+
+def rungs(threads: int) -> list[Step]:
+    """The steps of the ladder of reading on so many threads, by size."""
+    from profiler.machine.roofs import cpu
+    from profiler.machine.roofs.table import BANDWIDTH
+
+    planned = cpu.plan(threads, None, whole=False)
+    found = [s for s in planned if s.key.kind == BANDWIDTH and s.key.name == "read"]
+    return sorted(found, key=lambda step: step.key.bytes)
+
+
+def measure(effort: Effort, desk: Desk) -> Ladder:
+    """Take all rungs on one core and on all, round by round, until the time is over."""
+    from profiler.machine.describe import usable_cores
+    from profiler.machine.roofs.timing import Effort as Rounds
+
+    threads = effort.threads or usable_cores() or 1
+    steps = {n: rungs(n) for n in sorted({1, threads})}
+    sizes = [step.key.bytes for step in steps[1]]
+    times: dict[int, list[list[float]]] = {n: [[] for _ in sizes] for n in steps}
+    begin, done = time.monotonic(), 0
+    quick = Rounds(rounds=3, seconds=0.0)
+    while done < LEAST_ROUNDS or time.monotonic() - begin < effort.seconds:
+        for place in range(len(sizes)):
+            # Which count of threads begins changes from rung to rung and from round to round.
+            counts = list(steps) if (place + done) % 2 else list(reversed(steps))
+            for n in counts:
+                desk.check()
+                step = steps[n][place]
+                with desk.span(f"{step.label} x{n}"):
+                    roof = step.take(quick)
+                times[n][place].append(1.0 / roof.median)
+            spent = (time.monotonic() - begin) / max(effort.seconds, 1e-3)
+            at = (done + place / len(sizes)) / LEAST_ROUNDS
+            desk.progress("reading data of every size", min(at, max(spent, 0.0)) if done else at)
+        done += 1
+    return Ladder(
+        threads=threads,
+        sizes=sizes,
+        one=times[1],
+        all_cores=times[threads],
+        cache_bytes=desk.cache_bytes,
+    )
+
+
+def judge(found: Ladder) -> Finding:
+    """What memory delivers to all cores, over what they take from their first caches: a tenth or less."""
+    near, far = found.all_cores[0], found.all_cores[-1]
+    share = ratio(near, far)
+    first, memory = 1.0 / seconds(near), 1.0 / seconds(far)
+    each = first / found.threads
+    cores = f"{found.threads} core{'s' if found.threads > 1 else ''}"
+    why = (
+        f"{cores} read {figure(first, 'B/s')} from the first cache and {figure(memory, 'B/s')} from memory, "
+        f"{told(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
+    )
+    figures: dict[str, float | None] = {
+        "first_cache_bytes_per_s": first,
+        "first_cache_bytes_per_s_of_16_cores": 16.0 * each,
+        "memory_bytes_per_s": memory,
+        "memory_bytes_per_s_of_one_core": 1.0 / seconds(found.one[-1]),
+        "memory_share_of_first_cache": share.ratio if share else None,
+    }
+    return Finding(at_most(share, SHARE), why, figures)
+
+
+def picture(found: Ladder) -> Chart:
+    """Rate over the size of the data, on one core and on all; the note's two numbers and the caches."""
+    x = tuple(float(size) for size in found.sizes)
+    sides = [("1 core", found.one)]
+    if found.threads > 1:
+        sides.append((f"{found.threads} cores", found.all_cores))
+    lines = tuple(
+        Line(name, x, *columns([between(times, lambda s: 1.0 / s) for times in each]))
+        for name, each in sides
+    )
+    caches = tuple(
+        Mark(f"L{level}", float(size), on="x") for level, size in found.cache_bytes.items()
+    )
+    note = (
+        Mark("note: 16 cores can take 1 TB/s", PROCESSOR),
+        Mark("note: a server's memory gives 100 GB/s", MEMORY),
+    )
+    return Chart(
+        Axis("data", "B", log=True), Axis("read", "B/s", log=True), (*lines, *caches, *note)
+    )
+
+
+LAB = Lab(
+    claim="Memory delivers less than a tenth of the bytes that would keep the processor fed.",
+    source="note 3 (Dive into Deep Learning, § 12.5)",
+    group="caches",
+    measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the last "
+    "cache, held against what the first caches deliver. The note reckons with 16 cores; that figure is ours per core "
+    "times 16. Writing and copying are slower still (`asrscope calibrate`).",
+    parameters=Effort(),
+    stored=Ladder,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        "holds here": "So: count bytes before operations; a model that is read once per frame runs at memory's speed, "
+        "whatever the cores can do.",
+        "does not hold here": "So: few cores are fed better than the note's sixteen; each one more takes its share of "
+        "the same memory, so measure the ladder with all that you use.",
+        "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
+    },
+    said=(
+        Said("what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"),
+        Said("main memory", MEMORY, "B/s", "memory_bytes_per_s"),
+    ),
+    bytes_needed=lambda _: 1 << 30,
+)

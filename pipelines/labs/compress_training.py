@@ -1,0 +1,330 @@
+"""Lab `compress-training`: nets made smaller and trained on, and a small one taught by a large one."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import _training as shared
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Parameters,
+    Said,
+    all_of,
+    at_most,
+    told,
+)
+from pipelines.training.parallel.job import SEGMENT
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+    from pipelines.models.nets import Net
+    from pipelines.training.module import FeedForward
+    from pipelines.training.recipes import NetRecipe
+
+WAYS = {
+    "low-rank": "low rank, 30 % of the size",
+    "sparse": "sparse, 30 % of the weights",
+    "small": "small, taught by large",
+    "small-hard": "small, hard labels",
+}
+"""Recipes of `pipelines.training` that are tried; the first two begin from the net `base`."""
+PRACTICALLY_NOTHING = shared.NO_LOSS
+"""Of frame errors, against those of the whole net."""
+POINTS = 6
+SMALL = 0.1
+"""What the note calls a small weight; 70 % of them are."""
+
+
+class Budget(Parameters, frozen=True, kw_only=True):
+    """How long each net is trained."""
+
+    frames: Annotated[
+        int,
+        setting(
+            "Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000
+        ),
+    ] = 100_000
+    threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
+
+
+class Course(msgspec.Struct, frozen=True, kw_only=True):
+    """How a net did after so many frames and seconds of training; the first point is before any.
+
+    `apart`: at each point, its divergence from the mixtures in each segment of the held-out utterances, nats. `wrong`:
+    in each segment at the end, the share of frames whose best senone is not the aligned one. `weights`: those that are
+    not zero.
+    """
+
+    name: str
+    weights: int
+    frames: list[int] = []
+    seconds: list[float] = []
+    apart: list[list[float]] = []
+    wrong: list[float] = []
+
+    @property
+    def divergences(self) -> list[float]:
+        """Mean at each point."""
+        return [float(np.mean(each)) for each in self.apart]
+
+
+class Courses(Measured, frozen=True, kw_only=True):
+    """The net `base` as it is shipped (one point), then each way. `below`: share of its weights below 0.1."""
+
+    base: Course
+    courses: list[Course]
+    below: float
+
+
+class _Exam:
+    """The held-out utterances, with what the mixtures and the alignment say of them."""
+
+    def __init__(self, folder: Path) -> None:
+        from pipelines.models import sphinx
+        from pipelines.training.corpus import labels
+        from pipelines.training.corpus.data import HELD_OUT
+        from pipelines.training.corpus.pool import Pool
+        from pipelines.training.teachers import Mixtures
+
+        path = folder / f"{HELD_OUT}.safetensors"
+        self._pool = Pool.of([path])
+        self._at = np.arange(len(self._pool))
+        self._labels = labels.read([path]).astype(np.int64)
+        self.teacher = Mixtures(sphinx.load(sphinx.default_directory()))
+        self._expected = self.teacher.scores(self._pool, self._at)
+
+    def taken(self, module: FeedForward, temperature: float) -> tuple[list[float], list[float]]:
+        """Divergence and share of wrong senones, by segment."""
+        import torch
+
+        from pipelines.training.loss import divergence
+
+        card, apart, wrong = module.card, [], []
+        with torch.no_grad():
+            for first in range(0, len(self._at), SEGMENT):
+                part = slice(first, first + SEGMENT)
+                heard = self._pool.heard(self._at[part], card.left, card.right)
+                said = module.answers(torch.from_numpy(heard))[0]
+                apart.append(float(divergence(said, self._expected[part], temperature)))
+                right = said.argmax(1).numpy() == self._labels[part]
+                wrong.append(float(1 - right.mean()))
+        return apart, wrong
+
+
+def measure(budget: Budget, desk: Desk) -> Courses:
+    """Train each on the shipped voices by its recipe with a smaller budget; nothing of it is kept."""
+    import torch
+
+    from pipelines.models import nets
+    from pipelines.training import recipes
+
+    torch.set_num_threads(budget.threads)
+    with desk.part(0.0, 0.2):
+        folder = shared.data(desk)
+        exam = _Exam(folder)
+    base = nets.load(nets.find("base"))
+    temperature = recipes.find("base").temperature
+    apart, wrong = exam.taken(_module(base), temperature)
+    whole = Course(
+        name="base", weights=_weights(base), frames=[0], seconds=[0.0], apart=[apart], wrong=wrong
+    )
+    courses = []
+    for place, name in enumerate(WAYS):
+        recipe = replace(recipes.find(name), frames=budget.frames)
+        with desk.part(0.2 + 0.2 * place, 0.4 + 0.2 * place):
+            courses.append(_course(desk, recipe, exam, folder))
+    every = np.concatenate([v.ravel() for k, v in base.tensors.items() if k.endswith("weight")])
+    return Courses(base=whole, courses=courses, below=float((np.abs(every) < SMALL).mean()))
+
+
+def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
+    """Train by `recipe` with the trainer of the shipped nets, an exam at each point."""
+    import torch
+
+    from pipelines.models import nets
+    from pipelines.training.corpus.data import HELD_OUT
+    from pipelines.training.corpus.pool import Pool
+    from pipelines.training.recipes import GMM
+    from pipelines.training.teachers import LargerNet, Teacher
+    from pipelines.training.train import Trainer, card_for, started
+
+    cpu = torch.device("cpu")
+    first = started(nets.load(nets.find(recipe.start)), recipe) if recipe.start else None
+    held_out = Pool.of([data / f"{HELD_OUT}.safetensors"])
+    base = nets.load(nets.find("base"))
+    card = first.card if first else card_for(recipe, held_out, base.card.senones)
+    teacher: Teacher = exam.teacher
+    if recipe.teacher != GMM:
+        teacher = LargerNet(nets.load(nets.find(recipe.teacher)), cpu)
+    points: list[tuple[int, float, list[float], list[float]]] = []
+
+    def told(what: str, share: float | None) -> None:
+        desk.progress(what, share)
+
+    with tempfile.TemporaryDirectory(prefix="asrscope-net-") as folder:
+        trainer = Trainer(recipe, card, teacher, data, Path(folder), cpu, first)
+        for target in np.linspace(0, recipe.frames, POINTS + 1):
+
+            def there(target: float = target) -> bool:
+                desk.check()
+                return trainer.place.frames >= target
+
+            if target:
+                desk.once(f"train {recipe.name}", lambda there=there: trainer.run(there, told))  # type: ignore[misc]
+            points.append(
+                (
+                    trainer.place.frames,
+                    trainer.place.seconds,
+                    *exam.taken(trainer.module, recipe.temperature),
+                )
+            )
+    frames, seconds, apart, wrong = zip(*points, strict=True)
+    trained = trainer.module.tensors()
+    return Course(
+        name=recipe.name,
+        weights=int(sum(np.count_nonzero(value) for value in trained.values())),
+        frames=list(frames),
+        seconds=list(seconds),
+        apart=list(apart),
+        wrong=wrong[-1],
+    )
+
+
+def _module(net: Net) -> FeedForward:
+    from pipelines.training.module import FeedForward
+
+    module = FeedForward(net.card)
+    module.take(net.tensors)
+    return module
+
+
+def _weights(net: Net) -> int:
+    return int(sum(np.count_nonzero(value) for value in net.tensors.values()))
+
+
+def judge(found: Courses) -> Finding:
+    """Holds where both smaller nets come back to base's divergence, and a teacher leaves fewer errors than "
+    "labels."""
+    low_rank, sparse, small, hard = found.courses
+    base = found.base
+    errors = {c.name: shared.loss_ratio(c.wrong, base.wrong) for c in (low_rank, sparse)}
+    taught = shared.loss_ratio(small.wrong, hard.wrong)
+    verdict = all_of(
+        *(at_most(ratio, PRACTICALLY_NOTHING) for ratio in errors.values()), at_most(taught, 1.0)
+    )
+
+    def apart(course: Course) -> str:
+        return f"{course.divergences[0]:.2g} nat before and {course.divergences[-1]:.2g} after training"
+
+    why = (
+        f"After {low_rank.frames[-1]:,} frames of training, base at 30 % of its size by low rank makes "
+        f"{told(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
+        f"{base.divergences[-1]:.2g}), with 30 % of its weights {told(errors['sparse'])} times "
+        f"({apart(sparse)}); a small net taught by a large one makes {told(taught)} times the errors of one "
+        "taught by labels."
+    )
+    figures: dict[str, float | None] = {
+        "low_rank_over_base_errors": errors["low-rank"].ratio,
+        "sparse_over_base_errors": errors["sparse"].ratio,
+        "taught_over_hard_errors": taught.ratio,
+        "base_errors_share": float(np.mean(base.wrong)),
+        "base_divergence_nats": base.divergences[-1],
+        "low_rank_divergence_before_nats": low_rank.divergences[0],
+        "low_rank_divergence_after_nats": low_rank.divergences[-1],
+        "sparse_divergence_before_nats": sparse.divergences[0],
+        "sparse_divergence_after_nats": sparse.divergences[-1],
+        "size_low_rank_share": low_rank.weights / base.weights,
+        "size_sparse_share": sparse.weights / base.weights,
+        "weights_below_0_1_share": found.below,
+    }
+    return Finding(verdict, why, figures)
+
+
+def picture(found: Courses) -> Chart:
+    """Divergence by frames of training; beside it by seconds, and the frame errors of all in the end."""
+    apart = Axis("divergence from the mixtures", "nat", low=0.0)
+    everything = (found.base, *found.courses)
+    wrong = tuple(100 * float(np.mean(course.wrong)) for course in everything)
+    whole = Mark("base, whole", found.base.divergences[-1])
+    return Chart(
+        Axis("frames of training"),
+        apart,
+        (
+            *(
+                Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences))
+                for c in found.courses
+            ),
+            whole,
+        ),
+        title="By frames",
+        beside=(
+            Chart(
+                Axis("training", "s"),
+                apart,
+                (
+                    *(
+                        Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences))
+                        for c in found.courses
+                    ),
+                    whole,
+                ),
+                title="By time",
+            ),
+            Chart(
+                Axis("net", categories=("base", *(c.name for c in found.courses))),
+                Axis("frames with another best senone", "%", low=0.0),
+                (Bars("errors", wrong),),
+                title="In the end",
+            ),
+        ),
+    )
+
+
+def bytes_needed(budget: Budget) -> int:
+    """The largest teacher and pupil with Adam's moments, and the teacher's scores of all that is held out."""
+    return shared.PROCESS_BYTES + (1 << 29)
+
+
+LAB = Lab(
+    claim="A net may lose 70 % of its size, by low rank or by its smallest weights, for practically nothing, "
+    "if it is trained on; and a small net learns more from a large one than from labels.",
+    source="note 1 (Xue 2013, Yu 2012, Li 2014)",
+    group="training",
+    measured="The recipes of the shipped nets with a small budget, on the shipped voices: base at 30 % and "
+    "tuned, and a small net from nothing by each teacher; divergence from the mixtures and frame errors on "
+    "sentences that are held out. Word errors of the nets after their full budget stand in their cards "
+    "(`asrscope nets`).",
+    parameters=Budget(),
+    stored=Courses,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: cut, train on for a few minutes, and ship the small one; let a large net teach the smallest.",
+        FAILS: "So: cutting without enough training costs score; look at the curves, and give the tuning more "
+        "frames of more speech before you call the small net as good.",
+        UNDECIDED: "So: give it more frames (--set frames=1000000).",
+    },
+    said=(
+        Said("share of the weights below 0.1", 0.7, "", "weights_below_0_1_share"),
+        Said("size that costs practically nothing", 0.3, "", "size_low_rank_share"),
+    ),
+    bytes_needed=bytes_needed,
+)

@@ -1,0 +1,346 @@
+"""What a lab measures with: arms in turns, spans and lanes of the session, the machine's roofs, speech, progress.
+
+Everything timed here is a span of the session as well, so that a lab's run opens in the desk like any other. A desk
+made without a session (`Desk()`) records nothing: the tests of labs use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pipelines.run.interleave import turns
+from pipelines.run.null_writer import NullWriter
+from profiler.clock import now_ns
+from profiler.costs import Cost, Linear
+from profiler.errors import Cancelled
+from profiler.spans import Lane, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from pipelines.run.playlist import Item
+    from profiler.machine.roofs.table import RoofTable
+    from profiler.session.writer import SessionWriter
+
+TURN_S: Final = 0.004
+"""A turn repeats a short call for so long: the clock and two Python calls are then below 0.01 % of it."""
+
+OPENMP: Final = "OMP_NUM_THREADS"
+"""What torch takes its number of threads from when it is imported."""
+
+LONGEST_INNER: Final = 1 << 20
+LEAST_ROUNDS: Final = 7
+"""Rounds that are taken even when the time is over: fewer say little of the noise between them."""
+
+MOST_ROUNDS: Final = 400
+ACCELERATORS: Final = ("cuda", "xpu", "mps")
+
+Times = dict[str, list[float]]
+"""Seconds per call by arm, in order of the rounds; row r of all arms is of one round."""
+
+
+def per_call(
+    operations: Mapping[str, float] | None = None,
+    bytes_min: float = 0.0,
+    bytes_max: float | None = None,
+    working_set_bytes: float = 0.0,
+    *,
+    transferred: float = 0.0,
+    threads: int = 1,
+    device: str = "",
+) -> Cost:
+    """The cost law of a stage by what one call does: operations by class ("gemm", "fma", "scalar", "exp"), bytes moved.
+
+    Spans of a desk count their calls as the first work count.
+    """
+
+    def law(value: float) -> Linear:
+        return Linear(per_work=(value, 0.0, 0.0))
+
+    return Cost(
+        {name: law(count) for name, count in (operations or {}).items()},
+        law(bytes_min),
+        law(bytes_min if bytes_max is None else bytes_max),
+        working_set_bytes,
+        law(transferred),
+        threads,
+        device=device,
+    )
+
+
+class Desk:
+    """Handed to `Lab.measure`. Times are seconds; every method that measures raises Cancelled when asked to stop.
+
+    `lane`: the lane whose wall time counts, for labs that record by themselves. `audio`: what --audio named.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder | None = None,
+        lane: Lane | NullLane | None = None,
+        journal: SessionWriter | NullWriter | None = None,
+        progress: Callable[[str, float | None], None] = lambda what, share: None,
+        stopping: Callable[[], bool] = lambda: False,
+        audio: Sequence[str] = (),
+        transcripts: str | None = None,
+    ) -> None:
+        self.recorder = Recorder() if recorder is None else recorder
+        self.lane: Lane | NullLane = NullLane() if lane is None else lane
+        self.journal = NullWriter() if journal is None else journal
+        self.audio, self.transcripts = tuple(audio), transcripts
+        self._say, self._asked = progress, stopping
+        self._first, self._share = 0.0, 1.0
+        self._tile = self.recorder.stage("lab", "decode")
+        self._tiles = 0
+        self._lanes: dict[str, Lane] = {}
+
+    # -- progress and stopping ------------------------------------------------------------------
+
+    def progress(self, what: str, share: float | None = None) -> None:
+        """Say what is being done and how much of it is done (0…1, None: unknown)."""
+        self._say(what, None if share is None else self._first + self._share * min(share, 1.0))
+
+    @contextmanager
+    def part(self, first: float, last: float) -> Iterator[None]:
+        """Within it, progress from 0 to 1 is that part of the whole."""
+        before = self._first, self._share
+        self._first, self._share = before[0] + before[1] * first, before[1] * (last - first)
+        try:
+            yield
+        finally:
+            self._first, self._share = before
+
+    def stopping(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._asked()
+
+    def check(self) -> None:
+        """Raise Cancelled when somebody asked to stop."""
+        if self._asked():
+            raise Cancelled
+
+    # -- measuring ------------------------------------------------------------------------------
+
+    def turns(
+        self,
+        arms: Mapping[str, Callable[[], object]],
+        *,
+        seconds: float = 5.0,
+        rounds: int = MOST_ROUNDS,
+        inner: int | Mapping[str, int] | None = None,
+        costs: Mapping[str, Cost] | None = None,
+        group: str = "scoring",
+        what: str = "measuring in turns",
+        enough: Callable[[Times], bool] | None = None,
+    ) -> Times:
+        """Seconds per call of each arm, the arms in turns (`pipelines.run.interleave`), first calls left out.
+
+        Ratios and intervals of what it returns: `pipelines.labs.figures`.
+
+        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds`), or `enough` says so of
+        what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of the stage
+        named as its arm, in `group`; `costs`: by stage, what one call does (`per_call`).
+        """
+        stages = {
+            name: self.stage(name, group, (costs or {}).get(name), ("calls",)) for name in arms
+        }
+        calls = {
+            name: self._calls(function, _inner(inner, name)) for name, function in arms.items()
+        }
+        found: Times = {name: [] for name in arms}
+        by_number = list(arms)
+        begin = time.monotonic()
+
+        def numbers() -> Iterator[int]:
+            for number in range(rounds):
+                spent = time.monotonic() - begin
+                if number >= LEAST_ROUNDS and (
+                    spent >= seconds or (enough is not None and enough(found))
+                ):
+                    return
+                self.progress(what, max(spent / seconds, number / rounds) if seconds else None)
+                yield number
+
+        for turn in turns(len(by_number), 1, numbers()):
+            self.check()
+            name = by_number[turn.arm]
+            function, count = arms[name], calls[name]
+            start = now_ns()
+            for _ in range(count):
+                function()
+            end = now_ns()
+            self._record(stages[name], start, end, count)
+            found[name].append((end - start) / count / 1e9)
+        return found
+
+    def once(
+        self,
+        name: str,
+        function: Callable[[], object],
+        cost: Cost | None = None,
+        group: str = "scoring",
+    ) -> float:
+        """Seconds of one call of `function`, a span of the stage `name`: first (cold) calls, steps of a training."""
+        self.check()
+        stage = self.stage(name, group, cost, ("calls",))
+        start = now_ns()
+        function()
+        end = now_ns()
+        self._record(stage, start, end, 1)
+        return (end - start) / 1e9
+
+    @contextmanager
+    def span(self, name: str, group: str = "scoring") -> Iterator[None]:
+        """What is done within it is one span of the stage `name`, for what times itself."""
+        stage, start = self.stage(name, group, None, ("calls",)), now_ns()
+        yield
+        self._record(stage, start, now_ns(), 1)
+
+    def _calls(self, function: Callable[[], object], inner: int | None) -> int:
+        """How many calls a turn makes; the first of all, which compile or touch memory first, are over then."""
+        self.check()
+        function()
+        if inner is not None:
+            return inner
+        count = 1
+        while count < LONGEST_INNER:
+            start = now_ns()
+            for _ in range(count):
+                function()
+            taken = (now_ns() - start) / 1e9
+            if taken >= TURN_S / 2:
+                return max(1, round(count * TURN_S / taken))
+            count *= 4
+        return count
+
+    def _record(self, stage: int, start: int, end: int, calls: int) -> None:
+        self.lane.put(stage, start, end, self._tiles, 1, calls)
+        self.lane.put(self._tile, start, end, self._tiles, 1)
+        self._tiles += 1
+
+    # -- recording by oneself -------------------------------------------------------------------
+
+    def stage(
+        self, name: str, group: str, cost: Cost | None = None, work: tuple[str, ...] = ()
+    ) -> int:
+        """The number of a stage of the session (groups: `profiler.spans.GROUPS`), for `lane.put` and `hand_over`."""
+        number = self.recorder.stage(name, group, work)
+        if cost is not None:
+            self.recorder.cost(number, 0, cost)
+        return number
+
+    @contextmanager
+    def step(self) -> Iterator[int]:
+        """A stretch of the wall time, one number of the time axis (which it gives): around spans that a lab records."""
+        number, start = self._tiles, now_ns()
+        self._tiles += 1
+        try:
+            yield number
+        finally:
+            self.lane.put(self._tile, start, now_ns(), number, 1)
+
+    def lane_of(self, name: str, kind: str = "cpu") -> Lane:
+        """A lane of a worker of its own; the same one for the same name."""
+        if name not in self._lanes:
+            self._lanes[name] = self.recorder.lane(name, kind)
+        return self._lanes[name]
+
+    def hand_over(
+        self,
+        lane: str,
+        spans: Iterable[tuple[str, int, int]],
+        group: str | Mapping[str, str] = "scoring",
+    ) -> None:
+        """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on the lane of that name.
+
+        `group`: of all stages, or of each. In order of time. On Linux the clock is the same for all processes of a
+        machine.
+        """
+        target = self.lane_of(lane)
+        for number, (stage, start, end) in enumerate(spans):
+            while target.waiting > 1 << 14 and not isinstance(self.journal, NullWriter):
+                time.sleep(0.01)  # the writer empties the ring every 50 ms
+            of = group if isinstance(group, str) else group[stage]
+            target.put(self.stage(stage, of), start, end, number, 1)
+
+    # -- the machine ----------------------------------------------------------------------------
+
+    @contextmanager
+    def threads(self, count: int) -> Iterator[None]:
+        """Within it BLAS, OpenMP and torch compute on `count` threads, torch also where it is imported within."""
+        from threadpoolctl import threadpool_limits
+
+        torch = sys.modules.get("torch")
+        before = torch.get_num_threads() if torch is not None else 0
+        said = os.environ.get(OPENMP)
+        os.environ[OPENMP] = str(count)
+        with threadpool_limits(count):
+            if torch is not None:
+                torch.set_num_threads(count)
+            try:
+                yield
+            finally:
+                if torch is not None:
+                    torch.set_num_threads(before)
+                if said is None:
+                    del os.environ[OPENMP]
+                else:
+                    os.environ[OPENMP] = said
+
+    @cached_property
+    def roofs(self) -> RoofTable:
+        """The roofs of this machine on one thread, loaded or measured once; kept in the session at the end."""
+        from profiler.machine.roofs import calibration
+
+        return calibration.load_or_measure(
+            1, lambda what, share: self.progress(f"measuring the machine: {what}"), self._asked
+        )
+
+    def known_roofs(self) -> RoofTable:
+        """The roofs that are known without measuring: what the session's figures are held against."""
+        from profiler.machine.roofs import calibration
+
+        return calibration.stored()
+
+    @cached_property
+    def machine(self) -> dict[str, object]:
+        """What is known of the machine (`profiler.machine.describe`)."""
+        from profiler.machine.describe import describe
+
+        return describe()
+
+    @cached_property
+    def cache_bytes(self) -> dict[int, int]:
+        """Bytes of data that each level of cache holds, by level; empty where nothing is known."""
+        levels = self.machine.get("caches")
+        rows = levels if isinstance(levels, list) else []
+        return {int(r["level"]): int(r["bytes"]) for r in rows if r.get("type") != "instruction"}
+
+    @cached_property
+    def device(self) -> str | None:
+        """The accelerator as torch and the settings name it ("cuda"), None without one. Imports torch."""
+        from pipelines.availability import availability
+
+        usable = {found.name for found in availability() if found.available}
+        return next((name for name in ACCELERATORS if name in usable), None)
+
+    @cached_property
+    def no_device(self) -> str:
+        """Why there is no accelerator, in half a sentence. Imports torch."""
+        from pipelines.availability import availability
+
+        return "; ".join(found.reason for found in availability() if found.name in ACCELERATORS)
+
+    def speech(self) -> list[Item]:
+        """The files of --audio, or the shipped synthetic voices, with what was said where that is known."""
+        from pipelines.run import playlist
+
+        return playlist.build(self.audio, self.transcripts)
+
+
+def _inner(inner: int | Mapping[str, int] | None, name: str) -> int | None:
+    return inner.get(name) if isinstance(inner, Mapping) else inner

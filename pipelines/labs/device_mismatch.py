@@ -1,0 +1,199 @@
+"""Lab `device-mismatch`: tensors that live on two devices, and what torch says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipelines.labs._accelerator import NONE
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    Axis,
+    Block,
+    Chart,
+    Finding,
+    Gantt,
+    Lab,
+    Measured,
+    Parameters,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipelines.labs.desk import Desk
+
+PLACES = ("both on the host", "both on the device", "one on each", "after .to(device)")
+OPERATIONS = (
+    "add",
+    "matrix product",
+    "linear layer",
+    "concatenate",
+    "compare",
+    "add in place",
+    "add a scalar tensor",
+)
+ALLOWED = "add a scalar tensor"
+"""What torch takes across devices: a tensor of no dimension counts as a number."""
+RULES = "privateuseone:0"
+"""Torch's name for devices that others bring: its rules can be asked where no device is."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation with its tensors in one of PLACES: where the result lives, or the error's first line."""
+
+    operation: str
+    place: str
+    lives: str = ""
+    error: str = ""
+
+
+class Trials(Measured, frozen=True, kw_only=True):
+    """All trials. `device`: as torch calls it. `real`: whether it is there, or only its rules were asked."""
+
+    device: str
+    real: bool
+    trials: list[Trial]
+    to_numpy: str
+    """What a result of a real device says when numpy wants it."""
+
+
+def measure(_: Parameters, desk: Desk) -> Trials:
+    """Every operation in every place; without an accelerator, by torch's own rules on tensors without "
+    "memory."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    name = desk.device
+    with nullcontext() if name else FakeTensorMode():
+        return _tried(name or RULES, bool(name), desk)
+
+
+def _tried(device: str, real: bool, desk: Desk) -> Trials:
+    import torch
+
+    trials = []
+    for operation in OPERATIONS:
+        for place in PLACES:
+            where = ("cpu", "cpu") if place == PLACES[0] else (device, device)
+            if place == PLACES[2]:
+                where = (device, "cpu")
+            a = torch.ones((4, 4), device=where[0])
+            b = torch.ones((4, 4), device=where[1])
+            if place == PLACES[3]:
+                b = torch.ones((4, 4)).to(device)
+            stage = desk.stage(operation, "scoring")
+            with desk.step() as number:
+                begin = desk.recorder.clock()
+                trials.append(_trial(operation, place, lambda a=a, b=b, o=operation: _do(o, a, b)))  # type: ignore[misc]
+                desk.lane.put(stage, begin, desk.recorder.clock(), number, 1)
+    # Without memory every tensor is refused, for another reason.
+    said = _trial("numpy", PLACES[1], lambda: torch.ones(2, device=device).numpy()).error
+    return Trials(device=device, real=real, trials=trials, to_numpy=said if real else "")
+
+
+def _do(operation: str, a: Tensor, b: Tensor) -> Tensor:
+    import torch
+
+    done: dict[str, Callable[[], Tensor]] = {
+        "add": lambda: a + b,
+        "matrix product": lambda: a @ b,
+        "linear layer": lambda: torch.nn.functional.linear(b, a),
+        "concatenate": lambda: torch.cat([a, b]),
+        "compare": lambda: a > b,
+        "add in place": lambda: a.add_(b),
+        "add a scalar tensor": lambda: a + torch.ones((), device=b.device),
+    }
+    return done[operation]()
+
+
+def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
+    from pipelines.device import first_line
+
+    try:
+        result = work()
+    except (RuntimeError, TypeError, NotImplementedError) as problem:
+        return Trial(operation=operation, place=place, error=first_line(problem))
+    where = getattr(result, "device", None)
+    return Trial(operation=operation, place=place, lives=getattr(where, "type", "cpu"))
+
+
+def judge(found: Trials) -> Finding:
+    """Holds where what computes with both raises, what is moved first does not, and results live on the "
+    "device."""
+    mixed = [t for t in found.trials if t.place == PLACES[2] and t.operation != ALLOWED]
+    raised = [t for t in mixed if t.error]
+    named = [t for t in raised if "device" in t.error.lower() and found.device in t.error]
+    moved = [t for t in found.trials if t.place == PLACES[3]]
+    stays = [
+        t
+        for t in found.trials
+        if t.place == PLACES[1] and found.device.startswith(t.lives) and t.lives
+    ]
+    kept = [t for t in found.trials if t.place == PLACES[1]]
+    right = (
+        len(raised) == len(mixed)
+        and all(not t.error for t in moved)
+        and len(stays) == len(kept)
+        and (bool(found.to_numpy) or not found.real)
+    )
+    example = raised[0].error if raised else "nothing"
+    how = "" if found.real else f" {NONE}: torch's rules were asked with tensors without memory."
+    why = (
+        f"{len(raised)} of {len(mixed)} operations on tensors of two devices raise an error ({len(named)} name "
+        f"the device; add says: {example}), none does after .to('{found.device}'), and results of the device "
+        f"stay there{': numpy is refused' if found.to_numpy else ''}.{how}"
+    )
+    figures: dict[str, float | None] = {
+        "operations_refused": float(len(raised)),
+        "operations_tried": float(len(mixed)),
+        "operations_allowed_across": float(
+            len([t for t in found.trials if t.place == PLACES[2] and not t.error])
+        ),
+        "results_on_device": float(len(stays)),
+    }
+    return Finding(HOLDS if right else FAILS, why, figures)
+
+
+def picture(found: Trials) -> Chart:
+    """A table: what works where."""
+    blocks = tuple(
+        Block(
+            OPERATIONS.index(trial.operation),
+            PLACES.index(trial.place) - 0.45,
+            PLACES.index(trial.place) + 0.45,
+            "error" if trial.error else "works",
+            "error" if trial.error else f"on {trial.lives}",
+        )
+        for trial in found.trials
+    )
+    return Chart(
+        Axis("where the tensors live", categories=PLACES),
+        Axis("operation", categories=OPERATIONS),
+        (Gantt(blocks),),
+    )
+
+
+LAB = Lab(
+    claim="There is no line that turns the GPU on: tensors live on the device or on the host, mixing them is "
+    "an error, and results stay where they were computed.",
+    source="note 2",
+    group="device",
+    measured="Seven operations of torch with their tensors on the host, on the device, on both, and after a "
+    "copy: the error as torch says it, and where the result lives. A tensor without dimensions may cross, as a "
+    "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "
+    "(fake tensors), as its compiler does.",
+    parameters=Parameters(),
+    stored=Trials,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: 'Expected all tensors to be on the same device' means that one operand was never sent: "
+        "send weights once with .to(device), each batch as it comes, and take back only what the host needs.",
+        FAILS: "So: this torch crosses devices silently somewhere: look for hidden copies in the timeline.",
+    },
+)

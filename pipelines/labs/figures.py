@@ -1,0 +1,85 @@
+"""Figures of times measured in turns, each with its interval: what verdict rules and pictures of labs share.
+
+All by `profiler.analysis.comparison.statistics`, which takes times in nanoseconds; labs keep seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from profiler.analysis.comparison.statistics import (
+    Ratio,
+    alternated,
+    apart,
+    bootstrap_interval,
+    undisturbed,
+)
+from profiler.arrays import F64, Array
+
+NS = 1e9
+
+RESAMPLES = 400
+"""Of an interval in a picture: it is drawn, not tested."""
+
+
+class Interval(NamedTuple):
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
+    """Time `of` over time `to`, by rounds that both met (`Desk.turns`); None where one took no time.
+
+    Without an interval where there are fewer than three rounds.
+    """
+    return alternated(_ns(to), _ns(of)).ratio()
+
+
+def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
+    """As `ratio`, of times that were not measured in turns; the shorter of both says how many are taken."""
+    n = min(len(of), len(to))
+    return apart(_ns(to[:n]), _ns(of[:n])).ratio()
+
+
+def seconds(times: Sequence[float]) -> float:
+    """Seconds that the work itself takes: the mean of the fastest 40 %."""
+    return float(undisturbed(np.array(times)))
+
+
+def between(
+    times: Sequence[float],
+    figure: Callable[[float], float] = lambda s: s,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """`figure` of the seconds that the work itself takes, such as operations / s, with its interval.
+
+    With one round the interval is the estimate.
+    """
+    values: F64 = np.array(times)
+    middle = figure(float(undisturbed(values)))
+    if len(values) < 2:
+        return Interval(middle, middle, middle)
+    low, high = bootstrap_interval(values, lambda v: float(undisturbed(v)), resamples=resamples)
+    ends = sorted((figure(low), figure(high)))
+    return Interval(middle, ends[0], ends[1])
+
+
+def columns(
+    intervals: Sequence[Interval],
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Values, lower and upper ends, as the layers of a chart take them."""
+    return (
+        tuple(i.value for i in intervals),
+        tuple(i.low for i in intervals),
+        tuple(i.high for i in intervals),
+    )
+
+
+def _ns(times: Sequence[float]) -> Array:
+    return NS * np.array(times, np.float64)[:, None]

@@ -1,0 +1,256 @@
+"""Lab `gradient-noise`: how the noise of a minibatch's gradient falls with its size.
+
+The gradient is that of this project's own training: the shipped net `small` taught by `base` on the posteriors of
+frames of speech (Li et al. 2014), of the weights of its output layer. Of a minibatch with counts w of the frames it
+is Σ wᵢ dᵢ hᵢᵀ / b, dᵢ = pᵢ − qᵢ the error of the outputs and hᵢ the last hidden layer. So its distance from the mean
+gradient follows exactly from the matrix K = (D Dᵀ) ∘ (H Hᵀ) of the frames, without a gradient ever being formed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Final
+
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Measured,
+    Parameters,
+    Said,
+    Verdict,
+)
+from profiler.analysis.comparison.statistics import bootstrap_interval
+from profiler.arrays import F32, F64
+from profiler.errors import BadInput
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+
+SLOPE: Final = -0.5
+"""The note: the standard deviation of the gradient falls as b^−½."""
+
+WITHIN: Final = 0.05
+"""A slope counts as the note's within this much: over the thousandfold of the sizes that is a factor of 1.4."""
+
+PUPIL, TEACHER = "small", "base"
+LEAST_FRAMES: Final = 64
+MIDDLE: Final = 64
+"""At this size of a minibatch frames in order are held against frames drawn at random: two thirds of a second."""
+
+
+class Sizes(Parameters, frozen=True, kw_only=True):
+    """What may be changed."""
+
+    frames: Annotated[
+        int,
+        setting(
+            "Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192
+        ),
+    ] = 2048
+    largest: Annotated[
+        int, setting("Largest minibatch", "Sizes go in powers of two up to it.", ge=8, le=65536)
+    ] = 1024
+    draws: Annotated[
+        int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)
+    ] = 400
+
+
+class Noise(Measured, frozen=True, kw_only=True):
+    """Distance of a minibatch's gradient from the mean one, over the length of the latter, by size and draw.
+
+    `drawn`: frames drawn at random, with replacement; `running`: frames that follow each other.
+    """
+
+    frames: int
+    sizes: list[int]
+    drawn: list[list[float]]
+    running: list[list[float]]
+
+
+def measure(sizes: Sizes, desk: Desk) -> Noise:
+    """Hear the frames through both nets, then draw minibatches."""
+    desk.progress("hearing frames through two nets", 0.0)
+    errors, hidden = heard(sizes.frames, desk)
+    kernel = alike(errors, hidden)
+    steps = [1 << k for k in range(17) if 1 << k <= sizes.largest]
+    draw = np.random.default_rng(0)
+    found: tuple[list[list[float]], list[list[float]]] = [], []
+    for place, size in enumerate(steps):
+        desk.check()
+        desk.progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
+        with desk.span(f"minibatches of {size}"):
+            for values, run in zip(found, (False, True), strict=True):
+                values.append(distances(kernel, size, sizes.draws, draw, run).tolist())
+    return Noise(frames=len(errors), sizes=steps, drawn=found[0], running=found[1])
+
+
+def heard(count: int, desk: Desk) -> tuple[F32, F32]:
+    """Errors of the outputs [frames, senones] and the last hidden layer [frames, width] of up to `count` frames.
+
+    BadInput where the speech has too few frames.
+    """
+    from pipelines.audio import loading
+    from pipelines.config import Config
+    from pipelines.frontend.mfcc import Mfcc
+    from pipelines.models import nets, opening
+
+    front_end = Mfcc(opening.open_model(Config()).feat_params)
+    pupil, teacher = (nets.load(nets.find(name)) for name in (PUPIL, TEACHER))
+    parts: list[F32] = []
+    for item in desk.speech():
+        desk.check()
+        parts.append(front_end.features(loading.load(item.path).samples))
+        if sum(map(len, parts)) >= count:
+            break
+    features = np.concatenate(parts)[:count] if parts else np.empty((0, 1), np.float32)
+    if len(features) < LEAST_FRAMES:
+        raise BadInput(
+            f"The speech has {len(features)} frames; minibatches are drawn from {LEAST_FRAMES} at least."
+        )
+    with desk.span("two nets"):
+        taught, hidden = through(pupil, features)
+        right, _ = through(teacher, features)
+    return taught - right, hidden
+
+
+def through(net: object, features: F32) -> tuple[F32, F32]:
+    """Posteriors [frames, senones] of a net, and its last hidden layer [frames, width]."""
+    from pipelines.models.nets import Net
+
+    assert isinstance(net, Net)
+    card = net.card
+    padded = np.pad(features, ((card.left, card.right), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(
+        padded, card.left + 1 + card.right, axis=0
+    ).swapaxes(1, 2)
+    x: F32 = np.ascontiguousarray(windows.reshape(len(features), -1), np.float32)
+    for weight, bias, relu in net.matrices():
+        x = x @ weight.T + bias
+        x = np.maximum(x, 0.0) if relu else x
+    weight, bias = net.head(0)
+    scores = x @ weight.T + bias
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    return scores / scores.sum(axis=1, keepdims=True), x
+
+
+def alike(errors: F32, hidden: F32) -> F64:
+    """K [frames, frames]: the inner products of the gradients of single frames."""
+    found: F64 = (errors @ errors.T).astype(np.float64) * (hidden @ hidden.T)
+    return found
+
+
+def distances(
+    kernel: F64, size: int, draws: int, draw: np.random.Generator, running: bool = False
+) -> F64:
+    """Distance of the gradients of `draws` minibatches from the mean one, over the length of the latter [draws]."""
+    n = len(kernel)
+    weights = np.zeros((draws, n))
+    if running:
+        frames = draw.integers(0, n, (draws, 1)) + np.arange(size)
+        frames %= n
+    else:
+        frames = draw.integers(0, n, (draws, size))
+    np.add.at(weights, (np.arange(draws)[:, None], frames), 1.0 / size)
+    weights -= 1.0 / n
+    squares = np.einsum("ij,ij->i", weights @ kernel, weights)
+    mean = float(kernel.sum()) / n**2
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0) / mean))
+
+
+def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, float]:
+    """Slope of the log of the noise over that of the size by least squares, with its interval over the draws."""
+    x = np.log(np.array(sizes, np.float64))
+    x -= x.mean()
+    by_draw = np.array(noise).T  # [draws, sizes]
+
+    def fitted(rows: F64) -> float:
+        y = np.log(np.sqrt((rows**2).mean(axis=0)))
+        return float((x * y).sum() / (x * x).sum())
+
+    low, high = bootstrap_interval(by_draw, fitted, method="percentile", resamples=1000)
+    return fitted(by_draw), low, high
+
+
+def judge(found: Noise) -> Finding:
+    """The slope of frames drawn at random lies within WITHIN of SLOPE, with its whole interval."""
+    value, low, high = slope(found.sizes, found.drawn)
+    place = next((i for i, size in enumerate(found.sizes) if size >= MIDDLE), -1)
+    in_order = rms(found.running[place]) / rms(found.drawn[place])
+    if abs(low - SLOPE) <= WITHIN and abs(high - SLOPE) <= WITHIN:
+        verdict: Verdict = HOLDS
+    else:
+        verdict = FAILS if low > SLOPE + WITHIN or high < SLOPE - WITHIN else UNDECIDED
+    one = rms(found.drawn[0])
+    why = (
+        f"With frames drawn at random the noise falls as b to the {value:.3f} ({low:.3f} to {high:.3f}); one "
+        f"frame has {one:.3g} times the mean gradient as noise. Of frames taken in order, {found.sizes[place]} have "
+        f"{in_order:.2g} times the noise of as many drawn at random."
+    )
+    figures: dict[str, float | None] = {
+        "slope": value,
+        "noise_in_order_over_at_random": in_order,
+        "noise_of_one_frame_over_gradient": one,
+        "noise_of_the_largest_over_gradient": rms(found.drawn[-1]),
+    }
+    return Finding(verdict, why, figures)
+
+
+def rms(values: list[float]) -> float:
+    """Root of the mean square."""
+    return math.sqrt(sum(v * v for v in values) / len(values))
+
+
+def picture(found: Noise) -> Chart:
+    """Noise over the size of the minibatch on logarithmic axes, and the note's law through the first point."""
+    x = tuple(float(size) for size in found.sizes)
+    lines = []
+    for name, noise in (("drawn at random", found.drawn), ("in order", found.running)):
+        ends = [
+            bootstrap_interval(
+                np.array(each), lambda v: float(np.sqrt((v**2).mean())), resamples=200
+            )
+            for each in noise
+        ]
+        values = tuple(rms(each) for each in noise)
+        lines.append(Line(name, x, values, tuple(e[0] for e in ends), tuple(e[1] for e in ends)))
+    first = rms(found.drawn[0])
+    law = Line("b^−½", x, tuple(first * b**SLOPE for b in x), dashed=True)
+    return Chart(
+        Axis("frames in a minibatch", log=True),
+        Axis("noise of the gradient / its length", log=True),
+        (*lines, law),
+    )
+
+
+LAB = Lab(
+    claim="The noise of a minibatch's gradient falls as the root of its size.",
+    source="note 3 (Dive into Deep Learning, § 12.5)",
+    group="caches",
+    measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer of the "
+    "net `small` as it is taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
+    "drawn at random and taken in order. It is computed exactly, not estimated; nothing is timed.",
+    parameters=Sizes(),
+    stored=Noise,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        "holds here": "So: four times the minibatch halves the noise for four times the work; and shuffle the frames, "
+        "for those that follow each other say the same.",
+        "does not hold here": "So: the frames of a minibatch are not independent; shuffle them over more speech.",
+        "undecided": "So: draw more minibatches (--set draws=4000).",
+    },
+    said=(Said("slope over log b", SLOPE, "", "slope"),),
+    # Posteriors of two nets and their difference, K twice, and the weights of the draws.
+    bytes_needed=lambda s: 3 * 4 * 5126 * s.frames + 16 * s.frames**2 + 16 * s.draws * s.frames,
+)

@@ -1,0 +1,258 @@
+"""Low rank: size, time and error of a net whose layers are factored, before and after it is trained on (note 1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pipelines.config import Value
+from pipelines.config.options import setting
+from pipelines.labs import figures
+from pipelines.labs._nets import (
+    Decoded,
+    agreement,
+    best_change,
+    points,
+    word_change,
+    word_error_rate,
+)
+from pipelines.labs._times import ratio, value
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Parameters,
+    Said,
+    Verdict,
+    all_of,
+    at_least,
+    at_most,
+    told,
+)
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+    from pipelines.models.nets import Net
+
+SHARES: Final = (0.2, 0.3, 0.5, 0.7)
+JUDGED: Final = 0.3
+"""The note: keeping 30 % of the size costs practically nothing."""
+
+NOTHING: Final = 0.02
+"""Practically nothing: less than two points of word error rate, what the project allows its own savings."""
+
+NOTHING_OF_FRAMES: Final = 0.03
+"""The same of frames that agree with the better net. The two hundred words that ship cannot tell two points apart;
+their six thousand frames can tell three. A small net of the same speed loses five."""
+
+WHOLE: Final = "whole"
+RETRAINED: Final = "retrained"
+
+
+class Given(Parameters, frozen=True, kw_only=True):
+    """The nets, and how much is measured."""
+
+    net: Annotated[str, setting("Net", "The name of a net that ships with the program.")] = "base"
+    retrained: Annotated[
+        str, setting("Retrained net", "The net that was factored and then trained on.")
+    ] = "low-rank"
+    reference: Annotated[
+        str, setting("Better net", "The net whose best senones the others are held against.")
+    ] = "large"
+    speech_s: Annotated[
+        float, setting("Speech", "Speech that is decoded for words.", unit="s", ge=0.1, le=600.0)
+    ] = 60.0
+    frames: Annotated[
+        int, setting("Frames", "Frames that a turn scores, in blocks of 16.", ge=16, le=1000)
+    ] = 48
+    seconds: Annotated[
+        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
+    ] = 8.0
+
+
+class Found(Measured, frozen=True, kw_only=True):
+    """By net (WHOLE, "0.3" and so on, RETRAINED): `weights`, words and best senones beside the better net's, seconds of
+    `frames`. `layers`: share of frames that keep their best senone when one layer alone is factored, in their order."""
+
+    frames: int
+    weights: dict[str, int]
+    decoded: dict[str, Decoded]
+    seconds: dict[str, list[float]]
+    layers: list[float]
+
+
+def measure(given: Given, desk: Desk) -> Found:
+    """Words by the audit, one layer at a time by its scores, times in turns."""
+    from pipelines.config import Config, assign
+    from pipelines.labs import _nets
+    from pipelines.labs._scoring import Scoring
+    from pipelines.models import nets, shrink
+
+    net = nets.load(nets.find(given.net))
+    base: dict[str, Value] = {"model": "dnn", "dnn.net": given.net}
+    better: dict[str, Value] = {"model": "dnn", "dnn.net": given.reference}
+    ways: dict[str, dict[str, Value]] = {WHOLE: {"dnn.net": given.net}}
+    for share in SHARES:
+        ways[f"{share:g}"] = {**ways[WHOLE], "dnn.shrink": "low-rank", "dnn.share": share}
+    ways[RETRAINED] = {"dnn.net": given.retrained}
+    with desk.part(0.0, 0.7):
+        found = _nets.decoded(better, ways, given.speech_s, desk)
+    del found[""]
+    desk.progress("one layer at a time", 0.7)
+    scoring = Scoring(assign(Config(), base), desk, frames=max(300, given.frames))
+    layers = kept_by_layer(net, scoring)
+    arms = {way: scoring.arm(settings, given.frames) for way, settings in ways.items()}
+    with desk.part(0.8, 1.0):
+        seconds = desk.turns(
+            arms, seconds=given.seconds, inner=dict.fromkeys(arms, 1), what="nets in turns"
+        )
+    weights = {f"{share:g}": count(shrink.low_rank(net, share)) for share in SHARES}
+    weights |= {WHOLE: count(net), RETRAINED: count(nets.load(nets.find(given.retrained)))}
+    return Found(
+        frames=given.frames, weights=weights, decoded=found, seconds=seconds, layers=layers
+    )
+
+
+def count(net: Net) -> int:
+    """Weights without biases."""
+    return sum(values.size for name, values in net.tensors.items() if name.endswith(".weight"))
+
+
+def kept_by_layer(net: Net, scoring: object) -> list[float]:
+    """Share of frames with the same best senone when one layer keeps JUDGED of its weights, layer by layer."""
+    import numpy as np
+
+    from pipelines.labs._scoring import Scoring
+    from pipelines.models import shrink
+    from pipelines.scoring.dnn import DenseNet
+    from pipelines.scoring.layered import with_context
+    from pipelines.scoring.meter import Meter
+
+    assert isinstance(scoring, Scoring)
+
+    def best(some: Net) -> list[int]:
+        dense = DenseNet(some, 1, scoring.frames, "blas")
+        spliced = dense.splice(with_context(scoring.features[0], dense.context), Meter())
+        scores = np.empty((scoring.frames, some.card.senones), np.float32)
+        dense.score(spliced, scores, Meter())
+        found: list[int] = scores.argmax(axis=1).tolist()
+        return found
+
+    exact = np.array(best(net))
+    stretches = 1 + sum(layer.relu for layer in net.card.layers)
+    factored = (shrink.low_rank(net, JUDGED, only=i) for i in range(stretches))
+    return [float((np.array(best(some)) == exact).mean()) for some in factored]
+
+
+def judge(found: Found) -> Finding:
+    """With 30 % of the weights, trained on, the net agrees as often with a better one, and it is quicker.
+
+    Word errors can only speak against it: there are too few words to speak for it.
+    """
+    whole, name = found.decoded[WHOLE], f"{JUDGED:g}"
+    lost = word_change(found.decoded[RETRAINED], whole)
+    before = word_change(found.decoded[name], whole)
+    gain = ratio(found.seconds, WHOLE, RETRAINED)
+    size = found.weights[RETRAINED] / found.weights[WHOLE]
+    frames = best_change(found.decoded[RETRAINED], whole)
+    words: Verdict = FAILS if at_most(lost, NOTHING) == FAILS else HOLDS
+    verdict = all_of(at_least(frames, -NOTHING_OF_FRAMES), at_least(gain, 1.0), words)
+    lowest, highest = found.layers[0], found.layers[-1]
+    why = (
+        f"The retrained net has {size:.0%} of the weights and is {told(gain)} times as fast. The frames in which "
+        f"it agrees with a better net change by {points(frames)}, its word error rate by {points(lost)}; not "
+        f"trained on, by {points(before)}. Factored alone, the lowest layer keeps {lowest:.0%} of the best "
+        f"senones, the output layer {highest:.0%}."
+    )
+    numbers: dict[str, float | None] = {
+        "retrained_size_share": size,
+        "retrained_gain": value(gain),
+        "retrained_same_best_change": frames.ratio,
+        "retrained_wer_change": value(lost),
+        "untrained_wer_change_at_30_percent": value(before),
+        "lowest_layer_same_best": lowest,
+        "output_layer_same_best": highest,
+    }
+    for each, counts in found.decoded.items():
+        key = each.replace(".", "_")
+        numbers[f"{key}_wer"] = word_error_rate(counts)
+        numbers[f"{key}_same_best_as_better_net"] = agreement(counts)
+        numbers[f"{key}_weights"] = float(found.weights[each])
+        numbers[f"{key}_ms_per_frame"] = 1e3 * figures.seconds(found.seconds[each]) / found.frames
+    return Finding(verdict, why, numbers)
+
+
+def picture(found: Found) -> Chart:
+    """Word errors by size, before and after training; beside it time by size, and which layer suffers."""
+    whole = found.weights[WHOLE]
+    names = [*(f"{share:g}" for share in SHARES), WHOLE]
+
+    def size(name: str) -> float:
+        return 100 * found.weights[name] / whole
+
+    x = tuple(map(size, names))
+
+    def rate(name: str) -> float | None:
+        found_rate = word_error_rate(found.decoded[name])
+        return None if found_rate is None else 100 * found_rate
+
+    times = {
+        n: figures.between(t, lambda s: 1e3 * s / found.frames) for n, t in found.seconds.items()
+    }
+    retrained = (size(RETRAINED),)
+    places = ("input", *(f"hidden {i}" for i in range(1, len(found.layers) - 1)), "output")
+    weights = Axis("weights kept", "%", low=0.0)
+    return Chart(
+        weights,
+        Axis("word error rate", "%", low=0.0),
+        (
+            Line("factored", x, tuple(map(rate, names))),
+            Line(RETRAINED, retrained, (rate(RETRAINED),), joined=False),
+            Mark("the note: 30 %", 100 * JUDGED, on="x"),
+        ),
+        beside=(
+            Chart(
+                weights,
+                Axis("time per frame", "ms", low=0.0),
+                (
+                    Line("factored", x, *figures.columns([times[n] for n in names])),
+                    Line(RETRAINED, retrained, *figures.columns([times[RETRAINED]]), joined=False),
+                ),
+            ),
+            Chart(
+                Axis("the one layer that is factored", categories=places[: len(found.layers)]),
+                Axis("frames with the same best senone", "%", low=0.0, high=100.0),
+                (Bars("kept", tuple(100 * v for v in found.layers)),),
+                title=f"one layer at {JUDGED:.0%}",
+            ),
+        ),
+    )
+
+
+LAB: Final = Lab(
+    claim="Keeping 30 % of a net's size by low rank costs practically nothing, once it is trained on.",
+    source="note 1 (Xue, Li & Gong 2013)",
+    group="scoring",
+    measured="A shipped net factored by SVD at several shares of its weights, as it is, and the shipped net that "
+    "was then trained on: words of real speech, best senones beside those of a better net, time of scoring, and "
+    "which layer alone loses most. Practically nothing is less than three points of frames, and no more than two "
+    "of word error rate. Training belongs to another lab.",
+    parameters=Given(),
+    stored=Found,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: factor and train on; it is less to read and less to compute, without any new kernel.",
+        FAILS: "So: here low rank costs words or saves no time; try 8 bit or a smaller net first.",
+        UNDECIDED: "So: decode more speech that is labelled (--audio, --transcripts).",
+    },
+    said=(Said("size that is kept", JUDGED, "", "retrained_size_share"),),
+)

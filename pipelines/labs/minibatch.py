@@ -1,0 +1,313 @@
+"""Lab `minibatch`: what a minibatch of 1 to 8192 frames gives in speed, and what it costs in updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import _training as shared
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Parameters,
+    Said,
+    at_most,
+    told,
+)
+from pipelines.labs.figures import between, columns
+from pipelines.training.parallel.job import DIVERGED
+from profiler.arrays import Array
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+    from pipelines.training.parallel.lessons import Lessons
+    from pipelines.training.parallel.net import Layers
+
+SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
+LOW, HIGH = 256, 1024
+"""What note 1 calls usual."""
+BASE_RATE = 0.2
+"""At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky "
+"2014)."""
+RATES = (0.25, 1.0, 4.0)
+HIDDEN = (256, 256, 256)
+PIECES = 12
+"""Of each training: its curve has as many points."""
+NOISE_SIZES = (1, 4, 16, 64, 256, 1024)
+NOISE_DRAWS = 24
+INPUT_BYTES = 15 * 39 * 4
+ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
+
+
+class Budget(Parameters, frozen=True, kw_only=True):
+    """How long each training may take."""
+
+    seconds: Annotated[
+        float,
+        setting(
+            "Seconds each",
+            "Time of one training; there are three rates for each of eight sizes.",
+            unit="s",
+            ge=0.0,
+            le=600.0,
+        ),
+    ] = 3.0
+    largest: Annotated[
+        int, setting("Largest", "The largest minibatch.", unit="frames", ge=64, le=8192)
+    ] = 8192
+    threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One training: seconds and examples of each piece, loss of each segment of speech after "
+    "each."""
+
+    size: int
+    rate: float
+    seconds: list[float] = []
+    examples: list[int] = []
+    segments: list[list[float]] = []
+
+    @property
+    def losses(self) -> list[float]:
+        """Mean loss after each piece, nats."""
+        return [float(np.mean(each)) for each in self.segments]
+
+
+class Sizes(Measured, frozen=True, kw_only=True):
+    """All trainings; and the standard deviation of a minibatch's gradient, by size, of each draw."""
+
+    runs: list[Run]
+    noise_sizes: list[int]
+    noise: list[list[float]]
+
+
+def measure(budget: Budget, desk: Desk) -> Sizes:
+    """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has "
+    "come to."""
+    import torch
+
+    from pipelines.run.interleave import turns
+    from pipelines.training.parallel import lessons as labelled
+    from pipelines.training.parallel.net import Layers
+
+    with desk.part(0.0, 0.1):
+        lessons = labelled.read(shared.data(desk), "states", 7, 1)
+    cpu = torch.device("cpu")
+    card = lessons.card(HIDDEN, 0)
+    runs, nets = [], []
+    for size in [s for s in SIZES if s <= min(budget.largest, len(lessons))]:
+        for factor in RATES:
+            rate = BASE_RATE * factor * (size / 256) ** 0.5
+            runs.append(Run(size=size, rate=rate))
+            nets.append(Layers(card, 1, cpu))
+    numbers = [0] * len(runs)
+    for turn in turns(len(runs), 1, range(PIECES)):
+        run, net = runs[turn.arm], nets[turn.arm]
+        done = (turn.round * len(runs) + turn.place) / (PIECES * len(runs))
+        desk.progress(f"training, minibatches of {run.size}", 0.1 + 0.8 * done)
+        before = numbers[turn.arm]
+
+        def piece(run: Run = run, net: Layers = net, arm: int = turn.arm) -> None:
+            import time
+
+            end = time.monotonic() + budget.seconds / PIECES
+            while True:
+                net.learn(*lessons.batch(numbers[arm], run.size))
+                net.step(run.rate)
+                numbers[arm] += 1
+                if time.monotonic() >= end:
+                    return
+
+        run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
+        run.examples.append((numbers[turn.arm] - before) * run.size)
+        run.segments.append(lessons.losses(net, cpu))
+    usual = [place for place, run in enumerate(runs) if run.size == LOW] or [0]
+    best = min(usual, key=lambda place: _last(runs[place]))
+    sizes = [s for s in NOISE_SIZES if s <= min(budget.largest, len(lessons))]
+    with desk.part(0.9, 1.0):
+        noise = gradient_noise(desk, nets[best], lessons, sizes)
+    return Sizes(runs=runs, noise_sizes=sizes, noise=noise)
+
+
+def gradient_noise(
+    desk: Desk, net: Layers, lessons: Lessons, sizes: Sequence[int]
+) -> list[list[float]]:
+    """How far the gradient of a random minibatch lies from that of the largest, root mean square, of each "
+    "draw."""
+    import torch
+
+    def drawn(size: int, number: int) -> torch.Tensor:
+        net.gradient.zero_()
+        net.learn(*lessons.batch(number, size))
+        return net.gradient.clone()
+
+    whole = sizes[-1] * 4 if 4 * sizes[-1] <= len(lessons) else sizes[-1]
+    mean = torch.stack([drawn(whole, n) for n in range(max(1, len(lessons) // whole))]).mean(0)
+    found = []
+    for place, size in enumerate(sizes):
+        desk.check()
+        desk.progress(f"gradients of {size}", place / len(sizes))
+        taken = min(NOISE_DRAWS, len(lessons) // size)
+        found.append([float((drawn(size, n) - mean).square().mean().sqrt()) for n in range(taken)])
+    net.gradient.zero_()
+    return found
+
+
+def slope(found: Sizes) -> tuple[float, float, float]:
+    """Of the logarithm of the noise against that of the size, with its interval over draws."""
+    from profiler.analysis.comparison.statistics import bootstrap_interval
+
+    pairs = [
+        (np.log(size), np.log(value))
+        for size, values in zip(found.noise_sizes, found.noise, strict=True)
+        for value in values
+        if value > 0
+    ]
+    rows: Array = np.array(pairs)
+
+    def fitted(rows: Array) -> float:
+        x = rows[:, 0] - rows[:, 0].mean()
+        return float((x * rows[:, 1]).sum() / max(float((x * x).sum()), 1e-12))
+
+    low, high = bootstrap_interval(rows, fitted, resamples=400)
+    return fitted(rows), low, high
+
+
+def _last(run: Run) -> float:
+    return run.losses[-1]
+
+
+def best(found: Sizes) -> dict[int, Run]:
+    """Of each size the training whose loss is lowest in the end."""
+    chosen: dict[int, Run] = {}
+    for run in found.runs:
+        if run.size not in chosen or _last(run) < _last(chosen[run.size]):
+            chosen[run.size] = run
+    return chosen
+
+
+def judge(found: Sizes) -> Finding:
+    """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same "
+    "time."""
+    chosen = best(found)
+    inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
+    outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
+    inner, outer = (min(runs, key=_last) for runs in (inside, outside))
+    ratio = shared.loss_ratio(inner.segments[-1], outer.segments[-1])
+    rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
+    smallest, largest = min(rate), max(rate)
+    falls, low, high = slope(found)
+    verdict = at_most(ratio, 1.0)
+    winner = inner if _last(inner) <= _last(outer) else outer
+    end = sum(winner.seconds)
+    why = (
+        f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
+        f"{told(ratio)} times the loss of the best other ({outer.size}); "
+        f"{outer.size if verdict == FAILS else inner.size} frames run at {rate[winner.size]:,.0f} a second, "
+        f"{smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}. The gradient's noise falls as "
+        f"b^{falls:.2f} ({low:.2f} to {high:.2f})."
+    )
+    figures: dict[str, float | None] = {
+        "best_minibatch": float(winner.size),
+        "loss_usual_over_other": ratio.ratio,
+        "noise_slope": falls,
+    }
+    figures |= {f"frames_per_s_at_{size}": value for size, value in rate.items()}
+    figures |= {f"loss_at_{size}": run.losses[-1] for size, run in chosen.items()}
+    return Finding(verdict, why, figures)
+
+
+def picture(found: Sizes) -> Chart:
+    """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the "
+    "noise."""
+    chosen = best(found)
+    by_time, by_examples = [], []
+    for size, run in chosen.items():
+        y = tuple(v if v < DIVERGED else None for v in run.losses)
+        by_time.append(Line(f"{size}", tuple(np.cumsum(run.seconds).tolist()), y))
+        by_examples.append(Line(f"{size}", tuple(np.cumsum(run.examples).tolist()), y))
+    speeds = [
+        between([s / n for s, n in zip(run.seconds, run.examples, strict=True)], lambda s: 1 / s)
+        for run in chosen.values()
+    ]
+    sizes = tuple(float(size) for size in chosen)
+    noise_at = tuple(float(size) for size in found.noise_sizes)
+    noise = columns([between(values) for values in found.noise])
+    start = noise[0][0]
+    loss = Axis("loss", "nat")
+    return Chart(
+        Axis("training", "s"),
+        loss,
+        tuple(by_time),
+        title="Loss by time",
+        beside=(
+            Chart(Axis("examples", log=True), loss, tuple(by_examples), title="Loss by examples"),
+            Chart(
+                Axis("minibatch", log=True),
+                Axis("frames", "1/s", log=True),
+                (
+                    Line("speed", sizes, *columns(speeds)),
+                    Mark("usual", LOW, on="x", until=HIGH),
+                ),
+                title="Speed",
+            ),
+            Chart(
+                Axis("minibatch", log=True),
+                Axis("deviation of the gradient", log=True),
+                (
+                    Line("measured", noise_at, *noise),
+                    Line(
+                        "b^−½",
+                        noise_at,
+                        tuple(start * (b / noise_at[0]) ** -0.5 for b in noise_at),
+                        dashed=True,
+                    ),
+                ),
+                title="Noise of the gradient",
+            ),
+        ),
+    )
+
+
+def bytes_needed(budget: Budget) -> int:
+    """A net for each training, and the largest minibatch on its way through one."""
+    nets = len(SIZES) * len(RATES) * 2 * 4 * shared.weights([15 * 39, *HIDDEN, 128])
+    return shared.PROCESS_BYTES + nets + budget.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
+
+
+LAB = Lab(
+    claim="A minibatch is usually 256 to 1024 frames: smaller ones use the machine badly, larger ones need "
+    "more passes.",
+    source="note 1 (Yu & Deng, ch. 7)",
+    group="training",
+    measured="A net of 3 × 256 on the shipped voices, minibatches of 1 to 8192, the same time for each, all in "
+    "turns and each at the best of three learning rates; loss on the frames that are taught, unchanged. Speed alone "
+    "would mislead. The voices are a minute of speech, changed at random: longer trainings would favour larger "
+    "minibatches.",
+    parameters=Budget(),
+    stored=Sizes,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: train with 256 to 1024 frames a step, and with more only on more devices.",
+        FAILS: "So: choose the minibatch by loss after a given time on your machine, not by frames per second: "
+        "one core is busy with few frames already, a GPU only with hundreds.",
+        UNDECIDED: "So: both do equally well here; take the size that your device computes fastest.",
+    },
+    said=(Said("exponent of the gradient's noise", -0.5, "", "noise_slope"),),
+    bytes_needed=bytes_needed,
+)

@@ -1,0 +1,346 @@
+"""Lab `pipelined-backprop`: the layers of a net on several workers, each with another minibatch, gradients "
+"late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import _training as shared
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Block,
+    Chart,
+    Finding,
+    Gantt,
+    Lab,
+    Line,
+    Mark,
+    Measured,
+    Said,
+    all_of,
+    at_least,
+    at_most,
+    told,
+)
+from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.training.parallel.balance import Stage, speed_up, split
+from profiler.machine.describe import usable_cores
+
+if TYPE_CHECKING:
+    import torch
+
+    from pipelines.labs.desk import Desk
+    from pipelines.training.parallel.lessons import Lessons
+    from pipelines.training.parallel.net import Layers
+
+HIDDEN, BOTTLENECK, OUTPUTS, INPUTS = (1024,) * 6, 256, 5126, 15 * 39
+"""The shape of the shipped net `large`: one device alone is slow with it, and its layers can be split evenly."""
+LAYERS = len(HIDDEN) + 2
+SAID_2, SAID_4 = 1.9, 3.3
+"""Chen, Eversole, Li, Yu & Seide 2012, on 2 and 4 GPUs, without loss."""
+RATE = 0.02
+"""At 128 examples; at four times as much, late gradients end in no numbers."""
+SIMULATED = (2, 3, 4)
+SIMULATED_BATCHES = 200
+SHOWN_BATCHES = 8
+"""Of the recorded spans, minibatches in the picture: the pipe filling and full."""
+
+
+class Pipe(shared.Workers, frozen=True, kw_only=True):
+    """How much is trained."""
+
+    most: Annotated[
+        int, setting("Workers", "The longest pipeline that is run.", ge=2, le=LAYERS)
+    ] = 4
+    batch: Annotated[
+        int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=4096)
+    ] = 128
+    batches: Annotated[
+        int,
+        setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000),
+    ] = 40
+    rounds: Annotated[
+        int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)
+    ] = 6
+    cost_seconds: Annotated[
+        float,
+        setting(
+            "Costs",
+            "Time for measuring what each layer costs.",
+            unit="s",
+            ge=0.0,
+            le=60.0,
+        ),
+    ] = 3.0
+
+
+class Piped(Measured, frozen=True, kw_only=True):
+    """Costs of layers (seconds of a minibatch by round, forward and backward), splits, curves, spans of the last round.
+
+    `curves`: one worker first, the longest pipeline last. `devices`: GPUs, or cores where
+    there are none.
+    """
+
+    batch: int
+    forward: list[list[float]]
+    backward: list[list[float]]
+    splits: dict[int, list[int]]
+    curves: list[shared.Curve]
+    spans: list[shared.Block]
+    devices: int
+
+
+def measure(pipe: Pipe, desk: Desk) -> Piped:
+    """What each layer costs; then one worker, two and `most` in turns, on the same minibatches."""
+    from pipelines.training.parallel import lessons as labelled
+    from pipelines.training.parallel.job import Job, Task
+
+    with desk.part(0.0, 0.1):
+        folder = shared.data(desk)
+    with desk.part(0.1, 0.2):
+        lessons = labelled.read(folder, "senones", 7, 1)
+        forward, backward = layer_costs(desk, lessons, pipe)
+    costs = [seconds(f) + seconds(b) for f, b in zip(forward, backward, strict=True)]
+    sizes = sorted({1, 2, pipe.most})
+    splits = {k: list(split(costs, k)) for k in sorted({*sizes, *SIMULATED})}
+    tasks = [
+        Task(
+            name="one worker" if k == 1 else f"{k} workers",
+            way="pipelined",
+            workers=k,
+            batch=pipe.batch,
+            batches=pipe.batches,
+            rate=RATE,
+            split=tuple(splits[k]),
+        )
+        for k in sizes
+    ]
+    job = Job(
+        tasks=tasks,
+        data=str(folder),
+        rounds=pipe.rounds,
+        outputs="senones",
+        widths=HIDDEN,
+        bottleneck=BOTTLENECK,
+    )
+    with desk.part(0.2, 1.0):
+        curves, spans = shared.trained(desk, job, pipe)
+    return Piped(
+        batch=pipe.batch,
+        forward=forward,
+        backward=backward,
+        splits=splits,
+        curves=curves,
+        spans=[b for b in spans[-1] if b.batch < spans[-1][0].batch + SHOWN_BATCHES],
+        devices=_devices(pipe.machines),
+    )
+
+
+def _devices(machines: int) -> int:
+    """GPUs of this machine, or cores that this process may use, times the machines."""
+    import torch
+
+    return machines * (torch.cuda.device_count() or usable_cores() or 1)
+
+
+def layer_costs(
+    desk: Desk, lessons: Lessons, pipe: Pipe
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has "
+    "the loss."""
+    import torch
+
+    from pipelines.training.parallel.net import Layers
+
+    cpu = torch.device("cpu")
+    card = lessons.card(HIDDEN, BOTTLENECK)
+    heard, classes = lessons.batch(0, min(pipe.batch, len(lessons)))
+    arms = {}
+    for number in range(LAYERS):
+        layer = Layers(card, 1, cpu, number, number + 1)
+        x = heard if number == 0 else torch.rand(len(heard), layer.widths[0])
+        both = _Passes(layer, x, classes if number == LAYERS - 1 else None)
+        arms[f"forward, layer {number + 1}"] = both.forward
+        arms[f"backward, layer {number + 1}"] = both.backward
+    found = list(
+        desk.turns(arms, seconds=pipe.cost_seconds, inner=1, what="costs of the layers").values()
+    )
+    return found[::2], found[1::2]
+
+
+class _Passes:
+    """One layer with what it needs for either pass again and again."""
+
+    def __init__(self, layer: Layers, x: torch.Tensor, classes: torch.Tensor | None) -> None:
+        self._layer, self._x, self._classes = layer, x, classes
+        self.forward()
+
+    def forward(self) -> None:
+        """Through the layer."""
+        import torch
+
+        x = self._x if self._layer.first == 0 else self._x.detach().requires_grad_()
+        said = self._layer(x, stale=True)
+        if self._classes is None:
+            self._said = said
+        else:
+            self._said = torch.nn.functional.cross_entropy(said, self._classes)
+
+    def backward(self) -> None:
+        """Back through it, and the step."""
+        import torch
+
+        given = torch.ones_like(self._said)
+        torch.autograd.backward(self._said, given, retain_graph=True)
+        self._layer.step(0.0)
+
+
+def simulated(found: Piped, workers: int) -> float:
+    """The speed-up of so many devices that each compute as one core here and do not wait for transfers."""
+    return speed_up(_stages(found, workers), SIMULATED_BATCHES)
+
+
+def _stages(found: Piped, workers: int) -> list[Stage]:
+    first = found.splits[workers]
+    ends = [*first[1:], LAYERS]
+    forward = [seconds(times) for times in found.forward]
+    backward = [seconds(times) for times in found.backward]
+    return [Stage(sum(forward[a:b]), sum(backward[a:b])) for a, b in zip(first, ends, strict=True)]
+
+
+def judge(found: Piped) -> Finding:
+    """Holds where two workers are at least 1.9 times as fast as one, and no pipeline ends with a worse "
+    "loss."""
+    alone, pair, *_ = found.curves
+    longest = found.curves[-1]
+    speed = ratio(alone.per_example, pair.per_example)
+    speed_of_most = ratio(alone.per_example, longest.per_example)
+    loss = shared.loss_ratio(longest.segments[-1], alone.segments[-1])
+    delays = [_usual_delay(each.delays) for each in longest.by_worker]
+    verdict = all_of(at_least(speed, SAID_2), at_most(loss, shared.NO_LOSS))
+    model = {k: simulated(found, k) for k in SIMULATED}
+    what = f"{found.devices} core{'s' if found.devices > 1 else ''}"
+    why = (
+        f"On {what}, 2 workers are {told(speed)} times as fast as one, {longest.workers} are "
+        f"{told(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
+        f"is {shared.told_loss(loss)} that without delay. Devices that compute as one core here and "
+        f"transfer in no time would give {model[2]:.3g}× on 2 and {model[4]:.3g}× on 4 (simulated from the "
+        "layers' times)."
+    )
+    figures: dict[str, float | None] = {
+        "speed_up_2": speed.ratio if speed else None,
+        "speed_up_most": speed_of_most.ratio if speed_of_most else None,
+        "efficiency_2": speed.ratio / 2 if speed else None,
+        "loss_over_plain": loss.ratio,
+        "output_layer_share": _shares(found)[-1],
+        "delay_of_first": float(delays[0]),
+    }
+    figures |= {f"simulated_speed_up_{k}": value for k, value in model.items()}
+    return Finding(verdict, why, figures)
+
+
+def _usual_delay(delays: dict[int, int]) -> int:
+    return max(delays, key=lambda delay: delays[delay])
+
+
+def _shares(found: Piped) -> list[float]:
+    each = [seconds(f) + seconds(b) for f, b in zip(found.forward, found.backward, strict=True)]
+    return [cost / sum(each) for cost in each]
+
+
+def picture(found: Piped) -> Chart:
+    """Who did what when, as recorded; beside it the speed-up, the layers' costs and the loss."""
+    rows = max((block.worker for block in found.spans), default=0) + 1
+    names = tuple(f"worker {n + 1}" for n in range(rows))
+    blocks = tuple(
+        Block(b.worker, b.begin, b.end, b.kind, str(b.batch) if b.kind == "forward" else "")
+        for b in found.spans
+        if b.kind in ("forward", "backward", "wait")
+    )
+    alone = found.curves[0]
+    speeds = [ratio(alone.per_example, curve.per_example) for curve in found.curves[1:]]
+    measured = Line(
+        "measured",
+        tuple(float(curve.workers) for curve in found.curves[1:]),
+        *shared.ratio_columns(speeds),
+    )
+    model = Line(
+        "simulated, a device each",
+        tuple(float(k) for k in SIMULATED),
+        tuple(simulated(found, k) for k in SIMULATED),
+        dashed=True,
+    )
+    published = Line("Chen 2012, GPUs", (2.0, 4.0), (SAID_2, SAID_4), joined=False)
+    layers = (*(f"{n + 1}" for n in range(LAYERS - 1)), "output")
+    costs = [
+        Bars(name, *columns([between(t, lambda s: 1e3 * s) for t in times]))
+        for name, times in (("forward", found.forward), ("backward", found.backward))
+    ]
+    losses = tuple(
+        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in found.curves
+    )
+    return Chart(
+        Axis("time", "s"),
+        Axis("worker", categories=names),
+        (Gantt(blocks),),
+        title=f"The last round's first {SHOWN_BATCHES} minibatches, as recorded",
+        beside=(
+            Chart(
+                Axis("workers"),
+                Axis("speed-up", "×", low=0.0),
+                (measured, model, published, Mark("one worker", 1.0)),
+                title="Speed-up",
+            ),
+            Chart(
+                Axis("layer", categories=layers),
+                Axis("time of a minibatch", "ms"),
+                tuple(costs),
+                title="What is balanced",
+            ),
+            Chart(Axis("examples"), Axis("loss", "nat"), losses, title="Loss"),
+        ),
+    )
+
+
+def bytes_needed(pipe: Pipe) -> int:
+    """The processes, and the minibatches in flight in each."""
+    shape: Sequence[int] = [INPUTS, *HIDDEN, BOTTLENECK, OUTPUTS]
+    in_flight = (2 * pipe.most) * pipe.batch * 4 * 3 * sum(shape)
+    return shared.processes_bytes(pipe.most + 1, shared.weights(shape)) + in_flight
+
+
+LAB = Lab(
+    claim="A net split by layers over GPUs trains as a pipeline, nearly as many times as fast (1.9× on 2, 3.3× "
+    "on 4), and late gradients cost nothing.",
+    source="note 1 (Chen, Eversole, Li, Yu & Seide 2012)",
+    group="training",
+    measured="The net `large` (6 × 1024, 5 126 outputs) on the shipped voices, its layers split over workers "
+    "of one thread each by their measured costs, the same minibatches for every pipeline, in turns. Gradients "
+    "really are late. Where there are fewer devices than workers they share them: then the simulation from "
+    "measured times of layers says what a device each would give.",
+    parameters=Pipe(),
+    stored=Piped,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
+        FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
+        "devices would not; split it, or train data parallel.",
+        UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
+    },
+    said=(
+        Said("speed-up on 2", SAID_2, "×", "speed_up_2"),
+        Said("speed-up on 4, simulated here", SAID_4, "×", "simulated_speed_up_4"),
+        Said("delay of the first of 4 workers", 6, "updates", "delay_of_first"),
+    ),
+    bytes_needed=bytes_needed,
+)

@@ -1,0 +1,128 @@
+"""What a session says of the lab that it is a run of, read back from its meta: for pictures, the page and `lab`.
+
+Sessions come from strangers: whatever is not what a run of that lab writes counts as no lab at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypedDict
+
+import msgspec
+
+from pipelines import labs
+from pipelines.labs.declaration import (
+    IMPOSSIBLE,
+    Finding,
+    Lab,
+    Measured,
+    Parameters,
+    Verdict,
+)
+from pipelines.labs.texts import figure
+from profiler.errors import BadInput
+
+KEY: Final = "lab"
+"""The fact of a session's meta."""
+
+
+class Stored(TypedDict, total=False):
+    """What is kept in the session: `measured` and `finding` once there are."""
+
+    name: str
+    parameters: dict[str, object]
+    measured: dict[str, object]
+    verdict: str
+    why: str
+    figures: dict[str, float | None]
+    problem: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run of a lab: `measured` is None where it cannot be tried here or did not come to its end."""
+
+    name: str
+    lab: Lab[Parameters, Measured]
+    parameters: Parameters
+    measured: Measured | None
+    finding: Finding | None
+
+
+def stored(
+    name: str,
+    parameters: Parameters,
+    measured: Measured | None = None,
+    finding: Finding | None = None,
+    problem: str = "",
+) -> Stored:
+    """The fact as JSON values."""
+    fact: Stored = {"name": name, "parameters": msgspec.to_builtins(parameters)}
+    if measured is not None:
+        fact["measured"] = msgspec.to_builtins(measured)
+    if finding is not None:
+        fact |= {"verdict": finding.verdict, "why": finding.why, "figures": dict(finding.figures)}
+    if problem:
+        fact["problem"] = problem
+    return fact
+
+
+def read(meta: Mapping[str, object]) -> Record | None:
+    """The run that a session's meta tells of; None where it is of no lab, or of none as they are now.
+
+    The verdict is judged again from what was measured, so that it is that of the rule as it is now.
+    """
+    fact = meta.get(KEY)
+    if not isinstance(fact, dict):
+        return None
+    try:
+        lab = labs.load(str(fact.get("name", "")))
+        parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
+        measured = None
+        if fact.get("measured") is not None:
+            measured = msgspec.convert(fact["measured"], lab.stored, str_keys=True)
+        finding = lab.judge(measured) if measured is not None else _impossible(fact)
+    except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
+        return None
+    return Record(str(fact["name"]), lab, parameters, measured, finding)
+
+
+def _impossible(fact: Mapping[str, object]) -> Finding | None:
+    if fact.get("verdict") != IMPOSSIBLE:
+        return None
+    verdict: Verdict = IMPOSSIBLE
+    return Finding(verdict, str(fact.get("why", ""))[:1000])
+
+
+def row(run: Record) -> dict[str, object]:
+    """A run as `asrscope lab --json` and `show --json` give it, without its session."""
+    lab, finding = run.lab, run.finding
+    return {
+        "name": run.name,
+        "claim": lab.claim,
+        "source": lab.source,
+        "group": lab.group,
+        "verdict": finding.verdict if finding else None,
+        "why": finding.why if finding else None,
+        "figures": dict(finding.figures) if finding else {},
+        "said": [
+            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
+        ],
+        "follows": lab.follows.get(finding.verdict) if finding else None,
+    }
+
+
+def lines(run: Record) -> list[str]:
+    """A run as text: claim, verdict with its numbers, the note's numbers beside ours, what follows."""
+    lab, finding = run.lab, run.finding
+    found = [f"{run.name}: {lab.claim} ({lab.source})"]
+    if finding is not None:
+        found.append(f"  {finding.verdict}. {finding.why}")
+        for said in lab.said:
+            ours = finding.figures.get(said.ours)
+            here = "not measured here" if ours is None else f"here {figure(ours, said.unit)}"
+            found.append(f"  {said.what}: note {figure(said.value, said.unit)}, {here}")
+        if finding.verdict in lab.follows:
+            found.append(f"  {lab.follows[finding.verdict]}")
+    return found

@@ -1,0 +1,157 @@
+"""A run of a lab from start to end: parameters and memory checked, session opened, measured, judged, closed.
+
+The session is like that of any run (machine, versions, arguments, samples, spans), with the fact `lab`
+(`pipelines.labs.record`) in its meta.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from pipelines import labs
+from pipelines.config.options import Value, assign, check
+from pipelines.labs import record
+from pipelines.labs.declaration import IMPOSSIBLE, Finding, Measured, Parameters
+from pipelines.labs.desk import Desk
+from pipelines.run.null_writer import NullWriter
+from profiler.errors import BadInput, Cancelled
+from profiler.machine import describe
+from profiler.machine.roofs.table import size_text
+from profiler.machine.sampler import watching
+from profiler.plain import one_line
+from profiler.session.writer import SessionWriter
+from profiler.spans import NullLane, Recorder
+
+SPARE: Final = 0.8
+"""Of the memory that is free, the most that a lab may need: the rest is for what is not counted."""
+
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which lab, with what changed of its parameters, into which session (None: recorded nowhere)."""
+
+    name: str
+    assignments: Mapping[str, Value]
+    out: Path | None
+    audio: Sequence[str] = ()
+    transcripts: str | None = None
+    replace: bool = False
+
+
+@dataclass
+class Outcome:
+    """How it ended: closed (judged), stopped (by a person) or failed (`problem` says why)."""
+
+    name: str
+    session: Path | None
+    state: str
+    finding: Finding | None = None
+    problem: str | None = None
+    measured: Measured | None = None
+
+
+def execute(
+    request: Request,
+    progress: Progress = lambda what, share: None,
+    stopping: Callable[[], bool] = lambda: False,
+    running: Callable[[Path | None], None] = lambda session: None,
+) -> Outcome:
+    """Run `request`; `running` is told when the session exists and can be followed.
+
+    Raises BadInput or OSError (one sentence) for what makes the run impossible, such as parameters that do not fit
+    or need more memory than there is. Once it measures, problems end up in the outcome, and the session is valid.
+    """
+    lab = labs.load(request.name)
+    parameters = check(assign(lab.parameters, request.assignments))
+    _check_memory(request.name, lab.bytes_needed(parameters))
+    recorder = Recorder()
+    journal: SessionWriter | NullWriter = NullWriter()
+    if request.out is not None:
+        journal = _opened(request.out, recorder, request, parameters)
+    running(request.out)
+    outcome = Outcome(request.name, request.out, "failed")
+    try:
+        lane = recorder.lane("lab", decode=True) if request.out is not None else NullLane()
+        desk = Desk(recorder, lane, journal, progress, stopping, request.audio, request.transcripts)
+        progress("preparing", None)
+        if (reason := lab.obstacle(parameters)) is not None:
+            outcome.finding = Finding(IMPOSSIBLE, f"It cannot be tried here: {reason.rstrip('.')}.")
+        else:
+            watched = watching(journal) if isinstance(journal, SessionWriter) else nullcontext()
+            with desk.threads(int(getattr(parameters, "threads", 1))), watched, _undisturbed():
+                outcome.measured = lab.measure(parameters, desk)
+            outcome.finding = lab.judge(outcome.measured)
+        outcome.state = "closed"
+    except Cancelled:
+        outcome.state = "stopped"
+    except (BadInput, OSError) as problem:
+        outcome.problem = str(problem)
+    finally:
+        fact = record.stored(
+            request.name, parameters, outcome.measured, outcome.finding, outcome.problem or ""
+        )
+        journal.meta(record.KEY, fact)
+        journal.calibration(desk.known_roofs().rows())
+        journal.close(outcome.state)
+    if journal.failed:
+        outcome.state, outcome.problem = "failed", str(journal.failed)
+    return outcome
+
+
+def assignments_of(parameters: Parameters, texts: Sequence[str]) -> dict[str, Value]:
+    """What `--set key=value` says of these parameters; BadInput for what does not fit."""
+    from pipelines.config.options import fitted, options_of
+
+    known = {option.key: option for option in options_of(type(parameters))}
+    found: dict[str, Value] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or key.strip() not in known:
+            raise BadInput(
+                f"--set must be key=value with one of {', '.join(known) or 'no keys'}, not {one_line(text, 60)!r}."
+            )
+        found[key.strip()] = fitted(known[key.strip()], value.strip())
+    return found
+
+
+def _check_memory(name: str, needed: int) -> None:
+    free = psutil.virtual_memory().available
+    if needed > SPARE * free:
+        raise BadInput(
+            f"With these sizes {name} needs {needed:,} bytes ({size_text(needed)}) of memory, and of the "
+            f"{size_text(free)} that are free it may take {SPARE:.0%}; choose smaller sizes."
+        )
+
+
+def _opened(
+    out: Path, recorder: Recorder, request: Request, parameters: Parameters
+) -> SessionWriter:
+    meta = {
+        "preset": "",
+        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "machine": describe.describe(),
+        "versions": describe.versions(),
+        record.KEY: record.stored(request.name, parameters),
+    }
+    return SessionWriter(out, recorder, meta, replace=request.replace)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No garbage collection over what was loaded before."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -1,0 +1,58 @@
+"""Figures as people read them, in sentences and on axes: three digits, units with their prefixes, intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from profiler.analysis.comparison.statistics import Ratio
+from profiler.machine.roofs.table import size_text
+
+PLAIN: Final = ("s", "B/s", "FLOP/s", "op/s", "Hz", "W", "J", "frames/s", "/s")
+"""Units that take a prefix; bytes (B) are written as KiB, MiB, GiB."""
+
+PREFIXES: Final = (
+    *((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")),
+    *((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p")),
+)
+SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
+_RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def shown(value: float) -> str:
+    """Three figures: 0.042, 12.3, 4 100, 3·10¹²."""
+    if not math.isfinite(value):
+        return "unknown"
+    value = float(f"{value:.3g}")
+    if value and not 1e-4 <= abs(value) < 1e6:
+        mantissa, _, power = f"{value:.2e}".partition("e")
+        short = mantissa.rstrip("0").rstrip(".")
+        raised = f"10{str(int(power)).translate(_RAISED)}"
+        return raised if short == "1" else f"{short}·{raised}"
+    return whole(value) if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def whole(value: float) -> str:
+    """A whole number with its thousands apart: 65 536."""
+    return f"{value:,.0f}".replace(",", SPACE)
+
+
+def figure(value: float, unit: str) -> str:
+    """A value with its unit: 1.5 MB/s, 32 KiB, 12 µs, 3.2 GFLOP/s, 70 %."""
+    if unit == "B":
+        return size_text(round(value))
+    if unit not in PLAIN or value == 0:
+        return f"{shown(value)} {unit}".rstrip()
+    size, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= 0.9995 * s), PREFIXES[-1])
+    if unit == "s" and value >= 1:
+        size, prefix = 1.0, ""
+    return f"{shown(value / size)} {prefix}{unit}"
+
+
+def told(ratio: Ratio | None) -> str:
+    """A ratio with its interval: 2.7 (2.6 to 2.8)."""
+    if ratio is None:
+        return "unknown"
+    if ratio.low is None or ratio.high is None:
+        return shown(ratio.ratio)
+    return f"{shown(ratio.ratio)} ({shown(ratio.low)} to {shown(ratio.high)})"

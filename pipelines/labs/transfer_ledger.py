@@ -1,0 +1,250 @@
+"""Lab `transfer-ledger`: every transfer of a training run, with its bytes: is a GPU like a REST service?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import _training as shared
+from pipelines.labs._accelerator import NONE, opened
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Measured,
+    Parameters,
+    Said,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipelines.device import Device
+    from pipelines.labs.desk import Desk
+
+HIDDEN, BOTTLENECK, OUTPUTS = (512, 512, 512, 512), 256, 5126
+"""The shape of the shipped net `base`."""
+RATE = 0.1
+KINDS = ("weights there", "batch there", "loss back", "weights back")
+HEAVY = ("weights there", "weights back")
+HEAVIER = 10.0
+"""How many times the bytes of a light request a heavy one has, at least, for the analogy to be one."""
+FRAMES = 2000 * 360_000
+"""Of 2 000 hours of speech, as Chen et al. 2012 trained on: one pass over them is what requests are counted for."""
+
+
+class Sizes(Parameters, frozen=True, kw_only=True):
+    """How much is trained."""
+
+    batch: Annotated[
+        int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=8192)
+    ] = 256
+    steps: Annotated[
+        int, setting("Steps", "Minibatches that are trained on.", ge=2, le=100_000)
+    ] = 120
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """The transfers of one kind: bytes of each, and the seconds that the device took for each."""
+
+    bytes: list[int]
+    seconds: list[float]
+
+
+class Ledger(Measured, frozen=True, kw_only=True):
+    """All transfers by kind; `device`: who the other side was; `step_seconds`: computing of each step."""
+
+    device: str
+    real: bool
+    batch: int
+    kinds: dict[str, Kind]
+    step_seconds: list[float]
+
+
+class _Book:
+    """Copies on a device's stream, timed by its own events, with their bytes."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.kinds = {name: Kind(bytes=[], seconds=[]) for name in KINDS}
+
+    def copy(self, kind: str, target: Tensor, source: Tensor) -> tuple[int, int]:
+        """Copy and wait; the copy's own beginning and end on the device's clock, ns."""
+        from pipelines.device import COMPUTE
+
+        device = self.device
+        before = device.record(COMPUTE)
+        device.run(COMPUTE, lambda: target.copy_(source))
+        after = device.record(COMPUTE)
+        device.wait(after)
+        start, end = device.time_ns(before), device.time_ns(after)
+        self.kinds[kind].bytes.append(source.numel() * source.element_size())
+        self.kinds[kind].seconds.append((end - start) / 1e9)
+        return start, end
+
+
+def measure(sizes: Sizes, desk: Desk) -> Ledger:
+    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no "
+    "accelerator."""
+    import torch
+
+    from pipelines.device import COMPUTE
+    from pipelines.training.parallel import lessons as labelled
+    from pipelines.training.parallel.net import Layers
+
+    with desk.part(0.0, 0.3):
+        lessons = labelled.read(shared.data(desk), "senones", 7, 1)
+    device, real = opened(desk)
+    book = _Book(device)
+    where = torch.device(device.where)
+    net = Layers(lessons.card(HIDDEN, BOTTLENECK), 1, where)
+    on_host = torch.empty(net.vector.shape)
+    on_host.copy_(net.vector)
+    stages = {k: desk.stage(f"transfer.{k}", "transfer") for k in KINDS}
+    training = desk.stage("train.step", "scoring")
+    loss_there, loss_here = torch.zeros(1, device=where), torch.zeros(1)
+    steps: list[float] = []
+    clock = desk.recorder.clock
+
+    def moved(kind: str, target: Tensor, source: Tensor, number: int) -> None:
+        begin = clock()
+        book.copy(kind, target, source)
+        desk.lane.put(stages[kind], begin, clock(), number, 1)
+
+    with desk.step() as number:
+        moved(KINDS[0], net.vector, on_host, number)
+    for step in range(sizes.steps):
+        desk.check()
+        desk.progress("training, each transfer in the ledger", 0.3 + 0.7 * step / sizes.steps)
+        x, y = lessons.batch(step, sizes.batch)
+        x_there, y_there = torch.empty_like(x, device=where), torch.empty_like(y, device=where)
+
+        def learn(x: Tensor = x_there, y: Tensor = y_there) -> None:
+            loss = torch.nn.functional.cross_entropy(net(x), y)
+            torch.autograd.backward(loss)
+            net.step(RATE)
+            loss_there.copy_(loss.detach())
+
+        with desk.step() as number:
+            moved(KINDS[1], x_there, x, number)
+            moved(KINDS[1], y_there, y, number)
+            begin = clock()
+            device.run(COMPUTE, learn)
+            device.wait(device.mark(COMPUTE))
+            end = clock()
+            desk.lane.put(training, begin, end, number, 1)
+            steps.append((end - begin) / 1e9)
+            moved(KINDS[2], loss_here, loss_there, number)
+    with desk.step() as number:
+        moved(KINDS[3], on_host, net.vector, number)
+    return Ledger(
+        device=device.name,
+        real=real,
+        batch=sizes.batch,
+        kinds=book.kinds,
+        step_seconds=steps,
+    )
+
+
+def judge(found: Ledger) -> Finding:
+    """Holds where the two transfers of weights are the heaviest by ten, and all others are many and light."""
+    heavy = [size for kind in HEAVY for size in found.kinds[kind].bytes]
+    light = [size for name, kind in found.kinds.items() if name not in HEAVY for size in kind.bytes]
+    weight = min(heavy) / max(light)
+    in_sum = sum(light) / sum(heavy)
+    each = len(light) / max(len(found.step_seconds), 1)
+    requests = FRAMES / found.batch * each
+    crossing = sum(sum(kind.seconds) for kind in found.kinds.values())
+    share = crossing / (crossing + sum(found.step_seconds))
+    right = len(heavy) == 2 and weight >= HEAVIER
+    who = (
+        ""
+        if found.real
+        else f" {NONE}: torch on the processor stood in, which has the same ledger."
+    )
+    why = (
+        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {len(light):,} others "
+        f"at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move "
+        f"{in_sum:.3g} times the bytes of the heavy ones after {len(found.step_seconds)} steps, and crossing "
+        f"takes {share:.1%} of the time. One pass over 2 000 hours would be {requests:,.0f} light "
+        f"requests.{who}"
+    )
+    figures: dict[str, float | None] = {
+        "heavy_requests": float(len(heavy)),
+        "light_requests": float(len(light)),
+        "light_requests_in_2000_h": requests,
+        "heavy_bytes": float(np.mean(heavy)),
+        "light_bytes_most": float(max(light)),
+        "heavy_over_light": weight,
+        "light_bytes_over_heavy_in_sum": in_sum,
+        "transfer_share_of_time": share,
+    }
+    return Finding(HOLDS if right else FAILS, why, figures)
+
+
+def picture(found: Ledger) -> Chart:
+    """Bytes of one request of each kind, of all; and beside it bytes in sum as the training goes on."""
+    kinds = [found.kinds[name] for name in KINDS]
+    one = tuple(float(np.mean(kind.bytes)) if kind.bytes else None for kind in kinds)
+    every = tuple(float(sum(kind.bytes)) for kind in kinds)
+    steps = tuple(float(n + 1) for n in range(len(found.step_seconds)))
+    there = np.array(found.kinds["batch there"].bytes).reshape(len(steps), -1).sum(1)
+    light = np.cumsum(there + np.array(found.kinds["loss back"].bytes))
+    heavy = float(found.kinds["weights there"].bytes[0])
+    return Chart(
+        Axis("request", categories=KINDS),
+        Axis("bytes", "B", log=True),
+        (Bars("one request", one), Bars("all of this run", every)),
+        title="The ledger",
+        beside=(
+            Chart(
+                Axis("step"),
+                Axis("bytes since the beginning", "B"),
+                (
+                    Line("batches and losses", steps, tuple(light.tolist())),
+                    Line("weights", steps, (heavy,) * len(steps)),
+                ),
+                title="What adds up",
+            ),
+        ),
+    )
+
+
+def bytes_needed(sizes: Sizes) -> int:
+    """The net with its gradient on both sides, and a minibatch on its way through it."""
+    shape = [15 * 39, *HIDDEN, BOTTLENECK, OUTPUTS]
+    return shared.PROCESS_BYTES + 4 * 4 * shared.weights(shape) + sizes.batch * 4 * 3 * sum(shape)
+
+
+LAB = Lab(
+    claim="A GPU is like a REST service: two heavy requests, weights there and back, and millions of light "
+    "ones between; the cost is sending.",
+    source="note 2",
+    group="device",
+    measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
+    "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
+    "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
+    "none.",
+    parameters=Sizes(),
+    stored=Ledger,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: keep weights and whatever is used again on the device; what adds up are the batches, so "
+        "send them small (float16 features, context made there), early and from page-locked memory.",
+        FAILS: "So: here batches are as heavy as the weights: send less per frame before you send weights less often.",
+        UNDECIDED: "So: train longer (--set steps=1000).",
+    },
+    said=(Said("heavy requests", 2.0, "", "heavy_requests"),),
+    bytes_needed=bytes_needed,
+)

@@ -1,0 +1,262 @@
+"""Mixtures replaced by a look-up of the nearest codeword: what it saves, of what, and how wrong it is (note 0)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Final
+
+import numpy as np
+
+from pipelines.config.options import setting
+from pipelines.labs import figures
+from pipelines.labs._times import percent, ratio, value
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    Line,
+    Measured,
+    Parameters,
+    all_of,
+    at_most,
+    told,
+)
+from profiler.analysis.comparison.statistics import Ratio
+from profiler.arrays import Array
+
+if TYPE_CHECKING:
+    from pipelines.labs.desk import Desk
+    from pipelines.scoring.selection.vq_table import Table
+
+FULL, BEST = "all Gaussians", "best Gaussian"
+WAYS: Final = ("flat", "tree")
+NEAR_NAT: Final = 20.0
+"""As in `pipelines.experiments.audit`: senones further below the best decide little."""
+
+MOST: Final = 0.5
+"""exp is the reason if it makes up more than half of what the look-up saves."""
+
+
+class Given(Parameters, frozen=True, kw_only=True):
+    """The model and the codebooks."""
+
+    components: Annotated[
+        int, setting("Gaussians", "Gaussians per senone and stream.", ge=8, le=128)
+    ] = 42
+    codewords: Annotated[
+        int,
+        setting(
+            "Codewords", "Codebooks go in powers of four up to so many codewords.", ge=16, le=4096
+        ),
+    ] = 1024
+    speech_s: Annotated[
+        float,
+        setting("Speech", "Speech on which scores are compared.", unit="s", ge=0.1, le=600.0),
+    ] = 7.0
+    frames: Annotated[
+        int, setting("Frames", "Frames that a turn scores, one at a time.", ge=1, le=1000)
+    ] = 8
+    seconds: Annotated[
+        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
+    ] = 15.0
+
+
+class Found(Measured, frozen=True, kw_only=True):
+    """Seconds by arm: FULL, BEST, "flat K", "tree K". `error`: mean |Δ| in nat near the best senone; `same_best`:
+    share of frames with the same best senone; `bytes_read` and `exps` of a frame, all by arm."""
+
+    frames: int
+    sizes: list[int]
+    seconds: dict[str, list[float]]
+    error: dict[str, float]
+    same_best: dict[str, float]
+    bytes_read: dict[str, float]
+    exps: dict[str, float]
+
+
+def measure(given: Given, desk: Desk) -> Found:
+    """Exactly, by the best Gaussian, and by tables of several sizes; frame by frame, as in the note's time."""
+    from pipelines.config import Config, assign
+    from pipelines.labs._scoring import difference, features_of, middle
+    from pipelines.models.opening import open_model
+    from pipelines.scoring.continuous import ContinuousGmm, pack
+    from pipelines.scoring.selection import vq_table
+
+    config = assign(Config(), {"model": "continuous", "gmm.components": given.components})
+    model = open_model(config, desk.progress, desk.stopping)
+    features = features_of(model, desk, given.speech_s)
+    family = ContinuousGmm(pack(model), 1)
+    sizes = [4**k for k in range(2, 7) if 4**k <= given.codewords]
+    strategy = vq_table.Continuous(family)
+    tables = {}
+    for size in sizes:
+        gmm = assign(config, {"gmm.selection.codewords": size}).gmm
+        tables[size] = strategy.prepare(gmm, desk.progress, desk.stopping)
+    scoring = scorers(family, tables)
+    desk.progress("comparing the scores")
+    speech = np.concatenate(features)
+    block = 64
+    found = {name: np.empty((len(speech), family.n_senones), np.float32) for name in (FULL, BEST)}
+    error, same = {}, {}
+    exact = found[FULL]
+    for name, score in scoring.items():
+        desk.check()
+        scores = exact if name == FULL else found[BEST]
+        for at in range(0, len(speech), block):
+            score(speech[at : at + block], scores[at : at + block])
+        error[name], same[name] = difference(scores, exact, NEAR_NAT)
+    few = middle(features, given.frames)
+    row = np.empty((1, family.n_senones), np.float32)
+
+    def one_by_one(score: Callable[[Array, Array], None]) -> Callable[[], object]:
+        def run() -> None:
+            for t in range(len(few)):
+                score(few[t : t + 1], row)
+
+        return run
+
+    arms = {name: one_by_one(score) for name, score in scoring.items()}
+    seconds = desk.turns(arms, seconds=given.seconds, inner=_inner(arms), what="look-ups in turns")
+    gaussians = family.parameters.gaussians
+    exps = dict.fromkeys(arms, 0.0) | {FULL: float(family.parameters.n_gaussians)}
+    bytes_read = {name: float(gaussians.nbytes) for name in (FULL, BEST)}
+    for size, table in tables.items():
+        rows = float(table.scores[:, 0].nbytes)
+        bytes_read[f"flat {size}"] = rows + table.codebook.panels.nbytes
+        plane = table.codebook.planes[:, 0].nbytes + table.codebook.children[:, 0].nbytes
+        bytes_read[f"tree {size}"] = rows + plane * float(np.log2(size))
+    return Found(
+        frames=given.frames,
+        sizes=sizes,
+        seconds=seconds,
+        error=error,
+        same_best=same,
+        bytes_read=bytes_read,
+        exps=exps,
+    )
+
+
+def _inner(arms: Mapping[str, object]) -> dict[str, int]:
+    """One call of what is slow; of look-ups as many as last a millisecond or two."""
+    return {name: 1 if name in (FULL, BEST) else 20 for name in arms}
+
+
+def scorers(
+    family: object, tables: Mapping[int, Table]
+) -> dict[str, Callable[[Array, Array], None]]:
+    """By arm, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
+    from pipelines.scoring.continuous import ContinuousGmm
+    from pipelines.scoring.meter import Meter
+    from pipelines.scoring.selection.vq_table import lookup
+
+    assert isinstance(family, ContinuousGmm)
+    made: dict[str, Callable[[Array, Array], None]] = {
+        FULL: lambda features, scores: family.score_all(features, scores, Meter()),
+        BEST: lambda features, scores: family.score_all(features, scores, Meter(), best=True),
+    }
+
+    def by_table(table: Table, tree: bool) -> Callable[[Array, Array], None]:
+        def score(features: Array, scores: Array) -> None:
+            words = np.empty((len(features), len(table.scores)), np.int32)
+            x = family.expand(features)
+            if tree:
+                table.codebook.descend(x, words)
+            else:
+                table.codebook.nearest(x, words)
+            lookup(table.scores, words, scores)
+
+        return score
+
+    for size, table in tables.items():
+        for way in WAYS:
+            made[f"{way} {size}"] = by_table(table, way == "tree")
+    return made
+
+
+def judge(found: Found) -> Finding:
+    """The look-up saves time, and less than half of what it saves is exp, at the largest codebook."""
+    size = found.sizes[-1]
+    tree = ratio(found.seconds, f"tree {size}", FULL)
+    best = ratio(found.seconds, BEST, FULL)
+    by_exp = of_saving(best, tree)
+    verdict = all_of(at_most(tree, 1.0), at_most(by_exp, MOST))
+    why = (
+        f"Going down a tree of {size} codewords takes {told(tree)} of the time of all Gaussians; exp makes up "
+        f"{percent(by_exp)} of what that saves, the rest is Gaussians that are neither read nor computed. But only "
+        f"{found.same_best[f'tree {size}']:.0%} of the frames keep their best senone (searched in full: "
+        f"{found.same_best[f'flat {size}']:.0%}), and scores are off by {found.error[f'tree {size}']:.2g} nat."
+    )
+    numbers: dict[str, float | None] = {"exp_share_of_saving": value(by_exp)}
+    for name, times in found.seconds.items():
+        key = name.replace(" ", "_")
+        numbers[f"{key}_frame_s"] = figures.seconds(times) / found.frames
+        numbers[f"{key}_time_share"] = value(ratio(found.seconds, name, FULL))
+        numbers[f"{key}_error_nat"] = found.error[name]
+        numbers[f"{key}_same_best"] = found.same_best[name]
+        numbers[f"{key}_bytes_per_frame"] = found.bytes_read[name]
+    return Finding(verdict, why, numbers)
+
+
+def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
+    """Of what the look-up saves (1 − `whole`), the share that the best Gaussian saves as well (1 − `best`)."""
+    if best is None or whole is None or whole.ratio >= 1.0:
+        return None
+    saving = 1.0 - whole.ratio
+    if best.low is None or best.high is None:
+        return Ratio((1.0 - best.ratio) / saving)
+    return Ratio(
+        (1.0 - best.ratio) / saving, (1.0 - best.high) / saving, (1.0 - best.low) / saving, best.p
+    )
+
+
+def picture(found: Found) -> Chart:
+    """Time per frame of each way; beside it how many frames keep their best senone, by codebook."""
+    size = found.sizes[-1]
+    shown = (FULL, BEST, f"flat {size}", f"tree {size}")
+    times = [figures.between(found.seconds[n], lambda s: 1e6 * s / found.frames) for n in shown]
+    x = tuple(map(float, found.sizes))
+    kept = [
+        Line(name, x, tuple(100 * found.same_best[f"{way} {k}"] for k in found.sizes))
+        for way, name in (("flat", "searched in full"), ("tree", "by the tree"))
+    ]
+    best = Line(BEST, x, tuple(100 * found.same_best[BEST] for _ in found.sizes), dashed=True)
+    names = (FULL, BEST, f"table, {size} words searched", f"table, tree of {size} words")
+    return Chart(
+        Axis("way of scoring", categories=names),
+        Axis("time per frame", "µs", log=True),
+        (Bars("time per frame", *figures.columns(times)),),
+        beside=(
+            Chart(
+                Axis("codewords", log=True),
+                Axis("frames with the same best senone", "%", low=0.0, high=100.0),
+                (*kept, best),
+            ),
+        ),
+    )
+
+
+LAB: Final = Lab(
+    claim="Vector quantisation makes mixtures quick because it saves the Gaussians and their memory, not because it "
+    "saves exp.",
+    source="note 0, the answer (Saon, Povey & Zweig 2005)",
+    group="scoring",
+    measured="Frames scored one at a time by all Gaussians, by the best one of each mixture (no exp), and by a table "
+    "of scores at the nearest codeword of each stream, found in full and down a binary tree. The scores are compared "
+    "with exact ones over real speech. Making the tables is left out.",
+    parameters=Given(),
+    stored=Found,
+    measure=measure,
+    judge=judge,
+    picture=picture,
+    follows={
+        HOLDS: "So: save Gaussians by shortlists, which keep the scores; a table of scores alone is too coarse.",
+        FAILS: "So: here the best Gaussian instead of the sum gains most of it, at little loss.",
+        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
+    },
+    bytes_needed=lambda given: 8 * 5126 * (given.components * 81 + 3 * given.codewords),
+)

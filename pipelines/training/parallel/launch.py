@@ -1,0 +1,162 @@
+"""Workers from the outside: torchrun starts them, their pieces come in as lines of a file, and none is left behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from pipelines.training.parallel.job import Job, Piece
+from profiler.errors import BadInput, Cancelled
+from profiler.process import children
+
+POLLED_EVERY_S = 0.1
+GRACE_S = 5.0
+"""For workers to end by themselves once their launcher has gone."""
+LINES_KEPT = 12
+"""Of a dead worker's log."""
+
+_ROOT_CAUSE = re.compile(
+    r"Root Cause.*?rank\s*:\s*(?P<rank>\d+).*?exitcode\s*:\s*(?P<status>-?\d+)", re.DOTALL
+)
+
+
+class WorkerDied(BadInput):
+    """A worker ended before its work did; one sentence. `log`: the last lines that it wrote."""
+
+    def __init__(self, sentence: str, log: str = "") -> None:
+        super().__init__(sentence)
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where the workers run: on this machine, or on several, of which this is the first.
+
+    `address`: the host and port of this machine, as the others reach it.
+    """
+
+    count: int = 1
+    address: str = ""
+
+    def arguments(self, workers: int) -> list[str]:
+        """What torchrun is told, for so many workers in all."""
+        each = [f"--nproc-per-node={-(-workers // self.count)}"]
+        if self.count == 1:
+            return ["--standalone", *each]
+        host, _, port = self.address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise BadInput(
+                "Several machines need the address of this one as HOST:PORT, as the others reach it, "
+                f"not {self.address!r}."
+            )
+        place = ["--node-rank=0", f"--master-addr={host}", f"--master-port={port}"]
+        return [f"--nnodes={self.count}", *place, *each]
+
+
+def pieces(
+    job: Job,
+    workers: int,
+    stopping: Callable[[], bool],
+    machines: Machines | None = None,
+) -> Iterator[Piece]:
+    """Do `job` with so many processes; each piece as it is done.
+
+    Raises Cancelled when `stopping()`, and WorkerDied. However it ends, no process is left.
+    """
+    with tempfile.TemporaryDirectory(prefix="asrscope-workers-") as folder:
+        place = Path(folder)
+        results = place / "results.jsonl"
+        results.touch()
+        (place / "job.json").write_bytes(msgspec.json.encode(job))
+        with _running(place, (machines or Machines()).arguments(workers), job.threads) as torchrun:
+            with results.open("rb") as lines:
+                while True:
+                    # Asked before reading: what a worker wrote before it ended is not missed.
+                    status = torchrun.poll()
+                    yield from (msgspec.json.decode(line, type=Piece) for line in lines.readlines())
+                    if status is not None:
+                        break
+                    if stopping():
+                        raise Cancelled
+                    time.sleep(POLLED_EVERY_S)
+            if status:
+                raise _died(place, status)
+
+
+@contextmanager
+def _running(place: Path, arguments: list[str], threads: int) -> Iterator[subprocess.Popen[bytes]]:
+    command = children.python(
+        "-m",
+        "torch.distributed.run",
+        *arguments,
+        f"--log-dir={place}",
+        "--redirects=3",
+        "-m",
+        "pipelines.training.parallel",
+        str(place / "job.json"),
+        str(place / "results.jsonl"),
+    )
+    # MKL would take all cores in each worker until it is told otherwise.
+    own = {"OMP_NUM_THREADS": str(threads), "PYTHONFAULTHANDLER": "1"}
+    with (place / "torchrun.log").open("wb") as log:
+        torchrun = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,  # which the workers inherit, and end with
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env=children.environment(own),
+            start_new_session=True,
+        )
+        try:
+            yield torchrun
+        finally:
+            _end(torchrun)
+
+
+def _end(torchrun: subprocess.Popen[bytes]) -> None:
+    """End torchrun and its workers, which are in sessions of their own."""
+    family: list[psutil.Process] = []
+    with suppress(psutil.Error):
+        family = psutil.Process(torchrun.pid).children(recursive=True)
+    assert torchrun.stdin is not None
+    with suppress(OSError):
+        torchrun.stdin.close()
+    if torchrun.poll() is None:
+        torchrun.terminate()
+        try:
+            torchrun.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            torchrun.kill()
+            torchrun.wait()
+    _, left = psutil.wait_procs(family, GRACE_S)
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, GRACE_S)
+
+
+def _died(place: Path, status: int) -> WorkerDied:
+    """What torchrun says of the first worker that ended, with that worker's own last words."""
+    said = (place / "torchrun.log").read_text(encoding="utf-8", errors="replace")
+    cause = _ROOT_CAUSE.search(said)
+    if cause is None:
+        why = children.last_words(said, status)
+        return WorkerDied(f"The workers could not be started: {why}.", _tail(said))
+    rank, status = int(cause["rank"]), int(cause["status"])
+    logs = sorted(place.glob(f"*/attempt_0/{rank}/stderr.log"))
+    words = logs[-1].read_text(encoding="utf-8", errors="replace") if logs else ""
+    why = children.last_words(words, status).rstrip(".")
+    return WorkerDied(f"Worker {rank} ended before its work did: {why}.", _tail(words))
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-LINES_KEPT:])

@@ -1,0 +1,161 @@
+"""Labelled frames, in an order that every worker knows: minibatch number n is the same one wherever it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pipelines.models.nets import FORMAT, Card, Layer
+from pipelines.training.corpus import data, labels
+from pipelines.training.corpus.data import Frames
+from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.parallel.job import DIVERGED, EXAMINED, SEGMENT
+from pipelines.training.parallel.peers import Peers
+from profiler.arrays import I64, Array
+from profiler.errors import BadInput
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Utterances with a class for each frame; `known`: the frames that have one."""
+
+    pool: Pool
+    targets: I64
+    known: I64
+
+    def examples(self, at: Array, context: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Frames f32 [n, 2 · context + 1, features] and classes i64 [n] of the frames `at`."""
+        heard = self.pool.heard(at, context, context)
+        return torch.from_numpy(heard), torch.from_numpy(self.targets[at])
+
+
+class Lessons:
+    """What is taught; of it `examined`, the frames that the loss is taken of. `classes`: how many are told apart.
+
+    Frames that are taught, as a minute of speech is learnt by heart before a loss on other sentences says how well a
+    net descends: then it rises with every good step.
+    """
+
+    def __init__(self, taught: Part, examined: I64, classes: int, context: int, seed: int) -> None:
+        self.taught, self.examined = taught, examined
+        self.classes, self.context, self.seed = classes, context, seed
+        self._epoch, self._taken = -1, np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.taught.known)
+
+    def batch(
+        self, number: int, size: int, share: int = 0, shares: int = 1
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Minibatch `number` of `size` examples, or one of its equal shares; epoch after epoch, each in its own order.
+
+        BadInput where a minibatch is larger than all there is.
+        """
+        if size > len(self):
+            raise BadInput(
+                f"A minibatch of {size} needs as many examples, and there are {len(self)}."
+            )
+        epoch, place = divmod(number, len(self) // size)
+        if epoch != self._epoch:
+            self._epoch, self._taken = epoch, order(len(self), self.seed, epoch)
+        taken = self._taken[place * size : (place + 1) * size]
+        mine = taken[share * size // shares : (share + 1) * size // shares]
+        return self.taught.examples(self.taught.known[mine], self.context)
+
+    def card(self, widths: tuple[int, ...], bottleneck: int) -> Card:
+        """The card of a net for these classes; the input is normalised as the taught frames are spread."""
+        sample = self.taught.pool.frames.heard.astype(np.float64)
+        layers = [Layer(width) for width in widths]
+        if bottleneck:
+            layers.append(Layer(bottleneck, relu=False))
+        return Card(
+            format=FORMAT,
+            left=self.context,
+            right=self.context,
+            mean=sample.mean(0).tolist(),
+            scale=(1 / np.maximum(sample.std(0), 1e-6)).tolist(),
+            senones=self.classes,
+            layers=layers,
+        )
+
+    @torch.no_grad()
+    def losses(
+        self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device
+    ) -> list[float]:
+        """Mean cross-entropy of each segment of the examined frames, nats; DIVERGED at most."""
+        found: list[torch.Tensor] = []
+        for first in range(0, len(self.examined), 20 * SEGMENT):
+            at = self.examined[first : first + 20 * SEGMENT]
+            x, y = self.taught.examples(at, self.context)
+            said = answers(x.to(device))
+            each = torch.nn.functional.cross_entropy(said, y.to(device), reduction="none")
+            found.append(each.cpu())
+        means = [float(part.mean()) for part in torch.cat(found).split(SEGMENT)]
+        # In this order it is DIVERGED for what is no number, too.
+        return [min(DIVERGED, mean) for mean in means]
+
+
+def read(folder: Path, outputs: str, context: int, seed: int) -> Lessons:
+    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without their context."""
+    shards = data.shards(folder)
+    frames = data.joined([data.read(path) for path in shards])
+    return of(frames, labels.read(shards), outputs, context, seed)
+
+
+def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int) -> Lessons:
+    """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
+    classes, class_of = _classes(outputs)
+    labelled = senones != labels.UNLABELLED
+    targets = np.where(labelled, class_of[np.where(labelled, senones, 0)], -1)
+    taught = Part(Pool(frames), targets, np.flatnonzero(labelled))
+    return Lessons(taught, taught.known[:EXAMINED], classes, context, seed)
+
+
+def _classes(outputs: str) -> tuple[int, I64]:
+    """How many classes there are, and that of each senone."""
+    from pipelines.models import sphinx
+
+    mdef = sphinx.load(sphinx.default_directory()).mdef
+    if outputs == "senones":
+        return mdef.n_senones, np.arange(mdef.n_senones)
+    return 3 * mdef.n_ci, (3 * mdef.senone_phone + mdef.senone_state).astype(np.int64)
+
+
+def shared(peers: Peers, lessons: Lessons | None) -> Lessons:
+    """The first worker's lessons, in every worker: other machines need no files."""
+    numbers = torch.zeros(8, dtype=torch.int64)
+    if lessons is not None:
+        part = lessons.taught
+        frames, features = part.pool.frames.heard.shape
+        sizes = (frames, features, len(part.pool.frames.ends), len(part.known))
+        about = (lessons.classes, lessons.context, lessons.seed, len(lessons.examined))
+        numbers = torch.tensor([*about, *sizes])
+    peers.broadcast_(numbers)
+    classes, context, seed, examined, frames, features, utterances, known = (
+        int(n) for n in numbers
+    )
+    tensors = [
+        torch.empty((frames, features), dtype=torch.float32),
+        torch.empty(utterances, dtype=torch.int32),
+        torch.empty(frames, dtype=torch.int64),
+        torch.empty(known, dtype=torch.int64),
+        torch.empty(examined, dtype=torch.int64),
+    ]
+    if lessons is not None:
+        part = lessons.taught
+        tensors = [
+            torch.from_numpy(part.pool.frames.heard.astype(np.float32)),
+            torch.from_numpy(part.pool.frames.ends.astype(np.int32)),
+            torch.from_numpy(part.targets),
+            torch.from_numpy(part.known),
+            torch.from_numpy(lessons.examined),
+        ]
+    for tensor in tensors:
+        peers.broadcast_(tensor)
+    heard, ends, targets, taken, chosen = (tensor.numpy() for tensor in tensors)
+    taught = Part(Pool(Frames(heard, heard, ends)), targets, taken)
+    return Lessons(taught, chosen, classes, context, seed)

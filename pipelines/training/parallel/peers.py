@@ -1,0 +1,136 @@
+"""The other workers, as one of them sees them: torch.distributed, with what it moves counted and timed.
+
+Written against a process group and not against the global functions, so that groups of fewer workers, and several
+workers in one process, take the same code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from pipelines.training.parallel.job import Kind, Report, Span
+from profiler.clock import now_ns
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup, Work
+
+
+class Diary:
+    """What this worker did: time by kind, bytes moved, delays of gradients; single spans only where `traced`.
+
+    `settled` waits until the device has done what it was given; the processor needs none.
+    """
+
+    def __init__(self, settled: Callable[[], None] | None = None) -> None:
+        self.traced = False
+        self._settled = settled
+        self.begin_piece()
+
+    def begin_piece(self) -> None:
+        """Forget what was."""
+        self.ns: Counter[str] = Counter()
+        self.delays: Counter[int] = Counter()
+        self.bytes = 0
+        self.spans: list[Span] = []
+
+    @contextmanager
+    def doing(self, kind: Kind, batch: int = -1) -> Iterator[None]:
+        """What happens in the context is `kind`, of minibatch `batch`."""
+        begin = now_ns()
+        yield
+        if self._settled is not None:
+            self._settled()
+        end = now_ns()
+        self.ns[kind] += end - begin
+        if self.traced:
+            self.spans.append(Span(kind, begin, end, batch))
+
+    def report(self, rank: int) -> Report:
+        """The piece so far."""
+        return Report(
+            rank=rank,
+            ns=dict(self.ns),
+            bytes=self.bytes,
+            delays=dict(self.delays),
+            spans=self.spans,
+        )
+
+
+class Peers:
+    """`size` workers, of which this one is `rank`. Vectors are contiguous tensors of the group's device."""
+
+    def __init__(self, group: ProcessGroup, diary: Diary) -> None:
+        self.group, self.diary = group, diary
+        self.rank, self.size = group.rank(), group.size()
+
+    def mean_(self, vector: torch.Tensor) -> None:
+        """Make `vector` the mean of all workers' vectors, in every worker."""
+        if self.size == 1:
+            return
+        with self.diary.doing("wait"):
+            self.group.allreduce([vector]).wait()
+        # As a ring does it: each worker sends and gets the vector once for summing and once for sharing.
+        self.diary.bytes += round(4 * _bytes(vector) * (self.size - 1) / self.size)
+        vector.div_(self.size)
+
+    def broadcast_(self, vector: torch.Tensor, root: int = 0) -> None:
+        """Make `vector` that of `root`."""
+        self.group.broadcast(vector, root).wait()
+
+    def send(self, vector: torch.Tensor, to: int, tag: int = 0) -> Work:
+        """Begin to send; `vector` must stay as it is until the result's `wait` returns."""
+        self.diary.bytes += _bytes(vector)
+        work: Work = self.group.send([vector], to, tag)
+        return work
+
+    def receive(self, vector: torch.Tensor, source: int, tag: int = 0) -> Work:
+        """Begin to receive into `vector`."""
+        self.diary.bytes += _bytes(vector)
+        work: Work = self.group.recv([vector], source, tag)
+        return work
+
+    def receive_any(self, vector: torch.Tensor, tag: int = 0) -> int:
+        """Wait for a vector from whoever sends first, and say who (gloo alone can)."""
+        self.diary.bytes += _bytes(vector)
+        work = self.group.recv_anysource([vector], tag)
+        work.wait()
+        return int(work._source_rank())
+
+    def barrier(self) -> None:
+        """Wait for all."""
+        self.group.barrier().wait()
+
+    def told(self, text: bytes) -> bytes:
+        """What the first worker says, in every worker; the others' `text` is left aside."""
+        size = torch.tensor([len(text)])
+        self.broadcast_(size)
+        found = _tensor(text) if self.rank == 0 else torch.empty(int(size), dtype=torch.uint8)
+        self.broadcast_(found)
+        return found.numpy().tobytes()
+
+    def gathered(self, text: bytes) -> list[bytes]:
+        """What each worker says, by rank, in the first one; elsewhere nothing."""
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        self.group.allgather(sizes, torch.tensor([len(text)])).wait()
+        if self.rank:
+            self.group.send([_tensor(text)], 0, 0).wait()
+            return []
+        found = [text]
+        for rank in range(1, self.size):
+            part = torch.empty(int(sizes[rank]), dtype=torch.uint8)
+            self.group.recv([part], rank, 0).wait()
+            found.append(part.numpy().tobytes())
+        return found
+
+
+def _tensor(text: bytes) -> torch.Tensor:
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def _bytes(vector: torch.Tensor) -> int:
+    return vector.numel() * vector.element_size()

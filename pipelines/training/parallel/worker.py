@@ -1,0 +1,109 @@
+"""A worker's life: among the others from the first barrier on, a piece of each task in turn, reports to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import torch
+
+from pipelines.run.interleave import turns
+from pipelines.training.parallel import lessons as labelled
+from pipelines.training.parallel.asynchronous import Asynchronous
+from pipelines.training.parallel.consensus import Consensus
+from pipelines.training.parallel.job import Job, Piece, Report, Task, Way
+from pipelines.training.parallel.lessons import Lessons
+from pipelines.training.parallel.peers import Diary, Peers
+from pipelines.training.parallel.pipelined import Pipelined
+from pipelines.training.parallel.synchronous import Synchronous
+from pipelines.training.parallel.way import Maker, Setting, Training
+from profiler.clock import now_ns
+
+WAYS: Final[dict[Way, Maker]] = {
+    "synchronous": Synchronous,
+    "pipelined": Pipelined,
+    "asynchronous": Asynchronous,
+    "consensus": Consensus,
+}
+
+Group = Callable[[int, Diary], Peers | None]
+"""The first n workers among themselves; None for a worker that is none of them. Asked by all, in the same order."""
+
+
+def read(job: Job) -> Lessons:
+    """The data of `job`, in the worker that has it."""
+    return labelled.read(Path(job.data), job.outputs, job.context, job.seed)
+
+
+def run(
+    job: Job,
+    lessons: Lessons,
+    world: Peers,
+    group: Group,
+    device: torch.device,
+    told: Callable[[Piece], None],
+) -> None:
+    """Do `job` as one of its workers; the first one's `told` hears of each piece."""
+    torch.set_num_threads(job.threads)
+    card = lessons.card(job.widths, job.bottleneck)
+    diary = world.diary
+    taken: list[tuple[Training, Peers] | None] = []
+    for task in job.tasks:
+        peers, back = group(task.ranks, diary), group(task.ranks, diary)
+        if peers is None or back is None:
+            taken.append(None)
+            continue
+        # The server's vectors stay in the processor's memory: gloo carries them.
+        setting = Setting(peers, back, lessons, card, device)
+        taken.append((WAYS[task.way](task, setting), peers))
+    for turn in turns(len(job.tasks), 1, range(job.rounds)):
+        task = job.tasks[turn.arm]
+        diary.traced = turn.round == job.rounds - 1
+        piece = _piece(task, turn.arm, turn.round, taken[turn.arm], lessons, diary, device)
+        world.barrier()
+        spoken = world.gathered(msgspec.json.encode(diary.report(world.rank)))
+        if piece is not None:
+            reports = [msgspec.json.decode(text, type=Report) for text in spoken]
+            told(msgspec.structs.replace(piece, reports=reports[: task.ranks]))
+
+
+def _piece(
+    task: Task,
+    number: int,
+    round_number: int,
+    taken: tuple[Training, Peers] | None,
+    lessons: Lessons,
+    diary: Diary,
+    device: torch.device,
+) -> Piece | None:
+    """One piece of a task, in a worker that takes part; what came of it, in the first."""
+    diary.begin_piece()
+    if taken is None:
+        return None
+    training, peers = taken
+    peers.barrier()
+    begin = now_ns()
+    done = training.piece(task.batches)
+    peers.barrier()
+    seconds = (now_ns() - begin) / 1e9
+    answers = training.answers()
+    if peers.rank:
+        return None
+    where = torch.device("cpu") if task.way == "asynchronous" else device
+    return Piece(
+        task=number,
+        round=round_number,
+        seconds=seconds,
+        examples=done.examples,
+        updates=done.updates,
+        segments=lessons.losses(answers, where),
+        reports=[],
+        residuals=done.residuals,
+    )
+
+
+def widest(tasks: Sequence[Task]) -> int:
+    """How many processes a job needs."""
+    return max(task.ranks for task in tasks)

@@ -1,0 +1,193 @@
+"""The chart of a lab: its axes, its legend, where its panels lie, and that every layer is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
+
+from app.style.theme import DARK, LIGHT
+from app.views.labs import card, series
+from app.views.labs.panel import described
+from app.views.labs.ranges import Reach, reaches
+from app.views.labs.rows import HEADERS, rows_of
+from app.views.labs.series import looks
+from pipelines.labs.declaration import (
+    Axis,
+    Bars,
+    Block,
+    Chart,
+    Gantt,
+    Line,
+    Mark,
+    StackedBars,
+    Steps,
+)
+from pipelines.labs.texts import figure, shown, told
+from profiler.analysis.comparison.statistics import Ratio
+
+BYTES, RATE = Axis("data", "B", log=True), Axis("read", "B/s", log=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (32768, "B", "32 KiB"),
+        (1e12, "B/s", "1 TB/s"),
+        (1.22e-6, "s", "1.22 µs"),
+        (153.0, "s", "153 s"),
+        (0.25, "%", "0.25 %"),
+        (0.0, "s", "0 s"),
+        (3.2e9, "FLOP/s", "3.2 GFLOP/s"),
+    ],
+)
+def test_figures_have_their_units(value, unit, text):
+    assert figure(value, unit) == text
+
+
+def test_numbers_and_ratios_have_three_figures():
+    assert [shown(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
+        *("0.0424", "12.3", "4\N{NARROW NO-BREAK SPACE}100", "3.1·10¹²", "10⁻⁹", "-2.5"),
+    ]
+    assert told(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.6 to 2.84)"
+    assert told(Ratio(2.0)) == "2"
+    assert told(None) == "unknown"
+
+
+def test_axes_reach_over_values_intervals_and_marks():
+    line = Line("a", (1e4, 1e6), (1e9, 2e9), low=(5e8, 1e9), high=(2e9, 4e9))
+    x, y = reaches(Chart(BYTES, RATE, (line, Mark("note", 1e12))))
+    assert (x.low, x.high) == (1e4, 1e6)
+    assert y.low < 5e8
+    assert y.high > 1e12
+    assert y.place(y.low) == 0.0
+    assert y.place(math.sqrt(y.low * y.high)) == pytest.approx(0.5)
+
+
+def test_bars_begin_at_zero_unless_logarithmic():
+    bars = Bars("a", (3.0, None))
+    kinds = Axis("kind", categories=("one", "two"))
+    _, y = reaches(Chart(kinds, Axis("time", "s"), (bars,)))
+    assert y.low == 0.0
+    _, y = reaches(Chart(kinds, Axis("time", "s", log=True), (bars,)))
+    assert 0 < y.low < 3.0
+
+
+def test_an_empty_chart_has_axes():
+    for log in (False, True):
+        for reach in reaches(Chart(Axis("x", log=log), Axis("y", log=log), ())):
+            assert reach.high > reach.low
+            assert reach.ticks()
+
+
+def test_sizes_that_are_powers_of_two_have_such_ticks():
+    line = Line("a", (16.0, 64.0, 1024.0), (1.0, 2.0, 3.0))
+    x, _ = reaches(Chart(Axis("n", log=True), Axis("rate"), (line,)))
+    assert all(math.log2(tick).is_integer() for tick in x.ticks(4))
+    assert x.text(1024.0) == "1\N{NARROW NO-BREAK SPACE}024"
+
+
+@pytest.mark.parametrize("at_most", [3, 6, 9])
+@pytest.mark.parametrize(
+    "reach",
+    [
+        Reach(Axis("a"), 0.0, 7.3),
+        Reach(Axis("a"), -2.0, 1.0),
+        Reach(Axis("a", log=True), 0.01, 3e8),
+        Reach(Axis("a", log=True), 2.0, 7.0),
+        Reach(Axis("a", "B", log=True), 16384.0, 2.0**40, doubling=True),
+    ],
+)
+def test_ticks_are_few_and_on_the_axis(reach, at_most):
+    ticks = reach.ticks(at_most)
+    assert 1 <= len(ticks) <= at_most + 2
+    assert all(reach.holds(tick) for tick in ticks)
+
+
+def test_a_name_looks_the_same_in_all_panels():
+    panel = Chart(BYTES, RATE, (Line("b", (1.0,), (1.0,)), Line("a", (1.0,), (1.0,))))
+    found = looks(Chart(BYTES, RATE, (Line("a", (1.0,), (1.0,)),), beside=(panel,)))
+    assert list(found) == ["a", "b"]
+    assert found["a"].category != found["b"].category
+    assert found["a"].sign != found["b"].sign
+
+
+KINDS = Axis("kind", categories=("one", "two", "three"))
+WORDY = Axis("kind", categories=("a list comprehension over a zip of both", "numpy", "compiled"))
+TIME = Axis("time", "s")
+GANTT = Gantt((Block(0, 0.0, 1.0, "forward", "3"), Block(1, 1.0, 2.0, "back")))
+EVERY = {
+    "bars": Chart(KINDS, TIME, (Bars("a", (1.0, 2.0, None), (0.5, 1.0, None), (2.0, 3.0, None)),)),
+    "lying": Chart(WORDY, TIME, (Bars("a", (1.0, 2.0, 3.0)), Mark("note", 2.5))),
+    "stacked": Chart(KINDS, TIME, (StackedBars((("in", (1.0, 1.0, 0.0)), ("out", (2.0, 0.0, 1.0)))),)),
+    "line": Chart(BYTES, RATE, (Line("a", (1e4, 1e5), (1e9, None)), Mark("L1", 32768, on="x"))),
+    "band": Chart(Axis("x"), TIME, (Line("a", tuple(map(float, range(99))), (1.0,) * 99, (0.5,) * 99, (2.0,) * 99),)),
+    "dashed": Chart(Axis("x"), TIME, (Line("model", (0.0, 1.0), (1.0, 2.0), dashed=True), Mark("n", 1.0, until=1.5))),
+    "steps": Chart(Axis("x"), Axis("share"), (Steps("a", (0.0, 1.0, 2.0), (0.1, 0.5, 1.0)),)),
+    "gantt": Chart(TIME, Axis("worker", categories=("0", "1")), (GANTT,)),
+    "empty": Chart(Axis("x"), TIME, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_layer_is_drawn(kind, tokens, qapp):
+    empty = painted(EVERY["empty"], tokens)
+    found = painted(EVERY[kind], tokens)
+    assert (found == empty) == (kind == "empty")
+    assert described(EVERY[kind])
+
+
+def painted(chart, tokens):
+    image = QImage(420, 300, QImage.Format.Format_RGB32)
+    image.fill(tokens.color("card"))
+    with QPainter(image) as painter:
+        card.paint_panels(painter, QRectF(10, 10, 400, 280), chart, tokens)
+    return image
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_the_table_has_every_value(kind):
+    found = rows_of(EVERY[kind])
+    assert all(len(row) == len(HEADERS) for row in found)
+    if kind == "bars":
+        assert [row[1:] for row in found] == [
+            ("a", "one", "1 s", "500 ms … 2 s"),
+            ("a", "two", "2 s", "1 s … 3 s"),
+        ]
+    elif kind == "line":
+        assert [row[1:] for row in found] == [
+            ("a", "9.77 KiB", "1 GB/s", ""),
+            ("L1", "data", "32 KiB", ""),
+        ]
+    elif kind == "gantt":
+        assert found[0][1:4] == ("forward 3", "0", "0 s … 1 s")
+
+
+@pytest.mark.parametrize(
+    ("size", "columns"), [((1100.0, 420.0), 3), ((420.0, 900.0), 1), ((560.0, 560.0), 2)]
+)
+def test_three_panels_stand_as_there_is_room(size, columns):
+    places = card._places([EVERY["line"]] * 3, QRectF(0, 0, *size))
+    assert len({place.left() for place in places}) == columns
+    whole = QRectF(0, 0, *size)
+    for i, place in enumerate(places):
+        assert whole.contains(place)
+        assert not any(place.intersects(other) for other in places[:i])
+
+
+def test_names_keep_their_looks_and_differ_within_a_panel() -> None:
+    def panel(*names: str) -> Chart:
+        return Chart(Axis("x"), Axis("y"), tuple(Line(n, (0.0, 1.0), (1.0, 2.0)) for n in names))
+
+    whole = dataclasses.replace(panel("time"), beside=(panel(*"abcd"), panel("numpy", "a", *"efg")))
+    known = series.looks(whole)
+    assert set(known) == {"time", "numpy", *"abcdefg"}
+    for one in (whole, *whole.beside):
+        mine = [known[name] for name in series.named(one)]
+        assert len(set(mine)) == len({look.category for look in mine}) == len(mine)
+        assert len({look.sign for look in mine}) == len(mine)
+        assert not {look.category for look in mine} & set(series.GREYS)

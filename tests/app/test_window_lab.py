@@ -1,0 +1,221 @@
+"""The Lab page: cards, one lab, run and stop beside nothing else, and what the window loads for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import lab_worker
+import pytest
+from command_line import python
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from app.model import lab_runs
+from app.views.labs.rows import rows_of
+from app.window.lab.page import LabPage
+from app.window.lab.tile import ago
+from pipelines import labs
+from tests.waiting import SOON_MS
+
+WORKER = Path(__file__).with_name("lab_worker.py")
+NAME = lab_worker.NAME
+
+
+@pytest.fixture
+def page(qtbot, monkeypatch):
+    """Pages whose labs are scripted, in the modes given."""
+    made = []
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+    def make(*modes, busy=lambda: False):
+        one = LabPage(busy, (sys.executable, str(WORKER), *modes))
+        qtbot.addWidget(one)
+        one.resize(1100, 700)
+        one.show()
+        one.settle()
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.shutdown()
+
+
+def kept(folder, name="2026-01-31-120000-lab-call-costs.asrs"):
+    """A session of an earlier run, in the folder of sessions."""
+    (folder / "sessions").mkdir(exist_ok=True)
+    path = folder / "sessions" / name
+    lab_worker.write(path)
+    return path
+
+
+def test_every_lab_has_a_card_under_its_group(page):
+    one = page()
+    assert list(one.gallery.tiles) == list(labs.every())
+    assert {tile.state_text() for tile in one.gallery.tiles.values()} == {"not tried yet"}
+    assert one.gallery.tiles[NAME].accessibleName() == labs.load(NAME).claim
+    one.grab()
+
+
+def test_a_card_shows_the_last_run_and_its_age(page, tmp_path):
+    path = kept(tmp_path)
+    tile = page().gallery.tiles[NAME]
+    assert tile.past.path == path
+    assert tile.state_text() == f"{tile.past.record.finding.verdict} · just now"
+    tile.grab()
+
+
+def test_a_session_that_is_none_is_passed_over(page, tmp_path):
+    path = kept(tmp_path)
+    path.with_name("2026-02-01-120000-lab-call-costs.asrs").write_bytes(b"no session")
+    assert page().gallery.tiles[NAME].past.path == path
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("2026-01-31-120000-lab-call-costs.asrs", "call-costs"),
+        ("2026-01-31-120000-lab-call-costs-2.asrs", "call-costs"),
+        ("2026-01-31-120000-lab-exp.asrs", "exp"),
+    ],
+)
+def test_the_name_of_a_session_says_which_lab(file, name, tmp_path):
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / file).touch()
+    assert list(lab_runs.sessions()) == [name]
+
+
+def test_a_lab_is_run_and_its_session_opened(qtbot, page):
+    one = page()
+    one.show_lab(NAME)
+    assert not one.detail.open.isEnabled()
+    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+        one.detail.run.click()
+        assert one.detail.run.text() == "Stop"
+    past = one.detail._past
+    assert past.record.measured == lab_worker.PLANTED
+    assert one.gallery.tiles[NAME].past == past
+    assert one.detail.run.text() == "Run"
+    one.detail.as_table.click()
+    assert one.detail.table.isVisible()
+    assert one.detail.rows.rowCount() == len(rows_of(past.record.lab.picture(lab_worker.PLANTED)))
+    with qtbot.waitSignal(one.open_session) as asked:
+        one.detail.open.click()
+    assert asked.args == [str(past.path)]
+    assert one.runs.control.process_id == 0
+    assert past.record.finding.why in one.detail.card.accessibleDescription()
+
+
+def test_a_lab_is_stopped(qtbot, page):
+    one = page("slow")
+    one.show_lab(NAME)
+    one.detail.run.click()
+    qtbot.waitUntil(lambda: one.detail.bar.value() == 500, timeout=SOON_MS)
+    assert one.gallery.tiles[NAME].state_text() == "running"
+    assert one.runs.hindrance() is not None
+    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+        one.detail.run.click()
+    assert one.runs.hindrance() is None
+    assert one.gallery.tiles[NAME].state_text() == "not tried yet"
+
+
+def test_a_lab_that_fails_says_why(qtbot, page):
+    one = page("fail")
+    one.show_lab(NAME)
+    with qtbot.waitSignal(one.runs.failed, timeout=SOON_MS):
+        one.detail.run.click()
+    assert one.detail.problem.text() == "The worker 1 died: out of cards."
+    assert one.detail.run.isEnabled()
+
+
+def test_no_lab_begins_beside_a_run(qtbot, page):
+    one = page(busy=lambda: True)
+    one.show_lab(NAME)
+    assert not one.detail.run.isEnabled()
+    assert "would disturb" in one.detail.what.full
+    with qtbot.waitSignal(one.runs.failed):
+        one.runs.start(NAME, {})
+    assert one.runs.control.process_id == 0
+
+
+def test_only_parameters_that_were_changed_go_along(qtbot, page):
+    one = page()
+    one.show_lab(NAME)
+    size = one.detail.fields["largest"].editor
+    size.setValue(1024)
+    with qtbot.waitSignal(one.detail.run_asked) as asked:
+        one.detail.run.click()
+    assert asked.args == [NAME, {"largest": 1024}]
+    qtbot.waitSignal(one.runs.ended, timeout=SOON_MS).wait()
+    size.setValue(labs.load(NAME).parameters.largest)
+    with qtbot.waitSignal(one.detail.run_asked) as asked:
+        one.detail.run.click()
+    assert asked.args == [NAME, {}]
+    qtbot.waitSignal(one.runs.ended, timeout=SOON_MS).wait()
+
+
+def test_the_keyboard_goes_through_the_gallery_and_back(qtbot, page):
+    one = page()
+    with qtbot.waitActive(one):
+        one.activateWindow()
+    first, second = list(one.gallery.tiles.values())[:2]
+    first.setFocus()
+    QTest.keyClick(first, Qt.Key.Key_Right)
+    assert second.hasFocus()
+    QTest.keyClick(second, Qt.Key.Key_Return)
+    assert one.detail.name == second.name
+    assert one.currentWidget() is one.detail
+    QTest.keyClick(one.detail.run, Qt.Key.Key_Escape)
+    assert one.currentWidget() is one.gallery
+    assert second.hasFocus()
+
+
+@pytest.mark.parametrize(
+    ("passed", "text"),
+    [(5, "just now"), (300, "5 min ago"), (7300, "2 h ago"), (900_000_000, "1970-01-11")],
+)
+def test_ages_in_words(passed, text):
+    when = 10.5 * 86_400  # noon in Greenwich: the same day in most places
+    assert ago(when, when + passed) == text
+
+
+def test_the_window_shows_the_page_and_runs_nothing_beside_a_lab(window, monkeypatch):
+    made = window()
+    made.actions_.trigger("page.lab")
+    lab = made._lab
+    assert made.pages.currentWidget() is lab
+    monkeypatch.setattr(lab.runs, "_name", NAME)
+    monkeypatch.setattr(lab.runs.control, "_state", "running")
+    assert not made.when.can_start()
+    assert not made.when.can_demo()
+    made.runs.start()
+    made.runs.demo()
+    assert made.when.is_idle()
+    assert any("would disturb" in banner.text for banner in made.notices.banners)
+    assert made.cannot_explain() is not None
+    monkeypatch.undo()
+    made.actions_.trigger("page.welcome")
+    assert made.pages.currentWidget() is made.welcome
+
+
+def test_the_page_loads_nothing_heavy(tmp_path):
+    told = python(
+        """
+        import sys
+        from app.application import application
+        from app.window.main_window import MainWindow
+        app = application()
+        window = MainWindow()
+        window.show()
+        window.show_lab()
+        app.processEvents()
+        window.grab()
+        window._lab.show_lab("matrix-orders")
+        window.grab()
+        window.close()
+        print([m for m in ("torch", "numba", "llvmlite", "scipy", "soundfile") if m in sys.modules])
+        """,
+        tmp_path,
+    )
+    assert told.split() == ["[]"]

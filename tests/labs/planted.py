@@ -1,0 +1,28 @@
+"""Times as a lab might have measured them, for verdict rules: known middles, known noise."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+ROUNDS = 12
+NOISE = 0.01
+LOUD = 1.5
+"""A spread as large as the times: no difference of some percent is seen in it."""
+
+
+def times(milliseconds: float, noise: float = NOISE, seed: int = 0) -> list[float]:
+    """Seconds by round: never below what they are, `noise` of it above at most."""
+    draw = np.random.default_rng(seed)
+    found: list[float] = (1e-3 * milliseconds * (1 + noise * draw.random(ROUNDS))).tolist()
+    return found
+
+
+def arms(milliseconds: Mapping[str, float], noise: float = NOISE) -> dict[str, list[float]]:
+    """The same for several arms, each with noise of its own."""
+    return {
+        name: times(middle, noise, zlib.crc32(name.encode()))
+        for name, middle in milliseconds.items()
+    }

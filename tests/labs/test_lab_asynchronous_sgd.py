@@ -1,0 +1,62 @@
+"""Lab `asynchronous-sgd`: its verdict on planted curves, its shares and model against sums by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.labs import asynchronous_sgd as lab
+from pipelines.labs.asynchronous_sgd import LAB, Pool, Pooled
+from pipelines.labs.desk import Desk
+from tests.labs.planted_training import curve
+
+
+def planted(several=0.6, loss=2.0, waiting=0.1, noise=0.01):
+    curves = [
+        curve("one worker", 1.0, 2.0, workers=1, noise=noise),
+        curve("synchronous", 0.8, 2.0, noise=noise),
+        curve("each", 0.9, 2.0, waiting=0.4, ranks=3, delays={0: 10, 1: 30}, noise=noise),
+        curve("several", several, loss, waiting=waiting, ranks=3, noise=noise),
+        curve("slowed", 0.9, 2.0, ranks=3, noise=noise),
+    ]
+    return Pooled(workers=2, batch=8, accumulate=4, parameters=10, curves=curves)
+
+
+def test_it_holds_where_it_is_faster_and_no_worse():
+    found = LAB.judge(planted())
+    assert found.verdict == "holds here"
+    assert found.figures["speed_up"] == pytest.approx(1 / 0.6, rel=0.02)
+    assert found.figures["mean_staleness_updates"] == pytest.approx(0.75)
+    assert found.figures["communication_share_each"] == pytest.approx(0.4, abs=0.01)
+
+
+@pytest.mark.parametrize("change", [{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}])
+def test_it_does_not_where_it_is_slower_or_worse_or_waits_more(change):
+    assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+def test_noise_decides_nothing():
+    assert LAB.judge(planted(several=1.02, noise=0.8)).verdict == "undecided"
+
+
+def test_the_model_is_the_number_of_devices_until_the_server_is_busy():
+    fast = curve("fast", waiting=0.0, ranks=3)
+    assert lab.modelled(fast, 4) == pytest.approx(4, rel=0.01)
+    busy = list(fast.by_worker)
+    busy[0] = type(busy[0])(seconds={"update": 1.0}, delays={})
+    slow = type(fast)(name="slow", workers=2, by_worker=busy)
+    # Two workers compute two seconds while the server is busy for one: no more than 2 are ever fed.
+    assert lab.modelled(slow, 64) == pytest.approx(2.0, rel=0.01)
+
+
+def test_a_small_run_measures_and_draws(small_training):
+    pool = Pool(batch=4, batches=16, rounds=3)
+    found = LAB.measure(pool, Desk())
+    assert [len(c.seconds) for c in found.curves] == [3] * 5
+    assert found.curves[0].examples == [64] * 3
+    assert sum(found.curves[2].by_worker[0].delays.values()) == sum(found.curves[2].updates)
+    assert LAB.judge(found).why
+    assert len(LAB.picture(found).beside) == 4
+
+
+def test_the_memory_grows_with_the_workers():
+    assert LAB.bytes_needed(Pool(workers=64)) > 8 * LAB.bytes_needed(Pool(workers=2))

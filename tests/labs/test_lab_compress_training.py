@@ -1,0 +1,75 @@
+"""Lab `compress-training`: its verdict on planted courses; a small run with the trainer of the shipped nets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.labs import _training, compress_training
+from pipelines.labs.compress_training import LAB, WAYS, Budget, Course, Courses
+from pipelines.labs.desk import Desk
+from tests.labs.planted_training import losses
+
+
+def course(name, wrong, weights, noise=0.02, seed=1):
+    apart = [losses(middle, noise, seed) for middle in (1.0, 0.5)]
+    return Course(
+        name=name,
+        weights=weights,
+        frames=[0, 100],
+        seconds=[0.0, 1.0],
+        apart=apart,
+        wrong=losses(wrong, noise, seed),
+    )
+
+
+def planted(low_rank=0.4, sparse=0.41, small=0.6, noise=0.02):
+    wrong = {"low-rank": low_rank, "sparse": sparse, "small": small, "small-hard": 0.7}
+    courses = [course(name, wrong[name], 30, noise, seed) for seed, name in enumerate(WAYS, 2)]
+    return Courses(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
+
+
+def test_it_holds_where_nothing_is_lost_and_the_teacher_helps():
+    found = LAB.judge(planted())
+    assert found.verdict == "holds here"
+    assert found.figures["size_low_rank_share"] == 0.3
+    assert found.figures["low_rank_divergence_after_nats"] == pytest.approx(0.5)
+    assert found.figures["taught_over_hard_errors"] == pytest.approx(6 / 7)
+
+
+@pytest.mark.parametrize("change", [{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}])
+def test_it_does_not_where_one_part_does_not(change):
+    assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+def test_noise_decides_nothing():
+    assert LAB.judge(planted(sparse=0.421, noise=0.8)).verdict == "undecided"
+
+
+def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
+    """The real trainer and nets on a few frames: points as asked for, and cut weights that stay cut."""
+    from pipelines.training.corpus import data, labels
+    from pipelines.training.corpus.data import Frames
+
+    draw = np.random.default_rng(1)
+    for name, frames in (("shard-0000", 600), ("held-out", 60)):
+        values = draw.normal(0, 1, (frames, 39)).astype(np.float16)
+        path = tmp_path / f"{name}.safetensors"
+        data.write(Frames(values, values, np.array([frames], np.int32)), path)
+        labels.write(draw.integers(0, 100, frames).astype(np.uint16), path)
+    monkeypatch.setattr(_training, "data", lambda desk: tmp_path)
+    monkeypatch.setattr(compress_training, "WAYS", {"sparse": "sparse"})
+    monkeypatch.setattr(compress_training, "POINTS", 2)
+    found = LAB.measure(Budget(frames=1024), Desk())
+    [sparse] = found.courses
+    assert sparse.frames == [0, 512, 1024]
+    assert sparse.weights / found.base.weights == pytest.approx(0.3, abs=0.01)
+    assert all(len(points) == 2 for points in sparse.apart)
+    # It learns these frames' noise: nearer to the mixtures than before.
+    assert sparse.divergences[-1] < sparse.divergences[0]
+
+
+def test_the_picture_has_a_line_for_each_way():
+    chart = LAB.picture(planted())
+    assert len(chart.layers) == 5
+    assert len(chart.beside) == 2

@@ -1,0 +1,59 @@
+"""Lab `gaussian-selection`: its settings are those of the program, its verdict on planted times."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines import config as settings
+from pipelines.config import Config, assign
+from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, Found, points
+from tests.labs.planted import LOUD, arms
+
+NAME = ", ".join(JUDGED)
+
+
+def test_every_point_is_a_configuration_and_the_judged_one_is_the_usual():
+    base = assign(Config(), {"model": "continuous"})
+    for some in points().values():
+        assert settings.check(assign(base, some)).gmm.selection.enabled
+    judged = assign(base, points()[NAME]).gmm.selection
+    assert judged.threshold == Config().gmm.selection.threshold
+    assert judged.method == "vq"
+
+
+def planted(gaussians=0.3, time=0.45, noise=0.01):
+    names = [EXACT, *points()]
+    ms = dict.fromkeys(names, 10 * time) | {EXACT: 10.0}
+    counts = dict.fromkeys(names, gaussians) | {EXACT: 1.0}
+    return Found(
+        frames=4,
+        seconds=arms(ms, noise),
+        gaussians=counts,
+        same_best=dict.fromkeys(names, 0.8),
+        error=dict.fromkeys(names, 2.5),
+        word_errors=dict.fromkeys(names, 4) | {EXACT: 1},
+        words=50,
+    )
+
+
+def test_it_holds_where_gaussians_and_time_fall():
+    found = LAB.judge(planted())
+    assert found.verdict == "holds here"
+    assert found.figures["time_share"] == pytest.approx(0.45, rel=0.02)
+    assert found.figures["gaussians_fewer_times"] == pytest.approx(1 / 0.3)
+    assert "4 are wrong instead of 1" in found.why
+
+
+@pytest.mark.parametrize("change", [{"gaussians": 0.6}, {"time": 1.4}])
+def test_it_does_not_where_one_of_them_stays(change):
+    assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+def test_noise_decides_nothing():
+    assert LAB.judge(planted(time=0.97, noise=LOUD)).verdict == "undecided"
+
+
+def test_the_picture_has_a_line_for_each_strategy():
+    chart = LAB.picture(planted())
+    assert [line.name for line in chart.layers][-1] == "time follows Gaussians"
+    assert chart.layers[0].y == pytest.approx((45.0,) * 4, rel=0.02)

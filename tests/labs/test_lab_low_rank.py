@@ -1,0 +1,85 @@
+"""Lab `low-rank`: which layer suffers, against float64, its verdict on planted words and times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.labs import low_rank
+from pipelines.labs._nets import Decoded
+from pipelines.labs._scoring import Scoring
+from pipelines.labs.low_rank import LAB, RETRAINED, SHARES, WHOLE, Found
+from pipelines.models import shrink
+from pipelines.models.nets import Layer
+from tests.labs.planted import LOUD, arms
+from tests.pipelines.net_files import card, forward, net
+
+NAMES = [WHOLE, *(f"{share:g}" for share in SHARES), RETRAINED]
+
+
+def test_one_layer_at_a_time_keeps_the_best_senones_that_float64_says():
+    made = net(card(Layer(24), Layer(16), senones=40))
+    features = np.random.default_rng(0).normal(0, 3, (30, 39)).astype(np.float32)
+    scoring = object.__new__(Scoring)
+    scoring.features, scoring.frames = [features], len(features)
+    kept = low_rank.kept_by_layer(made, scoring)
+    exact = forward(made, features).argmax(axis=1)
+    some = [shrink.low_rank(made, 0.3, only=i) for i in range(3)]
+    right = [(forward(one, features).argmax(axis=1) == exact).mean() for one in some]
+    assert kept == pytest.approx(right)
+
+
+def test_one_stretch_alone_is_factored():
+    made = net(card(Layer(24), Layer(16), senones=40))
+    lowest, last = (shrink.low_rank(made, 0.3, only=i) for i in (0, -1))
+    assert len(lowest.card.layers) == len(last.card.layers) == len(made.card.layers) + 1
+    np.testing.assert_array_equal(lowest.tensors["heads.0.weight"], made.tensors["heads.0.weight"])
+    np.testing.assert_array_equal(last.tensors["layers.0.weight"], made.tensors["layers.0.weight"])
+
+
+def planted(lost=0, gain=3.0, noise=0.01, frames=0, uneven=0):
+    """Twenty utterances of 50 words and 100 frames; the retrained net loses so many in each, now more, now less."""
+    turns = np.array([uneven, -uneven] * 10)
+    decoded = {}
+    for name in NAMES:
+        trained = name == RETRAINED
+        same = 60 - (frames + turns if trained else 0 * turns)
+        decoded[name] = Decoded(
+            frames=[100] * 20,
+            same_best=same.tolist(),
+            words=[50] * 20,
+            errors=[10 + lost * trained] * 20,
+        )
+    ms = {name: 1.0 if name == WHOLE else 1.0 / gain for name in NAMES}
+    return Found(
+        frames=16,
+        weights=dict.fromkeys(NAMES, 300) | {WHOLE: 1000},
+        decoded=decoded,
+        seconds=arms(ms, noise),
+        layers=[0.7, 0.8, 0.9],
+    )
+
+
+def test_it_holds_where_nothing_is_lost():
+    found = LAB.judge(planted())
+    assert found.verdict == "holds here"
+    assert found.figures["retrained_size_share"] == pytest.approx(0.3)
+    assert found.figures["retrained_gain"] == pytest.approx(3.0, rel=0.02)
+    assert found.figures["retrained_wer"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("change", [{"lost": 2}, {"gain": 0.7}, {"frames": 6}])
+def test_it_does_not_where_words_frames_or_time_are_lost(change):
+    assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+def test_noise_decides_nothing():
+    assert LAB.judge(planted(gain=1.03, noise=LOUD)).verdict == "undecided"
+    assert LAB.judge(planted(frames=3, uneven=8)).verdict == "undecided"
+
+
+def test_the_picture_has_words_times_and_layers():
+    chart = LAB.picture(planted())
+    assert [layer.name for layer in chart.layers[:2]] == ["factored", RETRAINED]
+    assert chart.beside[1].x.categories == ("input", "hidden 1", "output")
+    assert chart.beside[1].layers[0].values == pytest.approx((70.0, 80.0, 90.0))

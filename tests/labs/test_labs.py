@@ -1,0 +1,222 @@
+"""The frame of the labs: what lists them loads little, what runs them leaves a valid session however it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from pipelines import labs
+from pipelines.config.options import options_of
+from pipelines.labs import record, running
+from pipelines.labs.declaration import (
+    GROUPS,
+    IMPOSSIBLE,
+    Axis,
+    Bars,
+    Chart,
+    Finding,
+    Lab,
+    LabError,
+    Measured,
+    Parameters,
+)
+from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
+from profiler.errors import BadInput, Cancelled
+from profiler.session.reader import Session
+
+LISTING = """
+import json, sys
+from pipelines import labs
+from pipelines.labs import record
+found = labs.every()
+print(json.dumps([len(found), sorted({"numba", "torch", "scipy"} & {m.partition(".")[0] for m in sys.modules})]))
+"""
+
+
+def test_the_listing_imports_neither_numba_nor_torch():
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [len(labs.names()), []]
+
+
+@pytest.mark.parametrize("name", labs.names())
+def test_a_card_says_everything(name):
+    lab = labs.load(name)
+    assert lab.group in GROUPS
+    assert lab.claim.endswith(".")
+    assert lab.source.startswith("note ")
+    assert {"holds here", "does not hold here"} <= set(lab.follows)
+    assert lab.bytes_needed(lab.parameters) >= 0
+    for option in options_of(type(lab.parameters)):
+        assert option.title
+        assert option.help.endswith(".")
+
+
+def test_a_name_that_is_none_gets_the_nearest():
+    with pytest.raises(BadInput, match="did you mean matrix-orders"):
+        labs.load("matrix-order")
+
+
+class Few(Parameters, frozen=True, kw_only=True):
+    pass
+
+
+class Counted(Measured, frozen=True, kw_only=True):
+    times: dict[str, list[float]]
+    level: dict[int, int]
+
+
+def planted(measure, obstacle=lambda _: None, needed=0):
+    return Lab(
+        claim="Both take the same.",
+        source="note 0",
+        group="scoring",
+        measured="Nothing.",
+        parameters=Few(),
+        stored=Counted,
+        measure=measure,
+        judge=lambda m: Finding("holds here", "So it is.", {"rounds": float(len(m.times["a"]))}),
+        picture=lambda m: Chart(Axis("arm"), Axis("time", "s"), (Bars("a", (1.0,)),)),
+        follows={},
+        bytes_needed=lambda _: needed,
+        obstacle=obstacle,
+    )
+
+
+def two_arms(parameters, desk):
+    return Counted(
+        times=desk.turns(
+            {"a": lambda: None, "b": lambda: None},
+            seconds=0.0,
+            inner=3,
+            costs={"a": per_call({"fma": 8.0}, 64.0)},
+        ),
+        level={1: 32768},
+    )
+
+
+@pytest.fixture
+def put(monkeypatch):
+    """Has a planted lab stand under the name `planted`."""
+
+    def enter(lab):
+        monkeypatch.setattr(labs, "load", lambda name: lab)
+
+    return enter
+
+
+def run(tmp_path, **more):
+    return running.execute(running.Request("planted", {}, tmp_path / "a.asrs"), **more)
+
+
+def test_a_run_is_a_session_that_says_what_was_found(tmp_path, put):
+    put(planted(two_arms))
+    outcome = run(tmp_path)
+    assert (outcome.state, outcome.problem) == ("closed", None)
+    with closing(Session.open(tmp_path / "a.asrs")) as session:
+        assert session.state == "closed"
+        names = {stage.name: number for number, stage in session.stages.items()}
+        of_a = session.spans[session.spans["stage"] == names["a"]]
+        assert len(of_a) == LEAST_ROUNDS
+        assert set(of_a["work0"]) == {3}
+        assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(
+            of_a
+        )
+        found = record.read(session.meta)
+        times = [span["duration_ns"] / 3e9 for span in of_a]
+    assert found is not None
+    assert found.measured == outcome.measured
+    assert outcome.measured.times["a"] == pytest.approx(times)
+    assert found.finding == outcome.finding
+    assert found.finding.figures == {"rounds": LEAST_ROUNDS}
+
+
+def test_what_cannot_be_tried_says_why(tmp_path, put):
+    put(planted(two_arms, obstacle=lambda _: "there is no moon"))
+    outcome = run(tmp_path)
+    assert outcome.finding == Finding(IMPOSSIBLE, "It cannot be tried here: there is no moon.")
+    with closing(Session.open(tmp_path / "a.asrs")) as session:
+        assert record.read(session.meta).finding == outcome.finding
+
+
+def test_sizes_that_do_not_fit_memory_are_refused_with_their_bytes(tmp_path, put):
+    put(planted(two_arms, needed=1 << 60))
+    with pytest.raises(BadInput, match=f"{1 << 60:,} bytes"):
+        run(tmp_path)
+    assert not (tmp_path / "a.asrs").exists()
+
+
+def failing(parameters, desk):
+    two_arms(parameters, desk)
+    raise LabError("The worker 1 died: out of cards.")
+
+
+def test_a_lab_that_dies_leaves_a_valid_session(tmp_path, put):
+    put(planted(failing))
+    outcome = run(tmp_path)
+    assert (outcome.state, outcome.problem) == ("failed", "The worker 1 died: out of cards.")
+    with closing(Session.open(tmp_path / "a.asrs")) as session:
+        assert session.state == "failed"
+        assert session.meta["lab"]["problem"] == outcome.problem
+        assert len(session.spans) == 4 * LEAST_ROUNDS
+
+
+def test_stopping_is_heard_between_turns(tmp_path, put):
+    asked = []
+
+    def stopped(parameters, desk):
+        return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner=1), level={})
+
+    put(planted(stopped))
+    outcome = run(tmp_path, stopping=lambda: len(asked) > 2)
+    assert (outcome.state, outcome.finding, len(asked)) == ("stopped", None, 3)
+    with closing(Session.open(tmp_path / "a.asrs")) as session:
+        assert session.state == "stopped"
+        assert record.read(session.meta).finding is None
+
+
+def test_progress_of_a_part_is_part_of_the_whole():
+    said = []
+    desk = Desk(progress=lambda what, share: said.append(share))
+    with desk.part(0.5, 1.0), desk.part(0.0, 0.5):
+        desk.progress("half of the half", 0.5)
+    desk.progress("all", 1.0)
+    assert said == [0.625, 1.0]
+
+
+def test_rounds_end_when_there_is_enough():
+    desk = Desk()
+    found = desk.turns(
+        {"a": lambda: None}, seconds=60.0, inner=1, enough=lambda t: len(t["a"]) >= 9
+    )
+    assert len(found["a"]) == 9
+    with pytest.raises(Cancelled):
+        Desk(stopping=lambda: True).once("a", lambda: None)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        None,
+        [],
+        {"name": "../../etc"},
+        {"name": "matrix-orders", "parameters": {"n": "large"}},
+        {"name": "matrix-orders", "parameters": {}, "measured": {"n": 3}},
+    ],
+)
+def test_a_strangers_fact_is_no_lab(fact):
+    assert record.read({"lab": fact}) is None
+
+
+def test_parameters_that_do_not_fit_are_named():
+    lab = labs.load("matrix-orders")
+    with pytest.raises(BadInput, match="one of n, block, largest"):
+        running.assignments_of(lab.parameters, ["m=3"])
+    with pytest.raises(BadInput, match="n must be a whole number from 8 to 512, not '0'"):
+        running.assignments_of(lab.parameters, ["n=0"])
+    assert running.assignments_of(lab.parameters, ["n=32"]) == {"n": 32}

@@ -1,0 +1,289 @@
+"""Training with several workers, against what it must equal: plain SGD, sums worked out apart, known optima."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from pipelines.training.corpus import data, labels
+from pipelines.training.corpus.data import Frames
+from pipelines.training.parallel import lessons as labelled
+from pipelines.training.parallel.asynchronous import Asynchronous
+from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
+from pipelines.training.parallel.consensus import Admm, Consensus
+from pipelines.training.parallel.job import Job, Task
+from pipelines.training.parallel.net import Layers
+from pipelines.training.parallel.pipelined import Pipelined
+from pipelines.training.parallel.synchronous import Synchronous
+from pipelines.training.parallel.way import Setting
+from profiler.errors import BadInput
+from tests.pipelines.workers_in_threads import CLASSES, done, lessons, together
+
+CPU = torch.device("cpu")
+WIDTHS = (8, 6, 7)
+RATE = 0.1
+
+
+def plain(batches, size, data=None, rate=RATE):
+    """Minibatch SGD as torch does it: its own layers, losses and optimiser; the parameters as one vector."""
+    taught = data or lessons()
+    card = taught.card(WIDTHS, 0)
+    start = Layers(card, 1, CPU)
+    net, place, width = torch.nn.Sequential(), 0, card.inputs
+    for outputs in (*WIDTHS, CLASSES):
+        layer = torch.nn.Linear(width, outputs)
+        for parameter in (layer.weight, layer.bias):
+            parameter.data = (
+                start.vector[place : place + parameter.numel()].clone().view_as(parameter)
+            )
+            place += parameter.numel()
+        net.extend([layer, torch.nn.ReLU()])
+        width = outputs
+    descent = torch.optim.SGD(net.parameters(), rate)
+    mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
+    for number in range(batches):
+        x, y = taught.batch(number, size)
+        said = net[:-1](((x - mean) * scale).flatten(1))
+        descent.zero_grad()
+        torch.nn.functional.cross_entropy(said, y).backward()
+        descent.step()
+    return torch.nn.utils.parameters_to_vector(net.parameters()).detach()
+
+
+def trained(make, task, *batches):
+    """The vector of the whole net after pieces of so many minibatches, and each worker's diary."""
+
+    def work(world, group):
+        torch.set_num_threads(1)
+        back = group(task.ranks, world.diary)
+        taught = lessons()
+        training = make(task, Setting(world, back, taught, taught.card(WIDTHS, 0), CPU))
+        found = [training.piece(n) for n in batches]
+        return training.answers().vector.clone(), world.diary, found
+
+    return together(task.ranks, work)
+
+
+def task(way, workers, batch=16, **more):
+    return Task(name=way, way=way, workers=workers, batch=batch, batches=1, rate=RATE, **more)
+
+
+def test_a_pipeline_of_one_is_plain_descent_bit_for_bit():
+    [(found, diary, _)] = trained(Pipelined, task("pipelined", 1, split=(0,)), 7, 6)
+    assert torch.equal(found, plain(13, 16))
+    assert set(diary.delays) == {0}
+
+
+def test_one_synchronous_worker_is_plain_descent_bit_for_bit():
+    [(found, _, _)] = trained(Synchronous, task("synchronous", 1), 13)
+    assert torch.equal(found, plain(13, 16))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_synchronous_workers_equal_one_with_the_whole_minibatch(workers):
+    found = trained(Synchronous, task("synchronous", workers, batch=24), 9)
+    for vector, *_ in found:
+        torch.testing.assert_close(vector, plain(9, 24), rtol=1e-4, atol=1e-6)
+
+
+def test_one_worker_with_a_server_is_plain_descent():
+    [(found, diary, [piece]), _] = trained(Asynchronous, task("asynchronous", 1), 11)
+    assert (piece.updates, piece.examples) == (11, 11 * 16)
+    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
+    assert diary.delays == {0: 11}
+
+
+def test_accumulated_minibatches_are_one_of_all_of_them():
+    """The mean gradient of 3 minibatches of 16 at one copy is that of one of 48: the same frames in the same order."""
+    [(found, _, _), _] = trained(Asynchronous, task("asynchronous", 1, accumulate=3), 6)
+    torch.testing.assert_close(found, plain(2, 48), rtol=1e-4, atol=1e-6)
+
+
+def test_every_gradient_reaches_the_server_and_none_is_older_than_the_others_together():
+    workers = 3
+    found = trained(Asynchronous, task("asynchronous", workers, rule="by staleness"), 30, 30)
+    server = found[0][1]
+    # The counts add up over pieces, as nothing begins the diary anew here.
+    assert sum(server.delays.values()) == found[0][2][0].updates + found[0][2][1].updates
+    assert found[0][2][0].updates in range(30, 30 + workers)
+    assert torch.isfinite(found[0][0]).all()
+
+
+def reference_pipeline(stages, batches, size):
+    """Late gradients worked out without workers: tick by tick, each stage's forward and backward at its own weights."""
+    taught = lessons()
+    card = taught.card(WIDTHS, 0)
+    ends = [*stages[1:], None]
+    parts = [Layers(card, 1, CPU, a, b) for a, b in zip(stages, ends, strict=True)]
+    k = len(parts)
+    said, heard, grads = {}, {}, {}
+    at, due = [0] * k, [0] * k
+    while due[0] < batches:
+        for w, part in enumerate(parts):
+            late = at[w] - due[w] > 2 * (k - 1 - w) or at[w] == batches
+            n = due[w] if late else at[w]
+            if late and n < batches and (w == k - 1 or (w, n) in grads):
+                if w == k - 1:
+                    y = taught.batch(n, size)[1]
+                    torch.nn.functional.cross_entropy(said[w, n], y).backward()
+                else:
+                    said[w, n].backward(grads[w, n])
+                if w:
+                    grads[w - 1, n] = heard[w, n].grad
+                part.step(RATE)
+                due[w] += 1
+            elif not late and (w == 0 or (w - 1, n) in said):
+                x = taught.batch(n, size)[0] if w == 0 else said[w - 1, n].detach().requires_grad_()
+                heard[w, n] = x
+                said[w, n] = part(x, stale=True)
+                at[w] += 1
+    return torch.cat([part.vector for part in parts])
+
+
+@pytest.mark.parametrize("first", [(0, 2), (0, 1, 3), (0, 1, 2, 3)])
+def test_a_pipeline_learns_from_late_gradients_as_worked_out_without_workers(first):
+    workers = len(first)
+    found = trained(Pipelined, task("pipelined", workers, split=first), 14)
+    torch.testing.assert_close(found[0][0], reference_pipeline(first, 14, 16), rtol=1e-5, atol=1e-7)
+    for rank, (_, diary, _) in enumerate(found):
+        delay = 2 * (workers - 1 - rank)
+        assert diary.delays[delay] == 14 - delay
+        assert max(diary.delays) == delay
+
+
+def test_admm_comes_to_the_optimum_of_the_sum():
+    """f_k(w) = |A_k w − b_k|² / 2: the minimum of the sum solves the normal equations; each step is solved exactly."""
+    draw = np.random.default_rng(3)
+    a, b = draw.normal(0, 1, (3, 6, 4)), draw.normal(0, 1, (3, 6))
+    best = np.linalg.solve(sum(m.T @ m for m in a), sum(m.T @ v for m, v in zip(a, b, strict=True)))
+    rho = 2.0
+
+    def work(world, group):
+        mine, target = torch.tensor(a[world.rank]), torch.tensor(b[world.rank])
+
+        def local(w, multipliers, z):
+            left = mine.T @ mine + rho * torch.eye(4, dtype=torch.float64)
+            w.copy_(torch.linalg.solve(left, mine.T @ target - multipliers + rho * z))
+
+        admm = Admm(world, torch.zeros(4, dtype=torch.float64), rho)
+        residuals = [admm.round(local) for _ in range(120)]
+        return admm.z.numpy(), residuals
+
+    for z, residuals in together(3, work):
+        np.testing.assert_allclose(z, best, atol=1e-9)
+        assert max(residuals[-1]) < 1e-8 < min(residuals[0])
+
+
+def test_consensus_of_one_worker_without_penalty_is_plain_descent():
+    given = task("consensus", 1, rho=1e-12, local=5)
+    [(found, _, [piece])] = trained(Consensus, given, 10)
+    assert (piece.updates, piece.examples, len(piece.residuals)) == (2, 160, 2)
+    torch.testing.assert_close(found, plain(10, 16), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_layers_are_split_so_that_the_dearest_share_is_smallest(workers):
+    draw = np.random.default_rng(workers)
+    for _ in range(20):
+        costs = draw.random(6).tolist()
+        every = ((0, *cuts) for cuts in combinations(range(1, 6), workers - 1))
+
+        def dearest(first, costs=costs):
+            ends = [*first[1:], 6]
+            return max(sum(costs[a:b]) for a, b in zip(first, ends, strict=True))
+
+        assert dearest(split(costs, workers)) == pytest.approx(min(map(dearest, every)))
+    with pytest.raises(ValueError, match="6 layers cannot"):
+        split(costs, 7)
+
+
+def test_a_simulated_pipeline_goes_at_the_pace_of_its_slowest_worker():
+    even = [Stage(1.0, 2.0)] * 4
+    assert speed_up(even, 4000) == pytest.approx(4.0, rel=1e-2)
+    assert speed_up([Stage(1.0, 2.0)], 10) == pytest.approx(1.0)
+    uneven = [Stage(1.0, 2.0), Stage(2.0, 4.0)]
+    assert speed_up(uneven, 4000) == pytest.approx(9 / 6, rel=1e-2)
+    # Full: nobody does two things at once, and a batch goes back only after it went forward above.
+    slots = simulated([Stage(1.0, 1.0, 0.5), Stage(2.0, 1.0, 0.5), Stage(1.0, 1.0)], 12)
+    assert len(slots) == 2 * 3 * 12
+    begun = {(s.worker, s.batch, s.backward): s for s in slots}
+    for s in slots:
+        above = begun.get((s.worker + 1, s.batch, True))
+        if s.backward and above is not None:
+            assert s.begin >= above.end + 0.5 - 1e-9
+    for worker in range(3):
+        own = sorted((s.begin, s.end) for s in slots if s.worker == worker)
+        assert all(a[1] <= b[0] for a, b in pairwise(own))
+
+
+def test_a_job_gives_a_piece_of_each_task_in_each_round():
+    tasks = [
+        task("synchronous", 1),
+        msgspec.structs.replace(task("pipelined", 2, split=(0, 2)), batches=5),
+        msgspec.structs.replace(task("asynchronous", 2), batches=4),
+        task("consensus", 3, rho=0.1),
+    ]
+    job = Job(tasks=tasks, data="", rounds=3, widths=WIDTHS, context=1)
+    pieces = done(job)
+    assert sorted((p.task, p.round) for p in pieces) == [(t, r) for t in range(4) for r in range(3)]
+    for piece in pieces:
+        assert len(piece.reports) == tasks[piece.task].ranks
+        assert all(np.isfinite(piece.segments))
+        assert all(bool(r.spans) == (piece.round == 2) for r in piece.reports)
+    piped = [p for p in pieces if p.task == 1]
+    # Up 16 × 6 values a minibatch and as many gradients down, in both workers' books.
+    assert [sum(r.bytes for r in p.reports) for p in piped] == [5 * 4 * 16 * 6 * 4] * 3
+    rates = [piece.segments for piece in pieces if piece.task == 0]
+    assert np.mean(rates[-1]) < np.mean(rates[0])
+
+
+def test_minibatches_are_the_same_wherever_they_are_taken_and_go_over_all_frames():
+    taught = lessons()
+    whole, classes = taught.batch(3, 24)
+    shares = [taught.batch(3, 24, share, 3) for share in range(3)]
+    assert torch.equal(torch.cat([x for x, _ in shares]), whole)
+    assert torch.equal(torch.cat([y for _, y in shares]), classes)
+    epoch = torch.cat([taught.batch(n, 24)[0][:, 1] for n in range(4)])
+    frames = torch.from_numpy(taught.taught.pool.frames.heard)
+    assert torch.equal(epoch.sort(0).values, frames.sort(0).values)
+    assert not torch.equal(taught.batch(4, 24)[1], taught.batch(0, 24)[1])
+    with pytest.raises(BadInput, match="97 needs as many examples, and there are 96"):
+        taught.batch(0, 97)
+
+
+def test_all_workers_have_the_first_ones_data():
+    own = lessons()
+
+    def work(world, group):
+        got = labelled.shared(world, own if world.rank == 0 else None)
+        return [t.numpy() for t in got.batch(2, 16)], got.examined, got.classes
+
+    for (x, y), known, classes in together(3, work):
+        for mine, right in zip((x, y), own.batch(2, 16), strict=True):
+            np.testing.assert_array_equal(mine, right)
+        np.testing.assert_array_equal(known, own.examined)
+        assert classes == CLASSES
+
+
+def test_data_are_read_with_their_labels(tmp_path: Path):
+    draw = np.random.default_rng(1)
+
+    def write(name, senones):
+        values = draw.normal(0, 1, (len(senones), 39)).astype(np.float16)
+        frames = Frames(values, values, np.array([len(senones)], np.int32))
+        data.write(frames, tmp_path / f"{name}.safetensors")
+        labels.write(np.array(senones, np.uint16), tmp_path / f"{name}.safetensors")
+
+    write("shard-0000", [3, 4, labels.UNLABELLED, 4])
+    found = labelled.read(tmp_path, "senones", 0, 1)
+    assert found.taught.known.tolist() == [0, 1, 3]
+    assert found.taught.targets[found.taught.known].tolist() == [3, 4, 4]
+    assert found.examined.tolist() == [0, 1, 3]
+    states = labelled.read(tmp_path, "states", 0, 1)
+    assert states.classes < found.classes
+    assert len(states) == 3

@@ -1,0 +1,146 @@
+"""Workers as processes: torchrun starts them, one that dies is named, and none is ever left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from pipelines import labs
+from pipelines.labs import _training, running
+from pipelines.labs.desk import Desk
+from pipelines.training.corpus import data, labels
+from pipelines.training.corpus.data import Frames
+from pipelines.training.parallel import launch
+from pipelines.training.parallel.job import Job, Task
+from profiler.errors import BadInput, Cancelled
+from profiler.session.reader import Session
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("data")
+    draw = np.random.default_rng(1)
+    values = draw.normal(0, 1, (300, 39)).astype(np.float16)
+    shard = made / "shard-0000.safetensors"
+    data.write(Frames(values, values, np.array([300], np.int32)), shard)
+    labels.write(draw.integers(0, 100, 300).astype(np.uint16), shard)
+    return made
+
+
+def job(folder: Path, batches: int, rounds: int = 2) -> Job:
+    """A pipeline and a parameter server, which between them need three processes."""
+    tasks = [
+        Task(
+            name="piped",
+            way="pipelined",
+            workers=2,
+            batch=8,
+            batches=batches,
+            rate=0.01,
+            split=(0, 1),
+        ),
+        Task(name="served", way="asynchronous", workers=2, batch=8, batches=batches, rate=0.01),
+    ]
+    return Job(tasks=tasks, data=str(folder), rounds=rounds, widths=(8,), context=1)
+
+
+def never() -> bool:
+    return False
+
+
+def workers() -> list[psutil.Process]:
+    """Those that descend from this process now."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            command = process.cmdline()
+        except psutil.Error:
+            continue
+        if "torch.distributed.run" not in command and "pipelines.training.parallel" in command:
+            found.append(process)
+    return found
+
+
+def test_torchrun_does_the_job_and_leaves_nobody(folder: Path) -> None:
+    pieces = []
+    for piece in launch.pieces(job(folder, 6), 3, never):
+        pieces.append(piece)
+        if len(pieces) == 1:
+            lived = workers()
+    assert sorted((p.task, p.round) for p in pieces) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    piped = next(p for p in pieces if (p.task, p.round) == (0, 1))
+    assert piped.examples == 48
+    assert [r.delays for r in piped.reports] == [{0: 1, 1: 1, 2: 4}, {0: 6}]
+    assert {span.kind for span in piped.reports[0].spans} >= {"forward", "backward", "wait"}
+    assert len(lived) == 3
+    assert not any(process.is_running() for process in lived)
+
+
+def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is closed as failed; the others do not wait for the dead."""
+    lived: list[psutil.Process] = []
+
+    def measure(parameters: object, desk: Desk) -> None:
+        def progress(what: str, share: float | None) -> None:
+            if share is not None and not lived:
+                lived.extend(workers())
+                victim = next(p for p in lived if p.environ()["RANK"] == "1")
+                os.kill(victim.pid, signal.SIGKILL)
+
+        monkeypatch.setattr(desk, "progress", progress)
+        _training.trained(desk, job(folder, 4, rounds=100_000), _training.Workers())
+
+    lab = labs.load("asynchronous-sgd")
+    planted = type("Planted", (), {**lab.__dict__, "measure": staticmethod(measure)})
+    monkeypatch.setattr(labs, "load", lambda name: planted)
+    out = tmp_path / "died.asrs"
+    outcome = running.execute(running.Request("asynchronous-sgd", {}, out))
+    assert outcome.state == "failed"
+    assert outcome.problem is not None
+    assert outcome.problem.startswith(
+        "Worker 1 ended before its work did: it was ended by signal SIGKILL"
+    )
+    with closing(Session.open(out)) as session:
+        assert session.state == "failed"
+        assert session.meta["lab"]["problem"] == outcome.problem
+    assert len(lived) == 3
+    assert not any(process.is_running() for process in lived)
+
+
+def test_cancelling_leaves_nobody(folder: Path) -> None:
+    lived: list[psutil.Process] = []
+    endless = launch.pieces(job(folder, 4, rounds=100_000), 3, lambda: bool(lived))
+    next(endless)
+    lived += workers()
+    assert len(lived) == 3
+    with pytest.raises(Cancelled):
+        list(endless)
+    assert not any(process.is_running() for process in lived)
+
+
+def test_what_a_worker_refuses_is_said_in_its_own_words(folder: Path) -> None:
+    """More examples in a minibatch than there are: found where the data are, told where the lab is."""
+    task = Task(name="big", way="synchronous", workers=1, batch=301, batches=1, rate=0.1)
+    refused = Job(tasks=[task], data=str(folder), rounds=1, context=1)
+    with pytest.raises(launch.WorkerDied, match="301 needs as many examples, and there are 300"):
+        list(launch.pieces(refused, 1, never))
+
+
+def test_several_machines_need_an_address() -> None:
+    with pytest.raises(BadInput, match="HOST:PORT"):
+        launch.Machines(2, "").arguments(4)
+    assert launch.Machines(2, "here:29500").arguments(5) == [
+        "--nnodes=2",
+        "--node-rank=0",
+        "--master-addr=here",
+        "--master-port=29500",
+        "--nproc-per-node=3",
+    ]
