@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from app.model.alignment import errors_within
@@ -14,12 +19,24 @@ from app.views.scale import clock
 from app.views.sentence import Sentence, written_columns
 from app.views.speech import SpeechItem
 from app.views.table_twin import Table
-from app.views.words_model import Spoken, WordsModel, words_model
+from app.views.words_model import Spoken, WordsModel, align_ahead, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.frames import FRAME_S
 
+if TYPE_CHECKING:
+    from profiler.session.model import Utterance
+
 AT_ONCE = 16
-"""Utterances that are aligned before the window is served again: some 15 ms. An hour has hundreds in view."""
+"""Utterances that are aligned for a drawing, some 15 ms. An hour has hundreds in view, which are aligned meanwhile."""
+
+REST_MS = 100
+"""A hand that pans and zooms rests for so long before utterances are aligned."""
+
+SLICE_S = 0.005
+"""So long they are aligned before the window is served again."""
+
+SHOWN_EVERY_S = 0.25
+"""How often those aligned meanwhile are drawn."""
 
 
 class WordsView(ChartView[WordsModel]):
@@ -33,6 +50,11 @@ class WordsView(ChartView[WordsModel]):
         self.speech = SpeechItem(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
+        self._left: list[tuple[int, Utterance]] = []
+        self._drawn_at = 0.0
+        self._ahead = QTimer(self)
+        self._ahead.setSingleShot(True)
+        self._ahead.timeout.connect(self._align_ahead)
 
     def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
         """Return envelope and words in view."""
@@ -47,15 +69,36 @@ class WordsView(ChartView[WordsModel]):
         )
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Draw; where many utterances are still to be aligned, go on with them when the window has been served."""
+        """Draw; where many utterances are still to be aligned, do so once the hand rests."""
         super().draw(snapshot)
-        if self._model is not None and not self._model.complete:
-            self.axis_changed()
+        self._drawn_at = time.monotonic()
+        self._left = [] if self._model is None else list(self._model.left)
+        if self._left:
+            self._ahead.start(REST_MS)
+        else:
+            self._ahead.stop()
+
+    def _align_ahead(self) -> None:
+        """Align some of what is left; draw what there is from time to time, and at the end."""
+        if self.snapshot is None:
+            return
+        align_ahead(self.snapshot.session, self._left, self.snapshot.end_frame, SLICE_S)
+        if not self._left or time.monotonic() - self._drawn_at > SHOWN_EVERY_S:
+            self._redraw()
+        if self._left:
+            self._ahead.start(0)
+
+    def clear(self) -> None:
+        """Show nothing, and align nothing of it."""
+        self._ahead.stop()
+        self._left = []
+        super().clear()
 
     def settle(self) -> None:
         """Align what is still to be aligned."""
         super().settle()
-        while self._model is not None and not self._model.complete:
+        if self.snapshot is not None and self._left:
+            align_ahead(self.snapshot.session, self._left, self.snapshot.end_frame, math.inf)
             self._redraw()
 
     def show_model(self, model: WordsModel | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ class WordsModel:
         utterances: number of utterances begun in the whole run.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
-        complete: whether `spoken` has all utterances in view; the others have not been aligned yet.
+        left: number and utterance of those in view that are not aligned yet, and not in `spoken`.
     """
 
     first_s: float
@@ -93,7 +94,7 @@ class WordsModel:
     utterances: int
     marks: tuple[Mark, ...]
     boundaries: tuple[Boundary, ...]
-    complete: bool = True
+    left: tuple[tuple[int, Utterance], ...] = ()
 
 
 class Envelope:
@@ -161,7 +162,7 @@ def words_model(
         visible: first and last second.
         columns: pixel columns.
         at_frame: where the playhead stands, at the end if it is not said; its utterance is the current one.
-        at_once: most utterances that are aligned (None: all); where some are left, the model is not `complete`.
+        at_once: most utterances that are aligned (None: all); where there are more, all of them are `left`.
     """
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
@@ -174,11 +175,19 @@ def words_model(
     known = _aligned_before.setdefault(session, {})
     seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
     in_view = [(number + 1, utterances[begun[number]]) for number in np.flatnonzero(seen).tolist()]
-    complete = _align_some(known, in_view, cursor_frame, at_once)
+    left = [
+        (number, one) for number, one in in_view if one.id not in known and _over(one, cursor_frame)
+    ]
+    if at_once is None or len(left) <= at_once:
+        left = []
     spoken = tuple(
         _remembered(known, utterance, number, cursor_frame)
         for number, utterance in in_view
-        if complete or utterance.id in known or _runs(utterance, at_frame) or number == len(begun)
+        if not left
+        or utterance.id in known
+        or _runs(utterance, at_frame)
+        or number == len(begun)
+        or not _over(utterance, cursor_frame)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
@@ -194,7 +203,7 @@ def words_model(
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
-        complete=complete,
+        left=tuple(left),
     )
 
 
@@ -217,19 +226,21 @@ def _runs(utterance: Utterance, frame: int) -> bool:
     return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
 
 
-def _align_some(
-    known: dict[int, tuple[Utterance, Spoken]],
-    in_view: list[tuple[int, Utterance]],
-    cursor_frame: int,
-    at_once: int | None,
-) -> bool:
-    """Align up to `at_once` utterances that are not yet known, the latest first; whether that is all."""
-    left = [(number, one) for number, one in in_view if one.id not in known]
-    if at_once is None or len(left) <= at_once:
-        return True
-    for number, utterance in left[-at_once:]:
+def _over(utterance: Utterance, cursor_frame: int) -> bool:
+    return utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
+
+
+def align_ahead(
+    session: Session, left: list[tuple[int, Utterance]], cursor_frame: int, seconds: float
+) -> None:
+    """Align utterances of a model that are `left`, the latest first, for about so long, and take them off."""
+    known = _aligned_before.setdefault(session, {})
+    end = time.monotonic() + seconds
+    while left:
+        number, utterance = left.pop()
         _remembered(known, utterance, number, cursor_frame)
-    return False
+        if time.monotonic() >= end:
+            break
 
 
 def _remembered(
@@ -239,8 +250,7 @@ def _remembered(
     cursor_frame: int,
 ) -> Spoken:
     """`_spoken`, kept for utterances that are over: an hour has hundreds of them in view."""
-    over = utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
-    if not over:
+    if not _over(utterance, cursor_frame):
         return _spoken(bounded(utterance), number, cursor_frame)
     found = known.get(utterance.id)
     if found is None or found[0] is not utterance:

@@ -38,6 +38,7 @@ from app.views.cost import CostView
 from app.views.part_bars import STRIP
 from app.views.readout import Line, Readout
 from app.views.scale import percent
+from app.views.words import WordsView
 from app.views.work import COLORS
 
 
@@ -313,3 +314,35 @@ def test_every_curve_of_the_work_view_has_a_swatch_in_its_read_out(qtbot, token:
     with qtbot.captureExceptions() as raised:
         readout.grab()
     assert not raised
+
+
+def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
+    sample: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen were aligned for every step of a pan, which then took twice as long."""
+    monkeypatch.setattr("app.views.words.AT_ONCE", 0)
+    monkeypatch.setattr("app.views.words.SLICE_S", 0.0)
+    playhead, view = Playhead(axis := TimeAxis()), WordsView(axis)
+    playhead.changed.connect(view.update_snapshot)
+    playhead.open(sample)
+    view.model()
+    seen = []
+    for factor in (0.99, 0.98, 0.97):
+        axis.zoom(factor, 1.0)
+        seen.append(len(view.model().left))
+    assert seen[0] > 2
+    assert len(set(seen)) == 1, "nothing is aligned while it moves"
+    axis.fit()
+    end = time.monotonic() + 60
+    while view.model().left:
+        assert time.monotonic() < end
+        QApplication.processEvents()
+    aligned = view.model().spoken
+    playhead.close()
+    playhead.open(sample)
+    view.settle()
+    assert not view.model().left
+    assert [one.heard for one in view.model().spoken] == [one.heard for one in aligned]
+    playhead.close()
+    view.clear()
+    view.deleteLater()
