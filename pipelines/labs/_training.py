@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -32,13 +33,14 @@ GROUPS: Final = {"send": "transfer", "wait": "idle"}
 
 
 class Workers(Parameters, frozen=True, kw_only=True):
-    """Where workers run. On every other machine the same number is started by hand with torchrun (docs/lab.md)."""
+    """Where workers run."""
 
     machines: Annotated[
         int,
         setting(
             "Machines",
-            "Machines that share the workers; each other one starts its own with torchrun.",
+            "Machines that share the workers evenly. On number I of M others type: torchrun --nnodes=M --node-rank=I "
+            "--master-addr=HOST --master-port=PORT --nproc-per-node=N -m pipelines.training.parallel.",
             ge=1,
             le=64,
         ),
@@ -122,8 +124,10 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
     everything = len(job.tasks) * job.rounds
     desk.progress("starting the workers", None)
     machines = launch.Machines(workers.machines, workers.address)
-    with desk.step():
-        for piece in launch.pieces(job, widest(job.tasks), desk.stopping, machines):
+    coming = launch.pieces(job, widest(job.tasks), desk.stopping, machines)
+    # However this ends, the workers end before it.
+    with desk.step(), closing(coming):
+        for piece in coming:
             pieces[piece.task].append(piece)
             done = sum(map(len, pieces))
             loss = float(np.mean(piece.segments))

@@ -93,7 +93,9 @@ def measure(sizes: Sizes, desk: Desk) -> Rates:
         from pipelines.device import COMPUTE, open_device
 
         device = open_device(name)
-        there = [value.to(device.where) for value in (a, b, out)]
+        there = [torch.empty_like(value, device=device.where) for value in (a, b, out)]
+        for target, source in zip(there, (a, b), strict=False):
+            device.run(COMPUTE, lambda to=target, of=source: to.copy_(of))  # type: ignore[misc]
 
         def on_device() -> None:
             device.run(COMPUTE, lambda: torch.mm(there[0], there[1], out=there[2]))

@@ -166,7 +166,7 @@ def picture(found: Trials) -> Chart:
             PLACES.index(trial.place) - 0.45,
             PLACES.index(trial.place) + 0.45,
             "error" if trial.error else "works",
-            "error" if trial.error else f"on {trial.lives}",
+            "error" if trial.error else f"on the {'host' if trial.lives == 'cpu' else 'device'}",
         )
         for trial in found.trials
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -22,17 +21,14 @@ from pipelines.labs.declaration import (
     Mark,
     Measured,
     Parameters,
-    Said,
     at_most,
     told,
 )
 from pipelines.labs.figures import between, columns
 from pipelines.training.parallel.job import DIVERGED
-from profiler.arrays import Array
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
-    from pipelines.training.parallel.lessons import Lessons
     from pipelines.training.parallel.net import Layers
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
@@ -45,8 +41,6 @@ RATES = (0.25, 1.0, 4.0)
 HIDDEN = (256, 256, 256)
 PIECES = 12
 """Of each training: its curve has as many points."""
-NOISE_SIZES = (1, 4, 16, 64, 256, 1024)
-NOISE_DRAWS = 24
 INPUT_BYTES = 15 * 39 * 4
 ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
 
@@ -87,11 +81,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sizes(Measured, frozen=True, kw_only=True):
-    """All trainings; and the standard deviation of a minibatch's gradient, by size, of each draw."""
+    """All trainings."""
 
     runs: list[Run]
-    noise_sizes: list[int]
-    noise: list[list[float]]
 
 
 def measure(budget: Budget, desk: Desk) -> Sizes:
@@ -117,7 +109,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
     for turn in turns(len(runs), 1, range(PIECES)):
         run, net = runs[turn.arm], nets[turn.arm]
         done = (turn.round * len(runs) + turn.place) / (PIECES * len(runs))
-        desk.progress(f"training, minibatches of {run.size}", 0.1 + 0.8 * done)
+        desk.progress(f"training, minibatches of {run.size}", 0.1 + 0.9 * done)
         before = numbers[turn.arm]
 
         def piece(run: Run = run, net: Layers = net, arm: int = turn.arm) -> None:
@@ -134,56 +126,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
         run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
         run.examples.append((numbers[turn.arm] - before) * run.size)
         run.segments.append(lessons.losses(net, cpu))
-    usual = [place for place, run in enumerate(runs) if run.size == LOW] or [0]
-    best = min(usual, key=lambda place: _last(runs[place]))
-    sizes = [s for s in NOISE_SIZES if s <= min(budget.largest, len(lessons))]
-    with desk.part(0.9, 1.0):
-        noise = gradient_noise(desk, nets[best], lessons, sizes)
-    return Sizes(runs=runs, noise_sizes=sizes, noise=noise)
-
-
-def gradient_noise(
-    desk: Desk, net: Layers, lessons: Lessons, sizes: Sequence[int]
-) -> list[list[float]]:
-    """How far the gradient of a random minibatch lies from that of the largest, root mean square, of each "
-    "draw."""
-    import torch
-
-    def drawn(size: int, number: int) -> torch.Tensor:
-        net.gradient.zero_()
-        net.learn(*lessons.batch(number, size))
-        return net.gradient.clone()
-
-    whole = sizes[-1] * 4 if 4 * sizes[-1] <= len(lessons) else sizes[-1]
-    mean = torch.stack([drawn(whole, n) for n in range(max(1, len(lessons) // whole))]).mean(0)
-    found = []
-    for place, size in enumerate(sizes):
-        desk.check()
-        desk.progress(f"gradients of {size}", place / len(sizes))
-        taken = min(NOISE_DRAWS, len(lessons) // size)
-        found.append([float((drawn(size, n) - mean).square().mean().sqrt()) for n in range(taken)])
-    net.gradient.zero_()
-    return found
-
-
-def slope(found: Sizes) -> tuple[float, float, float]:
-    """Of the logarithm of the noise against that of the size, with its interval over draws."""
-    from profiler.analysis.comparison.statistics import bootstrap_interval
-
-    pairs = [
-        (np.log(size), np.log(value))
-        for size, values in zip(found.noise_sizes, found.noise, strict=True)
-        for value in values
-        if value > 0
-    ]
-    rows: Array = np.array(pairs)
-
-    def fitted(rows: Array) -> float:
-        x = rows[:, 0] - rows[:, 0].mean()
-        return float((x * rows[:, 1]).sum() / max(float((x * x).sum()), 1e-12))
-
-    low, high = bootstrap_interval(rows, fitted, resamples=400)
-    return fitted(rows), low, high
+    return Sizes(runs=runs)
 
 
 def _last(run: Run) -> float:
@@ -209,7 +152,6 @@ def judge(found: Sizes) -> Finding:
     ratio = shared.loss_ratio(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
     smallest, largest = min(rate), max(rate)
-    falls, low, high = slope(found)
     verdict = at_most(ratio, 1.0)
     winner = inner if _last(inner) <= _last(outer) else outer
     end = sum(winner.seconds)
@@ -217,13 +159,11 @@ def judge(found: Sizes) -> Finding:
         f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
         f"{told(ratio)} times the loss of the best other ({outer.size}); "
         f"{outer.size if verdict == FAILS else inner.size} frames run at {rate[winner.size]:,.0f} a second, "
-        f"{smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}. The gradient's noise falls as "
-        f"b^{falls:.2f} ({low:.2f} to {high:.2f})."
+        f"{smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}."
     )
     figures: dict[str, float | None] = {
         "best_minibatch": float(winner.size),
         "loss_usual_over_other": ratio.ratio,
-        "noise_slope": falls,
     }
     figures |= {f"frames_per_s_at_{size}": value for size, value in rate.items()}
     figures |= {f"loss_at_{size}": run.losses[-1] for size, run in chosen.items()}
@@ -244,9 +184,6 @@ def picture(found: Sizes) -> Chart:
         for run in chosen.values()
     ]
     sizes = tuple(float(size) for size in chosen)
-    noise_at = tuple(float(size) for size in found.noise_sizes)
-    noise = columns([between(values) for values in found.noise])
-    start = noise[0][0]
     loss = Axis("loss", "nat")
     return Chart(
         Axis("training", "s"),
@@ -263,20 +200,6 @@ def picture(found: Sizes) -> Chart:
                     Mark("usual", LOW, on="x", until=HIGH),
                 ),
                 title="Speed",
-            ),
-            Chart(
-                Axis("minibatch", log=True),
-                Axis("deviation of the gradient", log=True),
-                (
-                    Line("measured", noise_at, *noise),
-                    Line(
-                        "b^−½",
-                        noise_at,
-                        tuple(start * (b / noise_at[0]) ** -0.5 for b in noise_at),
-                        dashed=True,
-                    ),
-                ),
-                title="Noise of the gradient",
             ),
         ),
     )
@@ -308,6 +231,5 @@ LAB = Lab(
         "one core is busy with few frames already, a GPU only with hundreds.",
         UNDECIDED: "So: both do equally well here; take the size that your device computes fastest.",
     },
-    said=(Said("exponent of the gradient's noise", -0.5, "", "noise_slope"),),
     bytes_needed=bytes_needed,
 )

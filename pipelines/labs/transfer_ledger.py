@@ -108,7 +108,7 @@ def measure(sizes: Sizes, desk: Desk) -> Ledger:
     where = torch.device(device.where)
     net = Layers(lessons.card(HIDDEN, BOTTLENECK), 1, where)
     on_host = torch.empty(net.vector.shape)
-    on_host.copy_(net.vector)
+    on_host.copy_(net.vector)  # which waits until the net is made
     stages = {k: desk.stage(f"transfer.{k}", "transfer") for k in KINDS}
     training = desk.stage("train.step", "scoring")
     loss_there, loss_here = torch.zeros(1, device=where), torch.zeros(1)

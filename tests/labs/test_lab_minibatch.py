@@ -1,8 +1,7 @@
-"""Lab `minibatch`: its verdict on planted trainings, the slope of planted noise, a small run."""
+"""Lab `minibatch`: its verdict on planted trainings, a small run."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from pipelines.labs import minibatch as lab
@@ -11,7 +10,7 @@ from pipelines.labs.minibatch import LAB, Budget, Run, Sizes
 from tests.labs.planted_training import ROUNDS, losses, times
 
 
-def planted(ends, noise=0.01, power=-0.5):
+def planted(ends, noise=0.01):
     """`ends`: the last loss by size; a second rate is worse for each."""
     runs = [
         Run(
@@ -27,17 +26,13 @@ def planted(ends, noise=0.01, power=-0.5):
         for size, end in ends.items()
         for rate, worse in ((0.1, 1.0), (0.4, 1.5))
     ]
-    draw = np.random.default_rng(1)
-    sizes = [1, 16, 256]
-    spread = [(b**power * draw.uniform(0.99, 1.01, 12)).tolist() for b in sizes]
-    return Sizes(runs=runs, noise_sizes=sizes, noise=spread)
+    return Sizes(runs=runs)
 
 
 def test_it_holds_where_the_best_is_a_usual_one():
     found = LAB.judge(planted({16: 3.0, 256: 2.0, 1024: 2.1, 8192: 4.0}))
     assert found.verdict == "holds here"
     assert found.figures["best_minibatch"] == 256
-    assert found.figures["noise_slope"] == pytest.approx(-0.5, abs=0.01)
     assert found.figures["frames_per_s_at_16"] == pytest.approx(160 / 0.25, rel=0.02)
 
 
@@ -48,19 +43,6 @@ def test_it_does_not_where_a_smaller_or_larger_one_is_better(ends):
 
 def test_noise_decides_nothing():
     assert LAB.judge(planted({16: 2.02, 256: 2.0}, noise=0.5)).verdict == "undecided"
-
-
-def test_gradients_of_all_frames_have_no_noise_and_of_few_have_much(small_training):
-    import torch
-
-    from pipelines.training.parallel import lessons as labelled
-    from pipelines.training.parallel.net import Layers
-
-    taught = labelled.read()
-    net = Layers(taught.card((8,), 0), 1, torch.device("cpu"))
-    one, half, whole = lab.gradient_noise(Desk(), net, taught, [1, 48, 96])
-    assert max(whole) < 1e-6 < min(half)
-    assert max(half) < np.mean(one)
 
 
 def test_a_small_run_measures_and_draws(small_training):

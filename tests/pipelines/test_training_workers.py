@@ -126,12 +126,25 @@ def test_cancelling_leaves_nobody(folder: Path) -> None:
     assert not any(process.is_running() for process in lived)
 
 
-def test_what_a_worker_refuses_is_said_in_its_own_words(folder: Path) -> None:
-    """More examples in a minibatch than there are: found where the data are, told where the lab is."""
-    task = Task(name="big", way="synchronous", workers=1, batch=301, batches=1, rate=0.1)
-    refused = Job(tasks=[task], data=str(folder), rounds=1, context=1)
-    with pytest.raises(launch.WorkerDied, match="301 needs as many examples, and there are 300"):
-        list(launch.pieces(refused, 1, never))
+ROOT_CAUSE = """
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-01-01_00:00:00
+  rank      : 1 (local_rank: 1)
+  exitcode  : 2 (pid: 4711)
+"""
+
+
+def test_a_dead_worker_is_named_with_its_own_last_words(tmp_path: Path) -> None:
+    own = tmp_path / "none_run" / "attempt_0" / "1" / "stderr.log"
+    own.parent.mkdir(parents=True)
+    own.write_text("a warning\nA minibatch of 301 is too large.\n")
+    (tmp_path / "torchrun.log").write_text(ROOT_CAUSE)
+    died = launch._died(tmp_path, 1)
+    assert str(died) == "Worker 1 ended before its work did: A minibatch of 301 is too large."
+    assert died.log.startswith("a warning")
+    (tmp_path / "torchrun.log").write_text("ModuleNotFoundError: No module named 'torch'\n")
+    assert "could not be started: ModuleNotFoundError" in str(launch._died(tmp_path, 1))
 
 
 def test_several_machines_need_an_address() -> None:

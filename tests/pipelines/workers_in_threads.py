@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -87,6 +87,8 @@ def done(job: Job, taught: Lessons | None = None) -> list[Piece]:
     return pieces
 
 
-def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> list[Piece]:
+def pieces(
+    job: Job, workers: int, stopping: Callable[[], bool], machines: object
+) -> Iterator[Piece]:
     """In the place of `launch.pieces`."""
-    return done(job)
+    yield from done(job)

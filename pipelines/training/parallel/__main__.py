@@ -23,8 +23,8 @@ from pipelines.training.parallel.job import Job, Piece
 from pipelines.training.parallel.peers import Diary, Peers
 from profiler.errors import BadInput
 
-PATIENCE = timedelta(minutes=10)
-"""For another worker's answer: machines are frozen at times, and data prepared."""
+PATIENCE = timedelta(hours=1)
+"""For another worker's answer: a machine may sleep meanwhile. One that died ends the others through torchrun."""
 
 
 def main(arguments: list[str]) -> int:

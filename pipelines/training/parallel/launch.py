@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,7 @@ def pieces(
     workers: int,
     stopping: Callable[[], bool],
     machines: Machines | None = None,
-) -> Iterator[Piece]:
+) -> Generator[Piece, None, None]:
     """Do `job` with so many processes; each piece as it is done.
 
     Raises Cancelled when `stopping()`, and WorkerDied. However it ends, no process is left.
@@ -78,11 +78,13 @@ def pieces(
         results.touch()
         (place / "job.json").write_bytes(msgspec.json.encode(job))
         with _running(place, (machines or Machines()).arguments(workers), job.threads) as torchrun:
-            with results.open("rb") as lines:
+            with results.open("rb") as file:
+                written = b""
                 while True:
                     # Asked before reading: what a worker wrote before it ended is not missed.
                     status = torchrun.poll()
-                    yield from (msgspec.json.decode(line, type=Piece) for line in lines.readlines())
+                    *lines, written = (written + file.read()).split(b"\n")
+                    yield from (msgspec.json.decode(line, type=Piece) for line in lines)
                     if status is not None:
                         break
                     if stopping():
