@@ -27,7 +27,7 @@ def sheet_of(record: Record, session: Session) -> tuple[QWidget, Mapping[str, st
     column.setContentsMargins(0, 0, 0, 8)
     column.setSpacing(3)
     card = LabCard()
-    card.show_lab(record.lab, record.finding, record.measured)
+    card.show_lab(record.lab, record.finding, record.chart)
     column.addWidget(card, 1)
     settings = " ".join(
         f"{key}={_plain(getattr(record.parameters, key))}"

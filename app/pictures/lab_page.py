@@ -61,7 +61,7 @@ def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
                 continue
             runs[run.name] = run
             about = _about(session)
-            if run.measured is not None:
+            if run.chart is not None:
                 _draw(run, session, pictures)
     target = folder / PAGE
     with writing(target, "the page") as draft:
@@ -125,7 +125,7 @@ def _section(name: str, run: Record) -> list[str]:
     assert finding is not None
     title = html.escape(f"{lab.claim} {finding.verdict}", quote=True)
     lines = [f"### {lab.claim}", ""]
-    if run.measured is not None:
+    if run.chart is not None:
         lines += [
             "<picture>",
             f'<source media="(prefers-color-scheme: dark)" srcset="{PICTURES}/{name}-dark.png">',

@@ -14,15 +14,12 @@ from profiler.analysis.comparison.statistics import (
     Ratio,
     alternated,
     apart,
-    bootstrap_interval,
     undisturbed,
+    undisturbed_interval,
 )
 from profiler.arrays import F64, Array
 
 NS = 1e9
-
-RESAMPLES = 400
-"""Of an interval in a picture: it is drawn, not tested."""
 
 
 class Interval(NamedTuple):
@@ -52,11 +49,7 @@ def seconds(times: Sequence[float]) -> float:
     return float(undisturbed(np.array(times)))
 
 
-def between(
-    times: Sequence[float],
-    figure: Callable[[float], float] = lambda s: s,
-    resamples: int = RESAMPLES,
-) -> Interval:
+def between(times: Sequence[float], figure: Callable[[float], float] = lambda s: s) -> Interval:
     """`figure` of the seconds that the work itself takes, such as operations / s, with its interval.
 
     With one round the interval is the estimate.
@@ -65,7 +58,7 @@ def between(
     middle = figure(float(undisturbed(values)))
     if len(values) < 2:
         return Interval(middle, middle, middle)
-    low, high = bootstrap_interval(values, lambda v: float(undisturbed(v)), resamples=resamples)
+    low, high = undisturbed_interval(values)
     ends = sorted((figure(low), figure(high)))
     return Interval(middle, ends[0], ends[1])
 

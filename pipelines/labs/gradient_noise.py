@@ -177,7 +177,7 @@ def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, flo
         y = np.log(np.sqrt((rows**2).mean(axis=0)))
         return float((x * y).sum() / (x * x).sum())
 
-    low, high = bootstrap_interval(by_draw, fitted, method="percentile", resamples=1000)
+    low, high = bootstrap_interval(by_draw, fitted, method="percentile", resamples=400)
     return fitted(by_draw), low, high
 
 
@@ -217,7 +217,10 @@ def picture(found: Noise) -> Chart:
     for name, noise in (("drawn at random", found.drawn), ("in order", found.running)):
         ends = [
             bootstrap_interval(
-                np.array(each), lambda v: float(np.sqrt((v**2).mean())), resamples=200
+                np.array(each),
+                lambda v: float(np.sqrt((v**2).mean())),
+                method="percentile",
+                resamples=80,
             )
             for each in noise
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypedDict
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from pipelines import labs
 from pipelines.labs.declaration import (
     IMPOSSIBLE,
+    Chart,
     Finding,
     Lab,
     Measured,
@@ -48,6 +50,16 @@ class Record:
     parameters: Parameters
     measured: Measured | None
     finding: Finding | None
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        """What there is to draw, worked out once; None where nothing was measured, or nothing that can be drawn."""
+        if self.measured is None:
+            return None
+        try:
+            return self.lab.picture(self.measured)
+        except (ArithmeticError, ValueError, LookupError):
+            return None  # figures of a stranger's session
 
 
 def stored(

@@ -21,6 +21,7 @@ from profiler.analysis.comparison.statistics import (
     student_quantile,
     summary,
     undisturbed,
+    undisturbed_interval,
     warm_up,
 )
 
@@ -320,3 +321,13 @@ def test_the_sum_of_stages_is_the_stages_together(arms: Callable[..., Pair]) -> 
     assert together is not None
     assert added.ratio == pytest.approx(together.ratio)
     assert added.low == pytest.approx(together.low, rel=2e-3)
+
+
+def test_the_interval_of_undisturbed_times_is_that_of_the_plain_bootstrap():
+    draw = np.random.default_rng(11)
+    values = 1.0 + draw.exponential(0.1, 60)
+    low, high = undisturbed_interval(values, resamples=2000)
+    plain = bootstrap_interval(values, lambda v: float(undisturbed(v)), method="percentile")
+    assert (low, high) == pytest.approx(plain, rel=0.01)
+    assert low < float(undisturbed(values)) < high
+    assert all(math.isnan(end) for end in undisturbed_interval(values[:1]))

@@ -83,11 +83,10 @@ class LabCard(QWidget):
         self,
         lab: Lab[Parameters, Measured],
         finding: Finding | None = None,
-        measured: Measured | None = None,
+        chart: Chart | None = None,
     ) -> None:
         """Show this run."""
-        self._lab, self._finding = lab, finding
-        self._chart = lab.picture(measured) if measured is not None else None
+        self._lab, self._finding, self._chart = lab, finding, chart
         describe(self, lab.claim, self.sentence())
         self.update()
 

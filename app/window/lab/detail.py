@@ -185,14 +185,14 @@ class LabDetail(QWidget):
         self.card.show_lab(
             self.lab,
             found.finding if found is not None else None,
-            found.measured if found is not None else None,
+            found.chart if found is not None else None,
         )
-        measured = found.measured if found is not None else None
+        chart = found.chart if found is not None else None
         self.rows.replace(
             [self.tr(header) for header in HEADERS],
-            rows_of(self.lab.picture(measured)) if measured is not None else (),
+            rows_of(chart) if chart is not None else (),
         )
-        self.as_table.setEnabled(measured is not None)
+        self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
         if past is None:
             self.about.set_full(self.tr("not tried yet"))

@@ -98,14 +98,13 @@ class LabTile(Button):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(tokens.color("card"))
         painter.drawRoundedRect(area, 6, 6)
-        measured = self.past.record.measured if self.past is not None else None
-        if measured is None:
+        chart = self.past.record.chart if self.past is not None else None
+        if chart is None:
             painter.setPen(tokens.color("muted"))
             painter.setFont(font(0.95))
             missing = tr("Enter or click to try it") if self.past is None else tr("no picture")
             write(painter, area, Qt.AlignmentFlag.AlignCenter, missing)
             return
-        chart = self.lab.picture(measured)
         scale = area.width() / DRAWN_AT
         painter.save()
         painter.setClipRect(area)
