@@ -135,9 +135,12 @@ def execute(
         timers = [work.timer for work in recogniser.devices.values()]
         if any(timer.events for timer in timers):
             cost = max(timer.ns_per_event for timer in timers)
-            journal.meta(
-                EVENTS, {"events": sum(t.events for t in timers), "ns_per_event": round(cost, 1)}
-            )
+            spent = {
+                "events": sum(timer.events for timer in timers),
+                "ns_per_event": round(cost, 1),
+                "recording_ns": sum(timer.recording_ns for timer in timers),
+            }
+            journal.meta(EVENTS, spent)
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)

@@ -69,10 +69,13 @@ def recorder_cost(session: Session, wall_ns: float | None, misplaced: int = 0) -
 
 
 def _events(session: Session) -> float:
-    """ns that recording timed events on devices took."""
+    """ns that recording devices took: their timed events, and the ends of blocks."""
     told = session.meta.get(EVENTS)
     told = told if isinstance(told, dict) else {}
-    return (_number(told.get("events")) or 0.0) * (_number(told.get("ns_per_event")) or 0.0)
+    events, each, ends = (
+        _number(told.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
+    )
+    return events * each + ends
 
 
 def _number(value: object) -> float | None:

@@ -42,7 +42,7 @@ PAIR_LATEST_NS: Final = 2_000_000_000
 """A device that is never idle between blocks is waited for after so long: 100 µs of drift at most by then."""
 
 EVENTS: Final = "device_events"
-"""Key of the session's meta that says how many timed events were recorded, and what one cost the host."""
+"""Key of the session's meta: how many timed events were recorded, and what they and the ends of blocks cost."""
 
 EVENTS_TIMED: Final = 64
 """Events that are recorded in a row to learn what one costs the host: some 0.2 ms."""
@@ -56,6 +56,14 @@ IDLE: Final = Cost(
     unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host"
 )
 """The law of LATENCY."""
+
+RECORDING: Final = "device.record"
+"""What recording a device costs the host at the end of each block, its clock pairs among it."""
+
+RECORDS: Final = Cost(
+    unmodelled="the recorder reads the device's events and divides the waits by what it ran"
+)
+"""The law of RECORDING."""
 
 _LARGEST: Final = (1 << 32) - 1
 
@@ -87,7 +95,7 @@ class DeviceTimer:
     NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had to be
     mended because they broke causality (work cannot begin before it was given, nor end after the host saw
     it done); more than the clock pairs' uncertainty means that the clocks are not linear. `events`: timed events
-    recorded for spans, each of which costs the host `ns_per_event`.
+    recorded for spans, each of which costs the host `ns_per_event`; `recording_ns`: what the ends of blocks cost it.
     """
 
     def __init__(
@@ -99,7 +107,7 @@ class DeviceTimer:
     ) -> None:
         self.clock_map = ClockMap()
         self.worst_ns = 0
-        self.events = 0
+        self.events = self.recording_ns = 0
         self._recorder, self._device, self._host = recorder, device, host
         self._now = recorder.clock
         self._recording = not isinstance(host, NullLane)
@@ -110,7 +118,8 @@ class DeviceTimer:
         self._items: list[_Item] = []
         self._waits: list[Wait] = []
         self._keys = 0
-        self._wait_stages: dict[tuple[int | None, int], tuple[int, bool]] = {}
+        self._wait_stages: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._overheads: dict[tuple[str, int], int] = {}
         self._pair_due = 0
         self.ns_per_event = self._event_cost() if self._recording else 0.0
         if self._recording and not device.host_time:
@@ -213,13 +222,22 @@ class DeviceTimer:
         """Record what is done by now; at the end of the block of these frames, before its own span.
 
         Work still under way is recorded after a later block. A wait is charged by what is known now;
-        whoever waited for work knows that it is done.
+        whoever waited for work knows that it is done. What that takes the host is a span of RECORDING.
         """
         if not self._recording:
             return
         timed = not self._device.host_time
         if timed and self._items and self._now() >= self._pair_due + PAIR_LATEST_NS:
             self._drain()
+        begin = self._now()
+        self._record(first_frame, frames, timed)
+        end = self._now()
+        if end > begin:
+            stage = self._overhead(RECORDING, RECORDS)
+            self._host.put(stage, begin, end, first_frame, frames)
+            self.recording_ns += end - begin
+
+    def _record(self, first_frame: int, frames: int, timed: bool) -> None:
         done, self._items = self._split()
         # Read before any pair is taken: a device counts from its latest event then, and none may lie before it.
         times = [
@@ -318,21 +336,27 @@ class DeviceTimer:
 
         Its law is known by its first span.
         """
+        if stage is None:
+            return self._overhead(LATENCY, IDLE), False
         key = stage, self._host.epoch
         if key not in self._wait_stages:
             recorder, epoch = self._recorder, self._host.epoch
-            counted = False
-            if stage is None:
-                number, law = recorder.stage(LATENCY, "overhead"), IDLE
-            else:
-                known = recorder.stages[stage]
-                counted = known.group == "scoring"
-                names = [f"{name} meanwhile" for name in known.work] if counted else []
-                number = recorder.stage(known.name + WAIT, known.group, names)
-                law = (recorder.cost_of(stage, epoch) if counted else None) or WAITED
+            known = recorder.stages[stage]
+            counted = known.group == "scoring"
+            names = [f"{name} meanwhile" for name in known.work] if counted else []
+            number = recorder.stage(known.name + WAIT, known.group, names)
+            law = (recorder.cost_of(stage, epoch) if counted else None) or WAITED
             recorder.cost(number, epoch, law)
             self._wait_stages[key] = number, counted
         return self._wait_stages[key]
+
+    def _overhead(self, name: str, law: Cost) -> int:
+        """A stage of the host's lane that computes nothing; its law is known by its first span."""
+        key = name, self._host.epoch
+        if key not in self._overheads:
+            self._overheads[key] = self._recorder.stage(name, "overhead")
+            self._recorder.cost(self._overheads[key], self._host.epoch, law)
+        return self._overheads[key]
 
     def _take_pair(self) -> None:
         pair = measure_pair(self._device, self._now)

@@ -81,10 +81,11 @@ class Alternatives(TypedDict, total=False):
 
 
 class Events(TypedDict, total=False):
-    """Timed events that were recorded on devices, and what one cost the host."""
+    """Timed events that were recorded on devices, what one cost the host, and what the ends of blocks did."""
 
     events: Count
     ns_per_event: Nanoseconds
+    recording_ns: Nanoseconds
 
 
 class Owner(TypedDict, total=False):

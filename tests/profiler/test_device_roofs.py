@@ -41,12 +41,16 @@ TABLE = RoofTable(
 )
 
 
-def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = ()) -> Session:
-    """A session of four pieces of work of `ns` on a device, with `cost` each, and copies of these sizes, 1 ms each."""
+def recorded(
+    tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), back: tuple[int, ...] = ()
+) -> Session:
+    """Four pieces of work of `ns` on a device with `cost` each; pinned `copies`, pageable ones `back`, 1 ms each."""
     recorder = Recorder(FakeClock(1_000_000))
     path = tmp_path / "device.asrs"
     with SessionWriter(
-        path, recorder, {"device_events": {"events": 100, "ns_per_event": 2_000.0}}
+        path,
+        recorder,
+        {"device_events": {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}},
     ) as writer:
         recorder.lane("decode", decode=True)
         lane = recorder.lane("cuda compute", kind=DEVICE)
@@ -54,13 +58,18 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = ()) -
         stage = recorder.stage("score.exp", "scoring", ("exponentials",))
         up = recorder.stage("transfer.to device", "transfer", TRANSFER_WORK)
         recorder.cost(stage, 0, cost)
-        recorder.cost(up, 0, TRANSFER_COST)
+        down = recorder.stage("transfer.to host", "transfer", TRANSFER_WORK)
+        for stage_of_copies in (up, down):
+            recorder.cost(stage_of_copies, 0, TRANSFER_COST)
         for i in range(4):
             at = 10_000_000 * (i + 1)
             lane.put(stage, at, at + ns, 16 * i, 16, 1000)
         for i, size in enumerate(copies):
             at = 10_000_000 * (i + 1)
             copy.put(up, at, at + 1_000_000, 16 * i, 16, size, size)
+        for i, size in enumerate(back):
+            at = 10_000_000 * (i + 6)
+            copy.put(down, at, at + 1_000_000, 16 * i, 16, size, 0)
         writer.calibration(TABLE.rows())
     return Session.open(path)
 
@@ -118,11 +127,12 @@ def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path: Any) -> 
 
 
 def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
-    with recorded(tmp_path, law(0), 64 * US, (1 << 12, 1 << 24)) as session:
-        (row,) = transfers(session)
+    with recorded(tmp_path, law(0), 64 * US, (1 << 12, 1 << 24), (1 << 12,)) as session:
+        row, back = sorted(transfers(session), key=lambda row: row.stage)
         expected = (1 << 12) / 5e9 + (1 << 24) / 20e9
         assert row.least_ns == pytest.approx(expected * 1e9)
         assert row.of_roof == pytest.approx(expected / 2e-3)
+        assert back.least_ns == pytest.approx((1 << 12) / 4e9 * 1e9)
 
 
 def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any) -> None:
@@ -132,7 +142,7 @@ def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any)
         without = recorder_cost(session, 1e9).perturbation
     assert with_events is not None
     assert without is not None
-    assert with_events - without == pytest.approx(100 * 2_000 / 1e9)
+    assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / 1e9)
 
 
 def _stand_in() -> Any:

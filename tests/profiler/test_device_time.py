@@ -16,7 +16,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.device.charging import Busy, Charge, Wait, charge
 from profiler.device.clock import ClockMap, ClockPair, measure_pair
-from profiler.device.time import LATENCY, TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import SPAN
@@ -168,6 +168,7 @@ def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(ske
         rig.blocking_copy(1 * MS)
         rig.timer.resolve()
     sums, (compute, _) = rig.taken()
+    assert sums.pop(RECORDING) == rig.timer.recording_ns > 0  # clock pairs
     total = sum(sums.values())
     assert sums["score.dense.wait"] == pytest.approx(500 * MS, rel=0.003)
     assert sums["transfer.down.wait"] == pytest.approx(50 * MS, rel=0.01)
@@ -356,17 +357,11 @@ def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
     rig = Rig(rate=1 + skew, latency_ns=latency)
     timer, device, clock = rig.timer, rig.device, rig.clock
     device.true.clear()
-    begin, own, pairs = clock(), 0, 0
+    begin, own = clock(), 0
 
     def wait(stream: int) -> None:
         with timer.waiting(stream):
             device.wait(device.free[stream])
-
-    def resolve() -> None:
-        nonlocal pairs
-        before = clock()
-        timer.resolve()
-        pairs += clock() - before
 
     for what, stream, ns in program:
         if what == "compute":
@@ -384,13 +379,13 @@ def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
         elif what == "follow":
             device.follow(stream, device.record(1 - stream))
         else:
-            resolve()
+            timer.resolve()
     for stream in (0, 1):
         wait(stream)
-    resolve()
+    timer.resolve()
     sums, lanes = rig.taken()
-    # The host's time is its own work, the clock pairs, and waiting that was charged to somebody.
-    assert own + pairs + sum(sums.values()) == clock() - begin
+    # The host's time is its own work, waiting that was charged to somebody, and recording both.
+    assert own + sum(sums.values()) == clock() - begin
 
     # The device's lanes hold what really ran, in order, as long as it took.
     error = 2 * max(p.uncertainty_ns for p in timer.clock_map.pairs) + 2 + 10 * abs(skew) * 40 * 5

@@ -1,6 +1,6 @@
 """What scoring on a device computes: where, in which number type, and what a model's arithmetic offers.
 
-`device_gmm` and `device_dnn` hold an arithmetic for each kind of model; `device_scorer` gives it blocks and decides
+`gmm` and `dnn` hold an arithmetic for each kind of model; `scorer` gives it blocks and decides
 what is moved when. It knows nothing of frames that are left out, of transfers or of buffers.
 """
 

@@ -1,6 +1,6 @@
 """From a device's back-pointers to the history that words are traced in; compiled.
 
-Back-pointers are int32 [frames, tokens] each: the token of the frame before, and the direct arc (`device_graph`)
+Back-pointers are int32 [frames, tokens] each: the token of the frame before, and the direct arc (`graph`)
 that was followed. History is as in `kernels.history`: only tokens that the block's last ones stem from get entries, so
 that it grows as slowly as on the processor.
 """
@@ -20,7 +20,7 @@ BROKEN = -(1 << 62)
 
 
 class Arcs(NamedTuple):
-    """Of `device_graph.DirectArcs`, all int32."""
+    """Of `graph.DirectArcs`, all int32."""
 
     base: Array
     path: Array

@@ -1,6 +1,6 @@
 """The decoder on a device: blocks of scores go up, tokens stay there, back-pointers come down.
 
-`device_frontier` passes the tokens; the host never waits within a block. What comes down becomes a history like
+`frontier` passes the tokens; the host never waits within a block. What comes down becomes a history like
 that of the processor's decoder (`history`), so that words, partial results and long utterances are the
 same there and here. Several utterances are decoded at once: a device is not filled by one.
 """

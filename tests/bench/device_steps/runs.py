@@ -6,13 +6,14 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pipelines import config as settings
 from pipelines.config import Config, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import Breakdown, breakdown
 from profiler.session.reader import Session
 from tests.bench.device_steps.found import Found, Task
 
@@ -31,6 +32,8 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
 LARGEST_SESSION = 2 << 20
 ROUNDING = 1e-6
+MOST_BETWEEN = 0.03
+"""Of the wall time: what stages of whatever kind must cover but for so much."""
 
 Choice = dict[str, str]
 
@@ -85,7 +88,7 @@ def combinations(task: Task) -> Found:
             whole = sum(parts.categories.values())
             row["adds up"] = abs(whole - parts.wall_ns) <= ROUNDING * parts.wall_ns
             row["rtf"] = parts.rtf
-            row["overhead"] = parts.categories["overhead"] / parts.wall_ns
+            row["overhead"] = _overhead(parts)
             row["above its roof"] = [r.name for r in parts.stages if r.defect]
             row["launch-bound"] = [r.name for r in parts.stages if r.verdict == "launch-bound"]
         path.unlink()
@@ -101,12 +104,25 @@ def combinations(task: Task) -> Found:
         )
         if is_wrong
     ]
-    figures = {"of": len(list(every())), "taken": len(rows), "rows": rows}
+    between = median(row["overhead"]["between the stages"] for row in rows)
+    figures = {"of": len(list(every())), "taken": len(rows), "between": between, "rows": rows}
+    if between > MOST_BETWEEN:
+        wrong.append(f"{between:.1%} of the time lies between the stages (median)")
     if wrong:
         return Found(False, "; ".join(wrong[:6]), figures)
     how = "all" if task.accelerator else "every two values together at least once: all"
-    why = f"{how} {len(rows)} combinations hear the same, add up and stay below the roofs"
+    why = (
+        f"{how} {len(rows)} combinations hear the same, add up and stay below the roofs; {between:.1%} of the time "
+        "lies between the stages (median)"
+    )
     return Found(True, why, figures)
+
+
+def _overhead(parts: Breakdown) -> dict[str, float]:
+    """Of the wall time: what lies between the stages, and the stages of overhead that have a name."""
+    named = {row.name: row.time_ns for row in parts.stages if row.group == "overhead" and row.share}
+    spent = {"between the stages": parts.between_ns, **named}
+    return {name: ns / parts.wall_ns for name, ns in spent.items()}
 
 
 def session(task: Task) -> Found:
