@@ -302,6 +302,7 @@ def cost_by_hand(o: Opened) -> float | None:
     ns += sum((lane.recorded + lane.dropped) * reading for lane in lanes if lane.decode)
     events = o.session.meta.get("device_events") or {}
     ns += events.get("events", 0) * events.get("ns_per_event", 0.0)
+    ns += events.get("recording_ns", 0)
     return float(ns / 1e9 / o.json["wall_s"])
 
 
