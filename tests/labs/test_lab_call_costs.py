@@ -28,7 +28,7 @@ def planted(call_ns=1000.0, number_ns=1.0, noise=0.01):
 
     def times(n):
         # Each size has turns of its own, and as many rounds as its time allows.
-        rounds = ROUNDS + n.bit_length() % 4
+        rounds = ROUNDS + n.bit_length() % 5
         return (1e-9 * (call_ns + n * number_ns) * (1 + noise * draw.random(rounds))).tolist()
 
     each = [times(n) for n in sizes]
