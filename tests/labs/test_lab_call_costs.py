@@ -27,9 +27,8 @@ def planted(call_ns=1000.0, number_ns=1.0, noise=0.01):
     sizes = [1 << k for k in range(0, 21, 2)]
 
     def times(n):
-        rounds = (
-            ROUNDS + n % 3
-        )  # each size has turns of its own, and as many rounds as its time allows
+        # Each size has turns of its own, and as many rounds as its time allows.
+        rounds = ROUNDS + n.bit_length() % 5
         return (1e-9 * (call_ns + n * number_ns) * (1 + noise * draw.random(rounds))).tolist()
 
     each = [times(n) for n in sizes]
