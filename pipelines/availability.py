@@ -27,7 +27,7 @@ PATIENCE_S = 120.0
 """Importing torch from a cold disk takes up to a minute."""
 
 SEARCH_OBSTACLES = {
-    # pytorch pull request 141948: min and max of scatter_reduce are not there for int64 on MPS.
+    # In torch, min and max of scatter_reduce are not there for int64 on MPS.
     "mps": "torch has no 64-bit scatter-minimum on MPS, which the device search needs",
 }
 

@@ -59,7 +59,7 @@ class _Torch:
         try:
             free = int(tell()[0])
         except RuntimeError:
-            # Intel's devices on the processor's die tell nothing (pytorch issue 159728).
+            # Intel's devices on the processor's die tell nothing.
             return None
         reserved, used = (
             getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated")
@@ -184,7 +184,7 @@ class TorchDevice(_Torch):
         """A graph of CUDA; all graphs share one pool of memory, as they run one after the other.
 
         A pool ends with its last graph: torch refuses to capture into it again. After a capture that failed no other
-        is tried: before 2.12 torch takes it for one that is still under way (pytorch pull request 180395).
+        is tried: before 2.12 torch takes it for one that is still under way.
         """
         if not self.can_capture:
             return None
