@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from profiler.costs import CALL, KERNEL, WORK_COUNTS, Linear, Term
@@ -25,6 +26,9 @@ SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
 """Bytes: of the graph, the tokens and Python that every block meets again (at 1 to 16 frames a block, parameters of 8
 to 9 MB came as fast as in loops over 7 to 10 MB more); what is new with each frame (by `asrscope show --json` on the
 presets 0.37 MB at least); and what more of it would not push further out of the caches."""
+
+OWN = "+"
+"""In the name of a roof: before the KiB of the kernel's own data."""
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
@@ -62,12 +66,26 @@ def numpy_calls(count: float) -> Term:
     return Term(CALL, "numpy", Linear(fixed=count))
 
 
-def units(kernel: str, *numbers: int, size: float = 0.0, work: int = 0, each: float = 1.0) -> Term:
+def named(kernel: str, *numbers: int, own: float = 0.0) -> str:
+    """The name of a kernel's roof; `own`: bytes of its data, where what it goes through is not its own alone."""
+    name = "/".join((kernel, *map(str, numbers)))
+    return f"{name}{OWN}{math.ceil(own / 1024)}" if own else name
+
+
+def units(
+    kernel: str,
+    *numbers: int,
+    size: float = 0.0,
+    own: float = 0.0,
+    work: int = 0,
+    each: float = 1.0,
+) -> Term:
     """Return the term of `each` units of a kernel's loop for every one of a span's work counts `work`.
 
-    `numbers`: those of the roof's name; `size`: bytes of data that it goes through.
+    `numbers`: those of the roof's name; `size`: bytes of data that are gone through until the same come again, of which
+    `own` are the kernel's (0: all).
     """
-    name = "/".join((kernel, *map(str, numbers)))
+    name = named(kernel, *numbers, own=own)
     factors = [0.0] * WORK_COUNTS
     factors[work] = each
     return Term(KERNEL, name, Linear(per_work=(factors[0], factors[1], factors[2])), size)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import COLD
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
@@ -49,6 +50,21 @@ def after_reading(
     They are others each time, as the weights of a net are: the same ones would stay in a cache.
     """
     pieces = filled((max(COLD // (passed << 10), 1), passed << 8))
+    return _in_turn(pieces, once, before)
+
+
+def after_others(between: int, own: Task) -> Task:
+    """`own` as often as asked, each time after the same `between` bytes of other data, whose time does not count.
+
+    So the rest of a block and its search come between two uses of a kernel's data. A kernel that goes round through as
+    much data of its own finds less of it in a cache that others share, and once less, once more.
+    """
+    return _in_turn(filled((1, between // FLOAT)), lambda: own(1))
+
+
+def _in_turn(
+    pieces: Array, once: Callable[[], object], before: Callable[[], object] | None = None
+) -> Task:
     turn = 0
 
     def task(repeats: int) -> Counted:

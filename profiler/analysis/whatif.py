@@ -98,7 +98,9 @@ def unchanged(parts: Breakdown) -> Prediction:
             calls = searched.likely["calls"] if searched is not None else 0.0
             lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split, calls))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
-    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}, between))
+    # Of what lies between, only what is recorded at the ends of a block is known to come with each.
+    ends = sum(row.time_ns for row in parts.stages if row.group == OVERHEAD)
+    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}, min(ends, between)))
     return Prediction(parts.audio_s, tuple(lines))
 
 
@@ -215,14 +217,16 @@ def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
 
 
 def in_blocks(prediction: Prediction, factor: float) -> Prediction:
-    """Return the prediction with `factor` times as many blocks: calls of the search, and the time between stages."""
+    """Return the prediction with `factor` times as many blocks: calls of the search, and what is done at their ends."""
     lines = tuple(
         dataclasses.replace(
             line, predicted_ns=line.predicted_ns + (factor - 1.0) * line.per_block_ns
         )
         for line in prediction.lines
     )
-    sentence = "Calls of the search and the time between stages come once a block."
+    sentence = (
+        "Calls of the search, and what the run does at the ends of a block, come once a block."
+    )
     return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
 
 

@@ -14,6 +14,7 @@ from pipelines.models import continuous, sphinx
 from pipelines.models.nets import Layer
 from pipelines.run import beside
 from pipelines.run.roofs_again import RoofsAgain
+from pipelines.scoring.kernel_work import OWN
 from profiler.costs import CALL, Term
 from profiler.machine.roofs import calibration, cpu
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
@@ -64,7 +65,7 @@ def invented_roofs() -> Iterator[None]:
             if term.kind == CALL:
                 found.append(roof(OVERHEAD, term.roof, 500.0))
                 continue
-            numbers = term.roof.split("/")[1:]
+            numbers = term.roof.partition(OWN)[0].split("/")[1:]
             rows = int(numbers[0]) if numbers else 16
             found.append(roof(KERNEL, term.roof, 1e9))
             if term.bytes:

@@ -15,12 +15,13 @@ from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.roofs_needed import STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
-from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, MOST_PASSED, calls
+from pipelines.scoring import roof_tasks
+from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, MOST_PASSED, calls, named
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
 from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.errors import Cancelled
-from profiler.machine.roofs import calibration, table
+from profiler.machine.roofs import calibration, table, timing
 from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Counted
@@ -132,7 +133,7 @@ def test_a_run_that_is_stopped_stops_measuring_and_says_how_long_it_took(rig: Ri
 
 
 @pytest.fixture(scope="module")
-def named() -> dict[str, tuple[int, ...]]:
+def wanted() -> dict[str, tuple[int, ...]]:
     """Roofs that there must be, at least: numbers for each family of the tied mixtures."""
     return {
         tied.GAUSSIANS: (4,),
@@ -145,9 +146,9 @@ def named() -> dict[str, tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("size", [0, 1 << 18])
-def test_every_family_makes_work_that_runs(named: dict[str, tuple[int, ...]], size: int) -> None:
-    assert set(named) <= set(kernel_roofs.FAMILIES)
-    for family, numbers in named.items():
+def test_every_family_makes_work_that_runs(wanted: dict[str, tuple[int, ...]], size: int) -> None:
+    assert set(wanted) <= set(kernel_roofs.FAMILIES)
+    for family, numbers in wanted.items():
         work = kernel_roofs.work_of("/".join([family, *map(str, numbers)]), size)
         assert work.operations > 0
         task = work.make()
@@ -168,6 +169,35 @@ def test_the_first_call_of_a_span_is_one_after_other_data() -> None:
     task = kernel_roofs.work_of(first.roof, 0).make()
     # What the data before it take is not the call's.
     assert isinstance(task(1), Counted)
+
+
+def test_a_kernel_with_data_of_its_own_is_timed_without_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, read = 0.0, []
+
+    def reading(values: np.ndarray) -> None:
+        nonlocal now
+        now += 100.0
+        read.append(values.nbytes)
+
+    def evaluate(*_: object) -> None:
+        nonlocal now
+        now += 3.0
+
+    monkeypatch.setattr(timing, "clock", lambda: now)
+    monkeypatch.setattr(roof_tasks, "_read", reading)
+    monkeypatch.setattr(tied.kernels, "evaluate", evaluate)
+    name = named(tied.GAUSSIANS, 4, own=float(1 << 18))
+    assert name == f"{tied.GAUSSIANS}/4+256"
+    work = kernel_roofs.work_of(name, 1 << 20)
+    assert work.make()(2) == Counted(6.0)
+    assert read == [(1 << 20) - (1 << 18)] * 2
+    # As much is computed as of its own data alone; within the first cache there is nothing in between.
+    assert work.operations == kernel_roofs.work_of(f"{tied.GAUSSIANS}/4", 1 << 18).operations
+    read.clear()
+    assert not isinstance(kernel_roofs.work_of(name, 0).make()(1), Counted)
+    assert not read
 
 
 def test_work_grows_with_its_data() -> None:

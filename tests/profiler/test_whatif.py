@@ -151,17 +151,17 @@ def test_stages_come_and_go_with_settings(prediction) -> None:
     ]  # fmt: skip
 
 
-def test_more_blocks_bring_more_calls_of_the_search_and_more_between_stages() -> None:
-    # 6 of the 30 µs of the search are 12 calls of 500 ns; 10 µs lie between stages.
+def test_more_blocks_bring_more_calls_of_the_search_and_more_of_their_ends() -> None:
+    # 6 of the 30 µs of the search are 12 calls of 500 ns; of 10 µs between stages 4 are at the ends of blocks.
     search = Cost(terms=(Term(CALL, "numpy", Linear(12.0)),))
+    stages = [*STAGES, Stage(5, "decode.end", "overhead")]
     spans = [(0, 40_000, 1, 0, 10), (40_000, 20_000, 2, 0, 10), (60_000, 30_000, 3, 0, 10)]
-    session = fake_session(
-        spans_of([*spans, (0, 100_000, 0, 0, 10)]), STAGES, COSTS | {(3, 0): search}
-    )
+    spans += [(90_000, 4_000, 5, 0, 10), (0, 100_000, 0, 0, 10)]
+    session = fake_session(spans_of(spans), stages, COSTS | {(3, 0): search})
     prediction = whatif.in_blocks(whatif.unchanged(breakdown(session)), 4.0)
     times = {line.name: line.predicted_ns for line in prediction.lines}
     assert times["search.emit"] == pytest.approx(30_000 + 3 * 6_000)
-    assert times["overhead"] == pytest.approx(40_000)
+    assert times["overhead"] == pytest.approx(10_000 + 3 * 4_000)
     assert (times["score.a"], times["score.b"]) == (40_000, 20_000)
     assert "once a block" in prediction.assumptions[0]
 

@@ -24,7 +24,7 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import MOST_PASSED, searched
+from pipelines.scoring.kernel_work import MOST_PASSED, named, searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.costs import KERNEL, Term
@@ -167,7 +167,7 @@ class Bf16Net(TorchSplicer):
                 terms=(
                     Term(
                         KERNEL,
-                        terms.named(terms.BF16_ROWS, head.shape[1], head.shape[0]),
+                        named(terms.BF16_ROWS, head.shape[1], head.shape[0]),
                         Linear(per_work=(1.0, 0.0, 0.0)),
                     ),
                 ),

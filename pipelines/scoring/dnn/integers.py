@@ -79,9 +79,7 @@ class Library:
         """The same product of the library."""
         inputs, outputs = self._columns.shape
         numbers = call.frames, inputs, outputs
-        return (
-            call.kernel(terms.INT8_LIBRARY, numbers, float(inputs * outputs), call.cycle_bytes),
-        )
+        return (call.weights(terms.INT8_LIBRARY, numbers, float(inputs * outputs), self.nbytes),)
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""
@@ -122,7 +120,7 @@ class Panels:
         inputs = groups * GROUP
         numbers = call.frames, groups
         return (
-            call.kernel(terms.INT8, numbers, float(self._panels.size), call.cycle_bytes),
+            call.weights(terms.INT8, numbers, float(self._panels.size), self.nbytes),
             call.kernel(terms.EXCESS, (inputs,), float(inputs), 0.0),
         )
 

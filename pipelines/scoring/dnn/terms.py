@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import COLD, MOST_PASSED
+from pipelines.scoring.kernel_work import COLD, MOST_PASSED, named
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
 SPLICE = "net splice"
@@ -80,14 +80,15 @@ class Call:
         """Units of a kernel for each frame, over `size` bytes of data (0: in the first cache)."""
         return Term(KERNEL, named(family, *numbers), self.units(per_frame), size)
 
+    def weights(self, family: str, numbers: tuple[int, ...], per_frame: float, own: float) -> Term:
+        """Units of a kernel for each frame, over its `own` bytes of weights, which come once a cycle."""
+        return Term(
+            KERNEL, named(family, *numbers, own=own), self.units(per_frame), self.cycle_bytes
+        )
+
     def calls(self, family: str) -> tuple[Term, ...]:
         """One call for each product, by frames and what was read before."""
         return calls(family, (self.frames,), self.passed, self.times)
-
-
-def named(family: str, *numbers: int) -> str:
-    """The name of a roof."""
-    return "/".join((family, *map(str, numbers)))
 
 
 def passed(net_bytes: float, layers: int) -> int:

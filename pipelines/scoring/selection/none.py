@@ -154,6 +154,7 @@ class Tied:
                     p.padded_densities,
                     p.columns,
                     size=block_bytes(p, frames),
+                    own=float(p.weights.nbytes),
                     each=p.weights.size / self._components,
                 ),
                 *calls(1),
@@ -225,11 +226,10 @@ class Continuous:
                 float(self._family.per_senone), lse, self._family.best_terms(frames)
             )
         if self._bytes is not None:
+            own = float(self._bytes.panels.nbytes)
             shape = frames, self._bytes.pairs, p.n_components, p.n_streams
             terms = (
-                units(
-                    products.BYTES, *shape, size=float(self._bytes.panels.nbytes) + searched(frames)
-                ),
+                units(products.BYTES, *shape, size=own + searched(frames), own=own),
                 *calls(2),
                 numpy_calls(FRAME_CALLS),
             )

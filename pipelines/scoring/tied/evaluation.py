@@ -80,9 +80,10 @@ class Bytes:
         p, eight = self._gmm.parameters, self._bytes
         slots = p.padded_densities // LANES
         written = frames * self._gmm.gaussians_per_frame * FLOAT
+        own = float(eight.panels.nbytes)
         shape = frames, eight.pairs, slots, p.n_codebooks * STREAMS
         terms = (
-            units(roofs.BYTES, *shape, size=float(eight.panels.nbytes) + searched(frames)),
+            units(roofs.BYTES, *shape, size=own + searched(frames), own=own),
             Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
             *calls(2),
             numpy_calls(FRAME_CALLS),

@@ -149,7 +149,12 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_max=most,
         working_set_bytes=block_bytes(p, frames),
         terms=(
-            units(roofs.GAUSSIANS, frames, size=block_bytes(p, frames)),
+            units(
+                roofs.GAUSSIANS,
+                frames,
+                size=block_bytes(p, frames),
+                own=parameters + frames * per_frame * FLOAT,
+            ),
             *calls(2),
         ),
     )

@@ -95,6 +95,7 @@ def cost(p: PackedGmm, frames: int) -> Cost:
                 frames,
                 p.padded_densities,
                 size=weights * padding + searched(frames),
+                own=weights * padding,
                 each=p.rows.size / components,
             ),
             *calls(1),

@@ -28,7 +28,16 @@ from profiler.machine.roofs.table import (
     RoofTable,
     size_text,
 )
-from profiler.machine.roofs.timing import Effort, Key, Task, Work, is_steady, key_of, roof_of
+from profiler.machine.roofs.timing import (
+    Counted,
+    Effort,
+    Key,
+    Task,
+    Work,
+    is_steady,
+    key_of,
+    roof_of,
+)
 
 SMALLEST_BYTES: Final = 16 << 10
 BEYOND_CACHE: Final = 4
@@ -344,15 +353,18 @@ def together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof
         return roof_of(key, amount, tasks[0], effort, 1, timing.thread_clock)
     spent = [0.0]
 
-    def one(task: Task, repeats: int) -> float:
+    def one(task: Task, repeats: int) -> tuple[object, float]:
         start = timing.thread_clock()
-        task(repeats)
-        return timing.thread_clock() - start
+        told = task(repeats)
+        return told, timing.thread_clock() - start
 
     with ThreadPoolExecutor(len(tasks)) as pool:
 
-        def together(repeats: int) -> None:
-            spent[0] += sum(pool.map(lambda task: one(task, repeats), tasks))
+        def together(repeats: int) -> Counted | None:
+            found = list(pool.map(lambda task: one(task, repeats), tasks))
+            spent[0] += sum(seconds for _, seconds in found)
+            parts = [told.seconds for told, _ in found if isinstance(told, Counted)]
+            return Counted(max(parts)) if parts else None
 
         # Of these threads alone: those of BLAS keep spinning for a while after their last product.
         return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])

@@ -89,11 +89,8 @@ class SparseProduct(Product):
         outputs, inputs = self.shape
         tenths = round(10 * self._values.size / (outputs * inputs))
         found = [
-            call.kernel(
-                self.family,
-                (call.frames, inputs, tenths),
-                float(self._values.size),
-                call.cycle_bytes,
+            call.weights(
+                self.family, (call.frames, inputs, tenths), float(self._values.size), self.nbytes
             ),
             *call.calls(f"{self.family} layer"),
         ]

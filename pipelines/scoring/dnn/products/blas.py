@@ -55,6 +55,6 @@ class Weights(Product):
         outputs, inputs = self.shape
         numbers = call.frames, inputs, outputs, int(call.in_rows)
         return (
-            call.kernel(KERNEL, numbers, float(inputs * outputs), call.cycle_bytes),
+            call.weights(KERNEL, numbers, float(inputs * outputs), self.nbytes),
             *call.calls(CALL),
         )

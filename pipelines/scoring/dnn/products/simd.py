@@ -156,6 +156,6 @@ class Weights(Product):
         panels, inputs, _ = self._panels.shape
         units = float(panels * inputs * PANEL)
         return (
-            call.kernel(KERNEL, (call.frames, inputs), units, call.cycle_bytes),
+            call.weights(KERNEL, (call.frames, inputs), units, self.nbytes),
             *call.calls(CALL),
         )
