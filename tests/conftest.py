@@ -39,9 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST = (
-    "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_hostile_files", "test_campaign",
-    "test_first_ten_seconds", "test_continuous_run", "test_scoring_dnn_live", "test_worker", "test_one_figure",
-    "test_window_hover", "test_cli_signals", "test_cli_whatif", "test_keyboard_only", "test_order", "test_run_device",
+    "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_first_ten_seconds", "test_campaign",
+    "test_scoring_dnn_torch", "test_training_workers", "test_scoring_dnn_live", "test_worker", "test_hostile_files",
+    "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_continuous_run", "test_cli_whatif",
+    "test_order", "test_hostile_desk", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
+    "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_types",
 )  # fmt: skip
 """Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
 

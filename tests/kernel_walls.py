@@ -1,10 +1,7 @@
 """Every compiled kernel outside of scoring run on arrays between walls, at sizes 0, 1, odd and full.
 
-An exercise names the kernels that it runs; `test_kernel_walls` wants every kernel named by one. As a program, for
-what cannot be done in the process of the tests:
-
-    python -m tests.kernel_walls plain       all exercises on plain arrays, for numba's own checks of indices
-    python -m tests.kernel_walls plant       each planted fault in a process of its own; prints how it ended
+An exercise names the kernels that it runs; `test_kernel_walls` wants every kernel named by one. As a program it does
+what cannot be done in the process of the tests: each planted fault in a process of its own, and prints how it ended.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from pipelines.training import align
 from profiler import kernel_spans
 from profiler.machine.roofs import _kernels as machine
 from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, SLOT
-from tests.kernel_exercises import EXERCISES, SIZES, Walls, runs
+from tests.kernel_exercises import SIZES, Walls, runs
 from tests.search_walls import PLANTED, loud, search
 
 # -- features, models, alignment -------------------------------------------------------------------
@@ -141,12 +138,8 @@ def spans(walls: Walls) -> None:
                 assert state[AT] == ((at + left) % slots if slots else 0)
 
 
-def main(what: str) -> None:
+def main() -> None:
     """See the file's beginning."""
-    if what == "plain":
-        for exercise in EXERCISES.values():
-            exercise(Walls(None))
-        return
     fork = multiprocessing.get_context("fork")
     search(Walls(None))  # compiled before, so that each child has to load nothing
     ends = {}
@@ -159,4 +152,4 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

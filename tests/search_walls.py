@@ -169,14 +169,15 @@ REPEATS = "emit", "labels", "close", "prune", "close_up", "rank", "active", "rec
 
 @runs("pipelines.search.kernels.repeats", *REPEATS)
 def search_as_roofs(walls: Walls) -> None:
-    """The kernels as they are timed for the machine's roofs."""
-    plain = search_roofs._graph
+    """The kernels as they are timed for the machine's roofs, on fewer tokens and senones."""
+    plain, small = search_roofs._graph, {"PLACES": 60, "SENONES": 40}
 
     def made(*sizes: int, **more: int) -> Graph:
-        return walled(plain(*sizes, **more), walls)
+        defaults = {"senones": small["SENONES"], "with_arcs": small["PLACES"]}
+        return walled(plain(*sizes, **defaults | more), walls)
 
     with (
-        mock.patch.object(search_roofs, "_graph", made),
+        mock.patch.multiple(search_roofs, _graph=made, **small),
         mock.patch.object(search_roofs, "Workspace", lambda graph: Workspace(graph, walls.empty)),
     ):
         for family, make in search_roofs.FAMILIES.items():

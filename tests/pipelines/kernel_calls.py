@@ -4,10 +4,10 @@ A kernel need not be entered here. Models and nets of odd sizes score all kinds 
 into a kernel is written down; each is then done again on copies beside pages that nobody may touch. What no model
 calls is missing in the list that this prints, and `test_kernel_fences` wants every kernel of the room in it.
 
-    python kernel_calls.py replay cut FILE | indices FILE | plant     (a process of its own: a mistake kills it)
+    python kernel_calls.py replay cut FILE | plant     (a process of its own: a mistake kills it)
 
-The first writes some calls of the kernels that go by indices alone to FILE (.npz), and the second does them on plain
-arrays, for numba's own checks. One line of JSON goes to stdout: way → kernel → what went wrong.
+The first writes some calls of the kernels that go by indices alone to FILE (.npz), to be interpreted (`read`). One
+line of JSON goes to stdout: way → kernel → what went wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply"
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
 MAX_CALLS = 150
 SOME = 12
-"""Calls of a kernel that are kept for numba's own checks."""
+"""Calls of a kernel that are kept to be interpreted."""
 
 
 def loaded() -> list[Any]:
@@ -133,7 +133,7 @@ def _like(kind: Call, parts: Call) -> Call:
     return type(kind)(*parts) if hasattr(kind, "_fields") else parts
 
 
-def _each(arguments: Call, change: Callable[[Array], Any]) -> Call:
+def each(arguments: Call, change: Callable[[Array], Any]) -> Call:
     """The call with each of its arrays changed."""
     changed = (change(a) if isinstance(a, np.ndarray) else a for a in leaves(arguments))
     return rebuilt(arguments, changed)
@@ -146,7 +146,7 @@ def _recorder(kernel: Dispatcher, calls: dict[Any, Call]) -> Callable[..., Any]:
             for a in leaves(arguments)
         )
         if told not in calls and len(calls) < MAX_CALLS:
-            calls[told] = _each(arguments, _copy)
+            calls[told] = each(arguments, _copy)
         return kernel(*arguments)
 
     return call
@@ -174,12 +174,12 @@ def _walled(arguments: Call, side: Side) -> tuple[Call, list[Fenced]]:
         fences.append(Fenced(array, side, align=array.itemsize))
         return fences[-1].array
 
-    return _each(arguments, walled), fences
+    return each(arguments, walled), fences
 
 
 def replay(name: str, kernel: Any, arguments: Call) -> None:
     """Do a call on plain copies and twice between walls: the same results, and nothing else written."""
-    plain = _each(arguments, _copy)
+    plain = each(arguments, _copy)
     kernel(*plain)
     for side in ("behind", "before"):
         walled, fences = _walled(arguments, side)  # type: ignore[arg-type]
@@ -241,6 +241,12 @@ def walled_products() -> None:
 
 
 @njit
+def one_index_too_many(x):  # type: ignore[no-untyped-def]
+    """The planted mistake: beyond an axis, and yet within the array."""
+    x[0, x.shape[1]] = 0.0
+
+
+@njit
 def one_row_too_many(x, out):  # type: ignore[no-untyped-def]
     """The planted mistake: the largest of one vector more than there is."""
     out[0] = largest(address(x, np.float32), x.size // LANES + 1)
@@ -251,27 +257,24 @@ def main(*words: str) -> None:
     if words[0] == "plant":
         replay("one_row_too_many", one_row_too_many, (np.ones(32, np.float32), np.ones(1, "f")))
         return
-    if words[0] == "indices":
-        report = {"indices": {name: apart(partial(_plainly, *it)) for name, it in _read(words[1])}}
-    else:
-        with written_down() as calls:
-            play()
-        _write(words[-1], calls)
-        report = {}
-        for way in words[:-1]:
-            jobs = {
-                name: partial(_done, way, name, kernel, list(calls[name].values()))
-                for name, kernel in kernels().items()
-                if calls.get(name)
-            }
-            if way == "replay":
-                jobs["products"] = walled_products
-            report[way] = {name: apart(job) for name, job in jobs.items()}
+    with written_down() as calls:
+        play()
+    _write(words[-1], calls)
+    report = {}
+    for way in words[:-1]:
+        jobs = {
+            name: partial(_done, way, name, kernel, list(calls[name].values()))
+            for name, kernel in kernels().items()
+            if calls.get(name)
+        }
+        if way == "replay":
+            jobs["products"] = walled_products
+        report[way] = {name: apart(job) for name, job in jobs.items()}
     print(json.dumps(report))
 
 
 def by_index() -> dict[str, Dispatcher]:
-    """The kernels that go by indices alone: numba can check those."""
+    """The kernels that go by indices alone: they can be interpreted."""
     found, within = steps().values(), inner()
     return {
         name: kernel
@@ -293,7 +296,7 @@ def _write(file: str, calls: Calls) -> None:
     )
 
 
-def _read(file: str) -> Iterator[tuple[str, tuple[Dispatcher, list[list[Any]]]]]:
+def read(file: str) -> Iterator[tuple[str, tuple[Dispatcher, list[Call]]]]:
     """What `_write` kept, as (name, (kernel, its calls))."""
     known = by_index()
     with np.load(file, allow_pickle=False) as found:
@@ -304,7 +307,7 @@ def _read(file: str) -> Iterator[tuple[str, tuple[Dispatcher, list[list[Any]]]]]
             argument = value if value.ndim else value.item()
             calls.setdefault(name, {}).setdefault(i, []).append(argument)
     for name, kept in calls.items():
-        yield name, (known[name], [_grouped(known[name], one) for one in kept.values()])
+        yield name, (known[name], [tuple(_grouped(known[name], one)) for one in kept.values()])
 
 
 def _grouped(kernel: Dispatcher, flat: list[Any]) -> list[Any]:
@@ -320,11 +323,6 @@ def _taken(hint: Any, of: Iterator[Any]) -> Any:
     if typing.get_origin(hint) is tuple:
         return tuple(next(of) for _ in typing.get_args(hint))
     return next(of)
-
-
-def _plainly(kernel: Dispatcher, calls: list[list[Any]]) -> None:
-    for call in calls:
-        kernel(*call)
 
 
 def _done(what: str, name: str, kernel: Any, found: list[Call]) -> None:

@@ -21,6 +21,7 @@ from numba.core.errors import TypingError
 from profiler.arrays import Array
 from profiler.process.children import environment, python
 from tests.fences import Fenced
+from tests.interpreted import Checked, interpreted
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -31,9 +32,9 @@ ENTERED = sorted(set(kernel_calls.kernels()) - INNER - set(kernel_calls.BY_ADDRE
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")
 
 
-def child(folder: Path, *what: str, **more: str) -> subprocess.CompletedProcess[str]:
+def child(folder: Path, *what: str) -> subprocess.CompletedProcess[str]:
     """Run `kernel_calls`, with caches of its own so that nothing is found made."""
-    made = environment({"ASRSCOPE_CACHE": str(folder), **more})
+    made = environment({"ASRSCOPE_CACHE": str(folder)})
     made["PYTHONPATH"] = f"{ROOT}:{HERE}"
     command = python(str(HERE / "kernel_calls.py"), *what)
     return subprocess.run(command, env=made, capture_output=True, text=True, check=False)
@@ -72,13 +73,20 @@ def test_a_planted_mistake_is_caught(tmp_path: Path) -> None:
     assert "replay" in done.stderr  # the stack says where
 
 
-def test_with_indices_checked_by_numba(outcomes: dict[str, Any], tmp_path: Path) -> None:
-    """Its own folder keeps what numba compiles with the checks."""
-    cache = ROOT / "build" / "test-cache" / "numba-with-checks"
-    more = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
-    done = child(tmp_path, "indices", outcomes["calls"], **more)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout)["indices"] == dict.fromkeys(kernel_calls.by_index(), "")
+def test_every_index_is_within_bounds(outcomes: dict[str, Any]) -> None:
+    """Of the kernels that go by indices alone, interpreted."""
+    done = set()
+    for name, (kernel, calls) in kernel_calls.read(outcomes["calls"]):
+        with interpreted():
+            for call in calls:
+                kernel.py_func(*kernel_calls.each(call, lambda a: a.view(Checked)))
+        done.add(name)
+    assert done == set(kernel_calls.by_index())
+
+
+def test_a_planted_index_is_found() -> None:
+    with interpreted(), pytest.raises(IndexError):
+        kernel_calls.one_index_too_many.py_func(np.ones((2, 3)).view(Checked))
 
 
 def test_addresses_are_taken_of_checked_arrays_alone() -> None:

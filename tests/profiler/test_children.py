@@ -59,8 +59,9 @@ def test_a_module_path_that_means_the_current_folder_is_dropped(
     assert all(os.path.isabs(entry) for entry in entries)
 
 
+@pytest.mark.parametrize("first", ["profiler", "pipelines"])
 def test_numbas_settings_are_not_taken_from_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(tmp_path / "folder")
     # A YAML reader that could read them: the file is one `key: value` a line.
@@ -71,7 +72,7 @@ def test_numbas_settings_are_not_taken_from_the_folder(
     )
     monkeypatch.setenv("PYTHONPATH", str(reader))
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
-    code = "import profiler\nfrom numba.core import config\nimport yaml\n"
+    code = f"import {first}\nfrom numba.core import config\nimport yaml\n"
     code += "print(config.DISABLE_JIT, config.CACHE_DIR, sep='\\n')"
     done = started("-c", code, cwd=tmp_path / "folder")
     jit, kernels = done.stdout.splitlines()
