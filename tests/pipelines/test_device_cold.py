@@ -12,8 +12,10 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
 from pipelines.models import continuous, sphinx
+from pipelines.models.nets import Layer
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.layered import with_context
 from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
@@ -21,6 +23,7 @@ from profiler.costs import CALL
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.pipelines import search_graphs, sphinx_writer
 from tests.pipelines.lazy_device import EAGER, LazyDevice
+from tests.pipelines.net_files import card, forward, net, utterance, write
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
@@ -152,6 +155,37 @@ def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, o
     assert torch.bfloat16 == scorer._parameters.there["gaussians"].dtype  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
+    tied: Any, tmp_path: Any, dtype: str
+) -> None:
+    """15 frames of 39 features are 585, and 5126 senones no multiple of 8 either; scores stay what they are."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    sizes: list[int] = []
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if str(func).startswith("aten.addmm"):
+                sizes.extend(args[2].shape)
+            return func(*args, **(kwargs or {}))
+
+    made = net(card(Layer(20), Layer(13, relu=False), senones=tied.n_senones))
+    assert {made.card.inputs % 8, tied.n_senones % 8} != {0}
+    path = write(tmp_path, made, np.float32)
+    chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "placement.dtype": dtype}
+    scorer = scorer_of(tied, LazyDevice(EAGER), **chosen)
+    features = utterance(BLOCK)
+    with Watching():
+        scores = scorer.score(with_context(features, scorer.context), 0, LANE)
+    assert len(sizes) == 6
+    assert [size for size in sizes if size % 8] == []
+    expected = forward(made, features)
+    assert np.abs(scores - expected).max() < (1e-4 if dtype == "fp32" else 0.1)
+
+
 def test_unused_places_of_a_search_lead_to_different_states(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -211,7 +245,6 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     from pipelines.scoring.device.arithmetic import SIZES, Placed
     from profiler.machine.roofs import device as device_roofs
     from profiler.machine.roofs.table import Roof, RoofTable
-    from tests.pipelines.net_files import card, net
 
     keys = [
         key
