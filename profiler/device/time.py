@@ -83,6 +83,8 @@ class _Item:
     work: tuple[int, int, int]
     transfer: bool
     key: int
+    passed_on: bool = False
+    """Its last event is the first one of what follows it, which gives it back."""
 
 
 class DeviceTimer:
@@ -115,6 +117,7 @@ class DeviceTimer:
             _lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams
         ]
         self._free = [0] * len(streams)
+        self._latest: list[_Item | None] = [None] * len(streams)
         self._items: list[_Item] = []
         self._waits: list[Wait] = []
         self._keys = 0
@@ -147,8 +150,6 @@ class DeviceTimer:
         first_frame: int = 0,
         frames: int = 0,
         work: tuple[int, int, int] = (0, 0, 0),
-        *,
-        transfer: bool = False,
     ) -> Iterator[None]:
         """What the context gives to `stream` is one span of `stage` there.
 
@@ -158,10 +159,37 @@ class DeviceTimer:
         if not self._recording:
             yield
             return
-        given, began = self._now(), self._device.record(stream)
+        given, began = self.begin(stream)
         yield
+        self.end(given, began, stage, stream, first_frame, frames, work)
+
+    def begin(self, stream: int, directly: bool = False) -> tuple[int, Event]:
+        """A piece of work is given to `stream` from now on, for `end` (hot paths; while recording).
+
+        `directly`: nothing was given to the stream since the piece before. If it is still busy with that one, its end
+        is the beginning of this one: each timed event costs the host microseconds.
+        """
+        given, latest = self._now(), self._latest[stream]
+        if directly and latest is not None and not self._device.done(latest.ended):
+            latest.passed_on = True
+            return given, latest.ended
+        self.events += 1
+        return given, self._device.record(stream)
+
+    def end(
+        self,
+        given: int,
+        began: Event,
+        stage: int,
+        stream: int,
+        first_frame: int,
+        frames: int,
+        work: tuple[int, int, int],
+        transfer: bool = False,
+    ) -> None:
+        """All of the piece of work has been given."""
         ended = self._device.record(stream)
-        self.events += 2
+        self.events += 1
         if self._device.blocking:
             self._waits.append(Wait(stream, given, self._now()))
         self._keys += 1
@@ -179,6 +207,7 @@ class DeviceTimer:
             self._keys,
         )
         self._items.append(item)
+        self._latest[stream] = item
 
     @contextmanager
     def transfer(
@@ -191,8 +220,9 @@ class DeviceTimer:
         frames: int = 0,
         *,
         blocking: bool = False,
+        directly: bool = False,
     ) -> Iterator[None]:
-        """The same for a copy of `size` bytes; `blocking`: the host waits for it.
+        """The same for a copy of `size` bytes; `blocking`: the host waits for it. `directly`: as `begin` says.
 
         The context gives the copy to the stream and does not wait: the event behind it would come too
         late. A copy that cannot but block (device to pageable memory) is longer by the way back.
@@ -201,8 +231,11 @@ class DeviceTimer:
             raise ValueError(f"a copy of {size} bytes does not fit a span; split it below 4 GiB")
         start = self._now()
         work = (size, size if pinned else 0, 0)
-        with self.work(stage, stream, first_frame, frames, work, transfer=True):
-            yield
+        if self._recording:
+            given, began = self.begin(stream, directly)
+        yield
+        if self._recording:
+            self.end(given, began, stage, stream, first_frame, frames, work, transfer=True)
         if blocking:
             event = self._items[-1].ended if self._recording else self._device.mark(stream)
             self._device.wait(event)
@@ -245,7 +278,8 @@ class DeviceTimer:
         ]
         if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
-        found = [self._mapped(item, *at) for item, at in zip(done, times, strict=True)]
+        latest = self._now()
+        found = [self._mapped(item, *at, latest) for item, at in zip(done, times, strict=True)]
         self._let_go(done)
         charges = charge(self._waits, found)
         self._waits = []
@@ -291,9 +325,9 @@ class DeviceTimer:
                 rest.append(item)
         return done, rest
 
-    def _mapped(self, item: _Item, began_ns: int, ended_ns: int) -> Busy:
+    def _mapped(self, item: _Item, began_ns: int, ended_ns: int, latest: int) -> Busy:
         start, end = self._host_ns(began_ns), self._host_ns(ended_ns)
-        earliest, latest = max(item.given_ns, self._free[item.stream]), self._now()
+        earliest = max(item.given_ns, self._free[item.stream])
         fitted_start = min(max(start, earliest), latest)
         fitted_end = min(max(end, fitted_start), latest)
         self.worst_ns = max(self.worst_ns, abs(fitted_start - start), abs(fitted_end - end))
@@ -318,7 +352,10 @@ class DeviceTimer:
             self._device.rebase(min(ends, key=self._device.time_ns))
         for item in done:
             self._device.recycle(item.began)
-            self._device.recycle(item.ended)
+            if not item.passed_on:
+                self._device.recycle(item.ended)
+            if self._latest[item.stream] is item:
+                self._latest[item.stream] = None
 
     def _event_cost(self) -> float:
         """ns that recording a timed event takes the host; the stream is idle."""
