@@ -68,7 +68,9 @@ def _divide(wait: Wait, inside: Sequence[Busy], charges: list[Charge]) -> None:
             running.append(inside[begun])
             begun += 1
         running = [piece for piece in running if piece.end_ns >= end]
-        chosen = min(running, key=lambda piece: _rank(piece, wait), default=None)
+        chosen = running[0] if running else None
+        if len(running) > 1:
+            chosen = min(running, key=lambda piece: _rank(piece, wait))
         last = charges[-1] if charges else None
         if last is not None and last.busy == chosen and last.end_ns == start:
             charges[-1] = Charge(chosen, last.start_ns, end)

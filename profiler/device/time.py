@@ -142,30 +142,10 @@ class DeviceTimer:
         finally:
             self._recording = before
 
-    @contextmanager
-    def work(
-        self,
-        stage: int,
-        stream: int = 0,
-        first_frame: int = 0,
-        frames: int = 0,
-        work: tuple[int, int, int] = (0, 0, 0),
-    ) -> Iterator[None]:
-        """What the context gives to `stream` is one span of `stage` there.
-
-        Waits of the stream for other streams belong before the context: between the two events they
-        would count as work.
-        """
-        if not self._recording:
-            yield
-            return
-        given, began = self.begin(stream)
-        yield
-        self.end(given, began, stage, stream, first_frame, frames, work)
-
     def begin(self, stream: int, directly: bool = False) -> tuple[int, Event]:
-        """A piece of work is given to `stream` from now on, for `end` (hot paths; while recording).
+        """A piece of work is given to `stream` from now on, for `end`: together one span. Only while recording.
 
+        Waits of the stream for other streams belong before: between the two events they would count as work.
         `directly`: nothing was given to the stream since the piece before. If it is still busy with that one, its end
         is the beginning of this one: each timed event costs the host microseconds.
         """
@@ -222,8 +202,9 @@ class DeviceTimer:
         blocking: bool = False,
         directly: bool = False,
     ) -> Iterator[None]:
-        """The same for a copy of `size` bytes; `blocking`: the host waits for it. `directly`: as `begin` says.
+        """What the context gives to `stream` is a copy of `size` bytes, one span of `stage`.
 
+        `blocking`: the host waits for it. `directly`: as `begin` says.
         The context gives the copy to the stream and does not wait: the event behind it would come too
         late. A copy that cannot but block (device to pageable memory) is longer by the way back.
         """
@@ -281,20 +262,7 @@ class DeviceTimer:
         latest = self._now()
         found = [self._mapped(item, *at, latest) for item, at in zip(done, times, strict=True)]
         self._let_go(done)
-        charges = charge(self._waits, found)
-        self._waits = []
-        waited: dict[int, int] = {}
-        counts = {item.key: item.work for item in done}
-        for part in charges:
-            stage, counted = self._wait_stage(None if part.busy is None else part.busy.stage)
-            work = (0, 0, 0)
-            if part.busy is not None:
-                spent = part.end_ns - part.start_ns
-                waited[part.busy.key] = waited.get(part.busy.key, 0) + spent
-                if counted:
-                    share = spent / (part.busy.end_ns - part.busy.start_ns)
-                    work = _part(counts[part.busy.key], share)
-            self._host.put(stage, part.start_ns, part.end_ns, first_frame, frames, *work)
+        waited = self._charge_waits(done, found, first_frame, frames)
         for item, busy in zip(done, found, strict=True):
             work0, work1, work2 = item.work
             if item.transfer:
@@ -313,6 +281,30 @@ class DeviceTimer:
                 work1,
                 work2,
             )
+
+    def _charge_waits(
+        self, done: Sequence[_Item], found: Sequence[Busy], first_frame: int, frames: int
+    ) -> dict[int, int]:
+        """Record the waits as what was `found` to run meanwhile; returns for how long each was waited for, by key."""
+        put = self._host.put
+        waited: dict[int, int] = {}
+        counts = {item.key: item.work for item in done}
+        for busy, start, end in charge(self._waits, found):
+            if busy is None:
+                put(self._overhead(LATENCY, IDLE), start, end, first_frame, frames)
+                continue
+            spent = end - start
+            waited[busy.key] = waited.get(busy.key, 0) + spent
+            stage, counted = self._wait_stage(busy.stage)
+            if counted:
+                share = spent / (busy.end_ns - busy.start_ns)
+                first, second, third = counts[busy.key]
+                work = round(first * share), round(second * share), round(third * share)
+                put(stage, start, end, first_frame, frames, *work)
+            else:
+                put(stage, start, end, first_frame, frames)
+        self._waits = []
+        return waited
 
     def _split(self) -> tuple[list[_Item], list[_Item]]:
         """Return the work that is done and the rest; a stream's work ends in order."""
@@ -368,13 +360,8 @@ class DeviceTimer:
             self._device.recycle(event)
         return spent / EVENTS_TIMED
 
-    def _wait_stage(self, stage: int | None) -> tuple[int, bool]:
-        """The stage for waits while `stage` ran, or nothing did, and whether it carries work.
-
-        Its law is known by its first span.
-        """
-        if stage is None:
-            return self._overhead(LATENCY, IDLE), False
+    def _wait_stage(self, stage: int) -> tuple[int, bool]:
+        """The stage for waits while `stage` ran, and whether it carries work. Its law is known by its first span."""
         key = stage, self._host.epoch
         if key not in self._wait_stages:
             recorder, epoch = self._recorder, self._host.epoch
@@ -402,11 +389,6 @@ class DeviceTimer:
         if len(self.clock_map.pairs) > 3:
             self.clock_map.forget_before(self.clock_map.pairs[-2].device_ns)
         self._pair_due = self._now() + PAIR_EVERY_NS
-
-
-def _part(work: tuple[int, int, int], share: float) -> tuple[int, int, int]:
-    first, second, third = (round(count * share) for count in work)
-    return first, second, third
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:

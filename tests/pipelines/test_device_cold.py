@@ -129,26 +129,35 @@ def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
         assert each.per_frame == 1.0 if graphs else 30 <= each.per_frame <= 120
 
 
-@pytest.mark.parametrize("owned", [False, True])
-def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
-    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
-    import torch
+def watching(note: Callable[[str, Any], None]) -> Any:
+    """While it is entered, `note` is told of every operation that torch dispatches: its name and arguments."""
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    lengths: list[int] = []
 
     class Watching(TorchDispatchMode):
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            if str(func).startswith(("aten.mm", "aten.bmm")):
-                lengths.append(args[0].shape[-1])
+            note(str(func), args)
             return func(*args, **(kwargs or {}))
+
+    return Watching()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
+    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
+    import torch
+
+    lengths: list[int] = []
+
+    def note(name: str, args: Any) -> None:
+        if name.startswith(("aten.mm", "aten.bmm")):
+            lengths.append(args[0].shape[-1])
 
     model = continuous.untied(tied, 2) if owned else tied
     scorer = scorer_of(model, LazyDevice(EAGER), **{"placement.dtype": "bf16"})
     features = likely_features(model, 3)
-    with Watching():
+    with watching(note):
         scorer.score(features, 0, LANE)
     assert 2 * features.shape[1] // model.means.shape[1] + 1 <= lengths[0]
     assert lengths[0] % 8 == 0
@@ -160,17 +169,11 @@ def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
     tied: Any, tmp_path: Any, dtype: str
 ) -> None:
     """15 frames of 39 features are 585, and 5126 senones no multiple of 8 either; scores stay what they are."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     sizes: list[int] = []
 
-    class Watching(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if str(func).startswith("aten.addmm"):
-                sizes.extend(args[2].shape)
-            return func(*args, **(kwargs or {}))
+    def note(name: str, args: Any) -> None:
+        if name.startswith("aten.addmm"):
+            sizes.extend(args[2].shape)
 
     made = net(card(Layer(20), Layer(13, relu=False), senones=tied.n_senones))
     assert {made.card.inputs % 8, tied.n_senones % 8} != {0}
@@ -178,7 +181,7 @@ def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
     chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "placement.dtype": dtype}
     scorer = scorer_of(tied, LazyDevice(EAGER), **chosen)
     features = utterance(BLOCK)
-    with Watching():
+    with watching(note):
         scores = scorer.score(with_context(features, scorer.context), 0, LANE)
     assert len(sizes) == 6
     assert [size for size in sizes if size % 8] == []
@@ -191,23 +194,18 @@ def test_unused_places_of_a_search_lead_to_different_states(
 ) -> None:
     """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
 
     most: list[int] = []
 
-    class Watching(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if "scatter_reduce" in str(func):
-                most.append(int(torch.bincount(args[2]).max()))
-            return func(*args, **(kwargs or {}))
+    def note(name: str, args: Any) -> None:
+        if "scatter_reduce" in name:
+            most.append(int(torch.bincount(args[2]).max()))
 
     graph = search_graphs.random_graph(1, True)
     scores = search_graphs.smooth_scores(1, 6, 7)
     work = DeviceWork(LazyDevice(EAGER), Recorder(), LANE)  # type: ignore[arg-type]
     search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work)
-    with Watching():
+    with watching(note):
         search.advance(scores[:, None], [len(scores)], 0, LANE)
     places, states = search._room.arcs, search._arcs.n_states + 1
     arcs_into = int(np.bincount(search._arcs.target).max())

@@ -206,7 +206,7 @@ def test_another_net_with_other_context(tmp_path, model, features, on_device):
 def test_operations_are_those_that_torch_counts(made):
     layers = Layers(made)
     at_once = SimpleNamespace(
-        device=SimpleNamespace(where="cpu"), work=lambda stage, step, *_: step()
+        device=SimpleNamespace(where="cpu"), work=lambda stage, step, *_, **__: step()
     )
     on = Placed(at_once, "fp32")
     p = {name: torch.from_numpy(np.array(array)) for name, array in layers.arrays.items()}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig
+from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig, piece
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
@@ -297,7 +297,7 @@ def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law() -> Non
     dense = rig.recorder.stage("score.counted", "scoring", ("gaussians",))
     law = Cost({"gemm": Linear(per_work=(54.0, 0.0, 0.0))}, Linear(per_work=(4.0, 0.0, 0.0)))
     rig.recorder.cost(dense, 0, law)
-    with rig.timer.work(dense, COMPUTE, 0, 4, (1000, 0, 0)):
+    with piece(rig.timer, dense, COMPUTE, 0, 4, (1000, 0, 0)):
         rig.device.run(COMPUTE, 4 * MS)
     rig.clock.advance(1 * MS)  # a quarter is hidden
     with rig.timer.waiting(COMPUTE):
@@ -317,7 +317,7 @@ def test_with_the_recorder_off_the_device_is_asked_nothing() -> None:
     device, recorder = FakeDevice(clock), Recorder(clock)
     timer = DeviceTimer(recorder, device, NullLane(), ["compute"])
     stage = recorder.stage("score.dense", "scoring")
-    with timer.work(stage):
+    with piece(timer, stage):
         device.run(COMPUTE, 100)
     with timer.transfer(recorder.stage("t", "transfer", TRANSFER_WORK), 8, True), timer.waiting():
         pass
