@@ -23,6 +23,7 @@ from pipelines.device.base import (
 )
 from profiler.clock import now_ns
 from profiler.device.clock import Event
+from profiler.machine.roofs.device import free_memory
 
 if TYPE_CHECKING:
     import torch
@@ -53,13 +54,8 @@ class _Torch:
 
     def free_bytes(self) -> int | None:
         """Memory that the driver can still give, and what torch holds of it unused; None where nothing tells."""
-        tell = getattr(self._backend, "mem_get_info", None)
-        if tell is None:
-            return None
-        try:
-            free = int(tell()[0])
-        except RuntimeError:
-            # Intel's devices on the processor's die tell nothing.
+        free = free_memory(self._backend)
+        if free is None:
             return None
         reserved, used = (
             getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated")
@@ -121,6 +117,8 @@ class TorchDevice(_Torch):
         backend.synchronize()
         self._base_ns = 0
         self._base = self.record(0)
+        # Nobody else asks for it any more: it may be used again when it is no base.
+        self._base_is_spare = True
         self._base.synchronize()
 
     @_telling
@@ -157,12 +155,15 @@ class TorchDevice(_Torch):
         """Count from `event` on, if the base is long ago; nobody asks for the time of an earlier one any more."""
         at = self.time_ns(event)
         if at - self._base_ns > REBASE_NS:
-            before, self._base, self._base_ns = self._base, event, at
-            self._spare.append(before)
+            if self._base_is_spare:
+                self._spare.append(self._base)
+            self._base, self._base_ns, self._base_is_spare = event, at, False
 
     def recycle(self, event: Event) -> None:
         """Take a timed event back that nobody will ask for any more."""
-        if event is not self._base:
+        if event is self._base:
+            self._base_is_spare = True
+        else:
             self._spare.append(event)
 
     @_telling

@@ -76,27 +76,47 @@ class DeviceWork:
         frames: int,
         counts: tuple[int, int, int] = (0, 0, 0),
         stream: int = COMPUTE,
+        directly: bool = False,
     ) -> None:
-        """Give `work` to `stream`: one span of `stage` there, with these work counts."""
+        """Give `work` to `stream`: one span of `stage` there, with these work counts.
+
+        `directly`: nothing was given to the stream since the piece before, not even a wait for another stream.
+        """
         if self._counting:
             work = self.launches.counted(stage, frames, work)
-        with (
-            self._waited(self.device.blocking and self.timer.recording),
-            self.timer.work(stage, stream, first_frame, frames, counts),
-        ):
+        timer = self.timer
+        if not timer.recording:
             self.device.run(stream, work)
+            return
+        if self.device.blocking:
+            self._pause()
+        given, began = timer.begin(stream, directly)
+        self.device.run(stream, work)
+        timer.end(given, began, stage, stream, first_frame, frames, counts)
+        if self.device.blocking:
+            self._since = self.now()
 
     def upload(
-        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
+        self,
+        target: Tensor,
+        source: Tensor,
+        first_frame: int,
+        frames: int,
+        directly: bool = False,
     ) -> None:
         """Copy host → device. From pinned memory it overlaps; otherwise the host waits for it."""
-        self._copy(self._upload, target, source, source, first_frame, frames, stream)
+        self._copy(self._upload, target, source, source, first_frame, frames, directly)
 
     def download(
-        self, target: Tensor, source: Tensor, first_frame: int, frames: int, stream: int = COPY
+        self,
+        target: Tensor,
+        source: Tensor,
+        first_frame: int,
+        frames: int,
+        directly: bool = False,
     ) -> None:
         """Copy device → host. Into pinned memory it overlaps: `wait_for` it before reading."""
-        self._copy(self._download, target, source, target, first_frame, frames, stream)
+        self._copy(self._download, target, source, target, first_frame, frames, directly)
 
     def mark(self, stream: int) -> Event:
         """An event behind all that was given to `stream`, for `follow` and `wait_for`."""
@@ -156,7 +176,7 @@ class DeviceWork:
         on_host: Tensor,
         first_frame: int,
         frames: int,
-        stream: int,
+        directly: bool,
     ) -> None:
         pinned = self.device.can_pin and bool(on_host.is_pinned())
         # Without page-locked memory the library waits; a thread in a stream's place never has to.
@@ -164,10 +184,12 @@ class DeviceWork:
         size = source.numel() * source.element_size()
         with (
             self._waited(waits or (self.device.blocking and self.timer.recording)),
-            self.timer.transfer(stage, size, pinned, stream, first_frame, frames, blocking=waits),
+            self.timer.transfer(
+                stage, size, pinned, COPY, first_frame, frames, blocking=waits, directly=directly
+            ),
         ):
             # Never blocking here: the timer waits where waiting is due, behind its own event.
-            self.device.run(stream, lambda: target.copy_(source, non_blocking=True))
+            self.device.run(COPY, lambda: target.copy_(source, non_blocking=True))
 
     @contextmanager
     def _waited(self, waits: bool) -> Iterator[None]:

@@ -7,11 +7,12 @@ lies in it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from profiler.analysis.attribution import Evidence, judge
-from profiler.analysis.categories import CATEGORIES, LAW_PARTS
+from profiler.analysis.categories import CATEGORIES, LAW_PARTS, OVERHEAD
 from profiler.analysis.conditions import Waiting
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.law import NS
@@ -25,6 +26,9 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
+
+BETWEEN: Final = "between the stages"
+"""Of the decode lane's time: what no stage covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,19 @@ class Breakdown:
         """What lies between the stages of the decode lane: overhead, and what other programs took of it."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
+
+    def overhead(self) -> dict[str, float]:
+        """Of what the category holds (ns): BETWEEN the stages, and the stages of overhead by name.
+
+        Other programs took as large a part of the one as of the others.
+        """
+        found = {BETWEEN: self.between_ns}
+        for row in self.stages:
+            if row.group == OVERHEAD and row.share is not None:
+                found[row.name] = row.time_ns
+        whole = sum(found.values())
+        left = self.categories[OVERHEAD] / whole if whole > 0 else 0.0
+        return {name: ns * left for name, ns in found.items()}
 
     def parts_of(self, group: str) -> Parts | None:
         """The parts of all stages of `group` on the decode lane; None where the laws of none name terms."""

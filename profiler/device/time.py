@@ -83,6 +83,8 @@ class _Item:
     work: tuple[int, int, int]
     transfer: bool
     key: int
+    passed_on: bool = False
+    """Its last event is the first one of what follows it, which gives it back."""
 
 
 class DeviceTimer:
@@ -115,6 +117,7 @@ class DeviceTimer:
             _lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams
         ]
         self._free = [0] * len(streams)
+        self._latest: list[_Item | None] = [None] * len(streams)
         self._items: list[_Item] = []
         self._waits: list[Wait] = []
         self._keys = 0
@@ -139,29 +142,34 @@ class DeviceTimer:
         finally:
             self._recording = before
 
-    @contextmanager
-    def work(
-        self,
-        stage: int,
-        stream: int = 0,
-        first_frame: int = 0,
-        frames: int = 0,
-        work: tuple[int, int, int] = (0, 0, 0),
-        *,
-        transfer: bool = False,
-    ) -> Iterator[None]:
-        """What the context gives to `stream` is one span of `stage` there.
+    def begin(self, stream: int, directly: bool = False) -> tuple[int, Event]:
+        """A piece of work is given to `stream` from now on, for `end`: together one span. Only while recording.
 
-        Waits of the stream for other streams belong before the context: between the two events they
-        would count as work.
+        Waits of the stream for other streams belong before: between the two events they would count as work.
+        `directly`: nothing was given to the stream since the piece before. If it is still busy with that one, its end
+        is the beginning of this one: each timed event costs the host microseconds.
         """
-        if not self._recording:
-            yield
-            return
-        given, began = self._now(), self._device.record(stream)
-        yield
+        given, latest = self._now(), self._latest[stream]
+        if directly and latest is not None and not self._device.done(latest.ended):
+            latest.passed_on = True
+            return given, latest.ended
+        self.events += 1
+        return given, self._device.record(stream)
+
+    def end(
+        self,
+        given: int,
+        began: Event,
+        stage: int,
+        stream: int,
+        first_frame: int,
+        frames: int,
+        work: tuple[int, int, int],
+        transfer: bool = False,
+    ) -> None:
+        """All of the piece of work has been given."""
         ended = self._device.record(stream)
-        self.events += 2
+        self.events += 1
         if self._device.blocking:
             self._waits.append(Wait(stream, given, self._now()))
         self._keys += 1
@@ -179,6 +187,7 @@ class DeviceTimer:
             self._keys,
         )
         self._items.append(item)
+        self._latest[stream] = item
 
     @contextmanager
     def transfer(
@@ -191,9 +200,11 @@ class DeviceTimer:
         frames: int = 0,
         *,
         blocking: bool = False,
+        directly: bool = False,
     ) -> Iterator[None]:
-        """The same for a copy of `size` bytes; `blocking`: the host waits for it.
+        """What the context gives to `stream` is a copy of `size` bytes, one span of `stage`.
 
+        `blocking`: the host waits for it. `directly`: as `begin` says.
         The context gives the copy to the stream and does not wait: the event behind it would come too
         late. A copy that cannot but block (device to pageable memory) is longer by the way back.
         """
@@ -201,8 +212,11 @@ class DeviceTimer:
             raise ValueError(f"a copy of {size} bytes does not fit a span; split it below 4 GiB")
         start = self._now()
         work = (size, size if pinned else 0, 0)
-        with self.work(stage, stream, first_frame, frames, work, transfer=True):
-            yield
+        if self._recording:
+            given, began = self.begin(stream, directly)
+        yield
+        if self._recording:
+            self.end(given, began, stage, stream, first_frame, frames, work, transfer=True)
         if blocking:
             event = self._items[-1].ended if self._recording else self._device.mark(stream)
             self._device.wait(event)
@@ -245,22 +259,10 @@ class DeviceTimer:
         ]
         if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
-        found = [self._mapped(item, *at) for item, at in zip(done, times, strict=True)]
+        latest = self._now()
+        found = [self._mapped(item, *at, latest) for item, at in zip(done, times, strict=True)]
         self._let_go(done)
-        charges = charge(self._waits, found)
-        self._waits = []
-        waited: dict[int, int] = {}
-        counts = {item.key: item.work for item in done}
-        for part in charges:
-            stage, counted = self._wait_stage(None if part.busy is None else part.busy.stage)
-            work = (0, 0, 0)
-            if part.busy is not None:
-                spent = part.end_ns - part.start_ns
-                waited[part.busy.key] = waited.get(part.busy.key, 0) + spent
-                if counted:
-                    share = spent / (part.busy.end_ns - part.busy.start_ns)
-                    work = _part(counts[part.busy.key], share)
-            self._host.put(stage, part.start_ns, part.end_ns, first_frame, frames, *work)
+        waited = self._charge_waits(done, found, first_frame, frames)
         for item, busy in zip(done, found, strict=True):
             work0, work1, work2 = item.work
             if item.transfer:
@@ -280,6 +282,30 @@ class DeviceTimer:
                 work2,
             )
 
+    def _charge_waits(
+        self, done: Sequence[_Item], found: Sequence[Busy], first_frame: int, frames: int
+    ) -> dict[int, int]:
+        """Record the waits as what was `found` to run meanwhile; returns for how long each was waited for, by key."""
+        put = self._host.put
+        waited: dict[int, int] = {}
+        counts = {item.key: item.work for item in done}
+        for busy, start, end in charge(self._waits, found):
+            if busy is None:
+                put(self._overhead(LATENCY, IDLE), start, end, first_frame, frames)
+                continue
+            spent = end - start
+            waited[busy.key] = waited.get(busy.key, 0) + spent
+            stage, counted = self._wait_stage(busy.stage)
+            if counted:
+                share = spent / (busy.end_ns - busy.start_ns)
+                first, second, third = counts[busy.key]
+                work = round(first * share), round(second * share), round(third * share)
+                put(stage, start, end, first_frame, frames, *work)
+            else:
+                put(stage, start, end, first_frame, frames)
+        self._waits = []
+        return waited
+
     def _split(self) -> tuple[list[_Item], list[_Item]]:
         """Return the work that is done and the rest; a stream's work ends in order."""
         done, rest, open_streams = [], [], set()
@@ -291,9 +317,9 @@ class DeviceTimer:
                 rest.append(item)
         return done, rest
 
-    def _mapped(self, item: _Item, began_ns: int, ended_ns: int) -> Busy:
+    def _mapped(self, item: _Item, began_ns: int, ended_ns: int, latest: int) -> Busy:
         start, end = self._host_ns(began_ns), self._host_ns(ended_ns)
-        earliest, latest = max(item.given_ns, self._free[item.stream]), self._now()
+        earliest = max(item.given_ns, self._free[item.stream])
         fitted_start = min(max(start, earliest), latest)
         fitted_end = min(max(end, fitted_start), latest)
         self.worst_ns = max(self.worst_ns, abs(fitted_start - start), abs(fitted_end - end))
@@ -318,7 +344,10 @@ class DeviceTimer:
             self._device.rebase(min(ends, key=self._device.time_ns))
         for item in done:
             self._device.recycle(item.began)
-            self._device.recycle(item.ended)
+            if not item.passed_on:
+                self._device.recycle(item.ended)
+            if self._latest[item.stream] is item:
+                self._latest[item.stream] = None
 
     def _event_cost(self) -> float:
         """ns that recording a timed event takes the host; the stream is idle."""
@@ -331,13 +360,8 @@ class DeviceTimer:
             self._device.recycle(event)
         return spent / EVENTS_TIMED
 
-    def _wait_stage(self, stage: int | None) -> tuple[int, bool]:
-        """The stage for waits while `stage` ran, or nothing did, and whether it carries work.
-
-        Its law is known by its first span.
-        """
-        if stage is None:
-            return self._overhead(LATENCY, IDLE), False
+    def _wait_stage(self, stage: int) -> tuple[int, bool]:
+        """The stage for waits while `stage` ran, and whether it carries work. Its law is known by its first span."""
         key = stage, self._host.epoch
         if key not in self._wait_stages:
             recorder, epoch = self._recorder, self._host.epoch
@@ -365,11 +389,6 @@ class DeviceTimer:
         if len(self.clock_map.pairs) > 3:
             self.clock_map.forget_before(self.clock_map.pairs[-2].device_ns)
         self._pair_due = self._now() + PAIR_EVERY_NS
-
-
-def _part(work: tuple[int, int, int], share: float) -> tuple[int, int, int]:
-    first, second, third = (round(count * share) for count in work)
-    return first, second, third
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:

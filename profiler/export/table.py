@@ -123,12 +123,12 @@ def _between(session: Session, parts: Breakdown) -> list[list[object]]:
 
     Times of stages are rounded, and these make up for it.
     """
+    from profiler.analysis.breakdown import BETWEEN
     from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD
 
     rows = [row for row in parts.stages if row.share is not None]
     between = round(parts.wall_ns) - sum(round(row.time_ns) for row in rows)
-    named = sum(row.time_ns for row in rows if row.group == OVERHEAD)
-    taken = max(parts.between_ns - (parts.categories[OVERHEAD] - named), 0.0)
+    taken = max(parts.between_ns - parts.overhead()[BETWEEN], 0.0)
     lane = _text(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
     found = []
     for name, exact, ns in (

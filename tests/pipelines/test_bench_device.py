@@ -1,9 +1,10 @@
-"""`bench device`: which device it asks, its rows on the disk, the combinations, and what it takes for plausible."""
+"""`bench device`: which device it asks, its rows on the disk, the combinations, and what its steps measure with."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,21 @@ from pipelines.availability import Availability
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, HostDevice
 from pipelines.models import sphinx
+from pipelines.scoring.device.arithmetic import Placed
 from pipelines.scoring.device.batch import BLOCK_FRAMES, Batch
+from pipelines.scoring.device.gmm import mixtures_of
+from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import with_context
+from profiler.arrays import Array
 from profiler.errors import BadInput
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
 from profiler.spans import NullLane, Recorder
 from tests.bench import device as bench
 from tests.bench.device_steps import __main__ as steps
-from tests.bench.device_steps.checks import plausible
 from tests.bench.device_steps.found import Found, Task
 from tests.bench.device_steps.runs import FACTORS, as_table, every, pairwise
+from tests.bench.device_steps.throughput import between_events
 from tests.pipelines import net_files, sphinx_writer
-from tests.pipelines.lazy_device import SCHEDULES, LazyDevice
+from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
 LANE = NullLane()
@@ -98,43 +102,6 @@ def test_the_pairwise_combinations_hold_every_two_values_together() -> None:
         assert met == set(itertools.product(FACTORS[one], FACTORS[other]))
 
 
-def table(**changed: float) -> RoofTable:
-    def roof(kind: str, name: str, value: float, size: int = 0, dtype: str = "float32") -> Roof:
-        value = changed.get(f"{name} {dtype} {size}", value)
-        return Roof(kind, f"{name}@cuda", dtype, 1, size, value, value, value, "")
-
-    return RoofTable(
-        (
-            roof(RATE, "gemm.torch", 5e13),
-            roof(RATE, "gemm.torch", 7e14, dtype="bfloat16"),
-            roof(RATE, "fma.torch", 5e13),
-            roof(RATE, "exp.torch", 2e12),
-            roof(RATE, "log.torch", 2e12),
-            *(roof(BANDWIDTH, "read", 5e12, 1 << p) for p in (16, 20, 24)),
-            roof(BANDWIDTH, "read", 3e12, 1 << 30),
-            roof(OVERHEAD, "launch", 5e3, dtype=""),
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("changed", "doubt"),
-    [
-        ({}, None),
-        ({"gemm.torch bfloat16 0": 1e13}, "slower than those of float32"),
-        ({"read float32 65536": 9e13}, "cannot be"),
-        ({"read float32 1073741824": 6e12}, "no cache is as fast"),
-        ({"exp.torch float32 0": 0.0}, "exp has no roof"),
-    ],
-)
-def test_roofs_that_cannot_be_are_doubted(changed: dict[str, float], doubt: str | None) -> None:
-    found = table(**changed)
-    found = RoofTable(tuple(roof for roof in found.roofs if roof.median))
-    _, doubts = plausible(found, "cuda")
-    assert len(doubts) == (doubt is not None)
-    assert doubt is None or doubt in doubts[0]
-
-
 # -- several utterances scored together ------------------------------------------------------------
 
 
@@ -162,6 +129,58 @@ def test_utterances_scored_together_score_as_if_alone(tied: Any) -> None:
     assert {"score.gather", *batch._arithmetic.stages} <= set(batch.costs())
     with pytest.raises(ValueError, match="expected 3 blocks of at most 64 frames"):
         batch.score([features], 0)
+
+
+def together(device: LazyDevice, tied: Any) -> list[Array]:
+    """Scores of three calls, each read by the compute stream when it comes to it, and by nobody before."""
+    features = likely_features(tied, 3 * 8)
+    config = settings.assign(Config(), {"device": "torch-cpu"})
+    batch = Batch(config, tied, DeviceWork(device, Recorder(), LANE), 2)  # type: ignore[arg-type]
+    found: list[Array] = []
+    for at in range(0, 24, 8):
+        scores = batch.score([features[at : at + 8], features[at : at + 5]], at)
+        device.run(COMPUTE, lambda there=scores: found.append(there.numpy().copy()))
+    device.wait(device.mark(COMPUTE))
+    return found
+
+
+@pytest.mark.parametrize("call", ["wait", "follow"])
+def test_buffers_of_utterances_together_that_are_used_again_too_early_show(
+    tied: Any, call: str
+) -> None:
+    """The host waits before it fills its buffer anew; either stream waits before it takes over from the other."""
+    eager = LazyDevice(EAGER)
+    expected = together(eager, tied)
+    for schedule in SCHEDULES:
+        np.testing.assert_array_equal(together(LazyDevice(schedule), tied), expected)
+    # Of the last two calls; behind them the test itself waits, too.
+    each, own = {"wait": (1, 1), "follow": (2, 0)}[call]
+    last = eager.calls[call] - own
+    for number in range(last - 2 * each + 1, last + 1):
+        wrong = False
+        for schedule in (EAGER, *SCHEDULES):
+            device = LazyDevice(schedule, **{f"{call}s_left_out": frozenset({number})})
+            wrong |= not np.array_equal(together(device, tied), expected, equal_nan=True)
+        assert wrong, number
+
+
+def test_events_of_a_stage_are_read_when_they_have_happened(tied: Any) -> None:
+    """What lies between them is the stage's own, whatever the schedule; and unread before it is waited for."""
+    import torch
+
+    def stages_of(device: LazyDevice) -> dict[str, float]:
+        arithmetic = mixtures_of(tied)
+        on = Placed(DeviceWork(device, Recorder(), LANE), "fp32")  # type: ignore[arg-type]
+        parameters = Parameters(arithmetic, on, False)
+        x, out = torch.zeros(4, arithmetic.dim), torch.empty(4, arithmetic.n_senones)
+        return between_events(on, partial(arithmetic.score, parameters.there, x, out))
+
+    eager = LazyDevice(EAGER)
+    assert set(stages_of(eager)) == set(mixtures_of(tied).stages)
+    for schedule in SCHEDULES:
+        assert all(ns > 0 for ns in stages_of(LazyDevice(schedule)).values())
+    with pytest.raises(AssertionError, match="has not happened"):
+        stages_of(LazyDevice(LATE, waits_left_out=frozenset({eager.calls["wait"]})))
 
 
 def test_nets_score_utterances_together_with_their_context(tied: Any, tmp_path: Path) -> None:

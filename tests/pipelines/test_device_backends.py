@@ -137,6 +137,55 @@ def test_events_are_used_again_and_what_they_cost_is_known() -> None:
     assert rig.work.timer.events == 21 * 3 * 2
 
 
+@pytest.mark.parametrize("make", [Streams, Xpu])
+@pytest.mark.parametrize("waited", [True, False])
+def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(
+    make: Any, waited: bool
+) -> None:
+    clock = FakeClock(5_000 * MS)
+    rig = a_rig(make(clock), clock)
+    work, there = rig.work, rig.work.device
+
+    def block() -> None:
+        for i in range(3):
+            work.work(rig.stage, lambda: rig.backend.run(10 * MS), 0, 4, directly=i > 0)
+        if waited:
+            work.wait_for(work.mark(COMPUTE), COMPUTE)
+        else:
+            clock.advance(
+                15 * MS
+            )  # the second is under way, and the next block's come behind the third
+        work.end_block(0, 4)
+        clock.advance(10 * MS if waited else 0)
+
+    block()
+    before, made = work.timer.events, rig.backend.events
+    # Over more than a second, so that times are counted from one of them after another.
+    for _ in range(60):
+        block()
+    assert work.timer.events - before == 60 * 4
+    assert not waited or rig.backend.events == made
+    # None is given back twice, or while somebody may ask for its time.
+    spare = there._spare
+    assert len({id(event) for event in spare}) == len(spare)
+    held = [event for item in work.timer._items for event in (item.began, item.ended)]
+    assert not {id(event) for event in held} & {id(event) for event in spare}
+    spans = np.frombuffer(rig.recorder.lanes[1].take(), SPAN)
+    assert len(spans) >= (183 if waited else 60)
+    assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * len(spans), abs=5_000)
+
+
+def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig: SimpleNamespace) -> None:
+    """The stream was idle: the time until the next piece is nobody's."""
+    work = rig.work
+    for i in range(3):
+        work.work(rig.stage, lambda: rig.backend.run(10 * MS), 0, 4, directly=i > 0)
+        rig.clock.advance(30 * MS)
+    work.end_block(0, 4)
+    spans = np.frombuffer(rig.recorder.lanes[1].take(), SPAN)
+    assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * 3, abs=5_000)
+
+
 def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(
     rig: SimpleNamespace,
 ) -> None:

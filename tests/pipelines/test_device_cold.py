@@ -12,8 +12,10 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
 from pipelines.models import continuous, sphinx
+from pipelines.models.nets import Layer
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.layered import with_context
 from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
@@ -21,6 +23,7 @@ from profiler.costs import CALL
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.pipelines import search_graphs, sphinx_writer
 from tests.pipelines.lazy_device import EAGER, LazyDevice
+from tests.pipelines.net_files import card, forward, net, utterance, write
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
@@ -126,30 +129,64 @@ def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
         assert each.per_frame == 1.0 if graphs else 30 <= each.per_frame <= 120
 
 
-@pytest.mark.parametrize("owned", [False, True])
-def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
-    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
-    import torch
+def watching(note: Callable[[str, Any], None]) -> Any:
+    """While it is entered, `note` is told of every operation that torch dispatches: its name and arguments."""
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    lengths: list[int] = []
 
     class Watching(TorchDispatchMode):
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            if str(func).startswith(("aten.mm", "aten.bmm")):
-                lengths.append(args[0].shape[-1])
+            note(str(func), args)
             return func(*args, **(kwargs or {}))
+
+    return Watching()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
+    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
+    import torch
+
+    lengths: list[int] = []
+
+    def note(name: str, args: Any) -> None:
+        if name.startswith(("aten.mm", "aten.bmm")):
+            lengths.append(args[0].shape[-1])
 
     model = continuous.untied(tied, 2) if owned else tied
     scorer = scorer_of(model, LazyDevice(EAGER), **{"placement.dtype": "bf16"})
     features = likely_features(model, 3)
-    with Watching():
+    with watching(note):
         scorer.score(features, 0, LANE)
     assert 2 * features.shape[1] // model.means.shape[1] + 1 <= lengths[0]
     assert lengths[0] % 8 == 0
     assert torch.bfloat16 == scorer._parameters.there["gaussians"].dtype  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
+    tied: Any, tmp_path: Any, dtype: str
+) -> None:
+    """15 frames of 39 features are 585, and 5126 senones no multiple of 8 either; scores stay what they are."""
+    sizes: list[int] = []
+
+    def note(name: str, args: Any) -> None:
+        if name.startswith("aten.addmm"):
+            sizes.extend(args[2].shape)
+
+    made = net(card(Layer(20), Layer(13, relu=False), senones=tied.n_senones))
+    assert {made.card.inputs % 8, tied.n_senones % 8} != {0}
+    path = write(tmp_path, made, np.float32)
+    chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "placement.dtype": dtype}
+    scorer = scorer_of(tied, LazyDevice(EAGER), **chosen)
+    features = utterance(BLOCK)
+    with watching(note):
+        scores = scorer.score(with_context(features, scorer.context), 0, LANE)
+    assert len(sizes) == 6
+    assert [size for size in sizes if size % 8] == []
+    expected = forward(made, features)
+    assert np.abs(scores - expected).max() < (1e-4 if dtype == "fp32" else 0.1)
 
 
 def test_unused_places_of_a_search_lead_to_different_states(
@@ -157,23 +194,18 @@ def test_unused_places_of_a_search_lead_to_different_states(
 ) -> None:
     """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
 
     most: list[int] = []
 
-    class Watching(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if "scatter_reduce" in str(func):
-                most.append(int(torch.bincount(args[2]).max()))
-            return func(*args, **(kwargs or {}))
+    def note(name: str, args: Any) -> None:
+        if "scatter_reduce" in name:
+            most.append(int(torch.bincount(args[2]).max()))
 
     graph = search_graphs.random_graph(1, True)
     scores = search_graphs.smooth_scores(1, 6, 7)
     work = DeviceWork(LazyDevice(EAGER), Recorder(), LANE)  # type: ignore[arg-type]
     search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work)
-    with Watching():
+    with watching(note):
         search.advance(scores[:, None], [len(scores)], 0, LANE)
     places, states = search._room.arcs, search._arcs.n_states + 1
     arcs_into = int(np.bincount(search._arcs.target).max())
@@ -211,7 +243,6 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     from pipelines.scoring.device.arithmetic import SIZES, Placed
     from profiler.machine.roofs import device as device_roofs
     from profiler.machine.roofs.table import Roof, RoofTable
-    from tests.pipelines.net_files import card, net
 
     keys = [
         key

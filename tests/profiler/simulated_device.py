@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,6 +64,24 @@ class FakeDevice:
         self.free[stream] = max(self.free[stream], event)
 
 
+@contextmanager
+def piece(
+    timer: DeviceTimer,
+    stage: int,
+    stream: int = COMPUTE,
+    first_frame: int = 0,
+    frames: int = 0,
+    work: tuple[int, int, int] = (0, 0, 0),
+) -> Iterator[None]:
+    """What the context gives to `stream` is one span of `stage`, where anything is recorded."""
+    if not timer.recording:
+        yield
+        return
+    given, began = timer.begin(stream)
+    yield
+    timer.end(given, began, stage, stream, first_frame, frames, work)
+
+
 class Rig:
     """A recorder on a fake clock, a device, and what came out of both."""
 
@@ -77,7 +97,7 @@ class Rig:
         self.host.take()
 
     def compute(self, ns: int, stream: int = COMPUTE, frame: int = 0) -> None:
-        with self.timer.work(self.gemm, stream, frame, 4):
+        with piece(self.timer, self.gemm, stream, frame, 4):
             self.device.run(stream, ns)
 
     def blocking_copy(

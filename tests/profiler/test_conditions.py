@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.analysis.conditions import (
     LATEST,
@@ -23,6 +23,7 @@ from profiler.analysis.conditions import (
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.track import CostTrack
 from profiler.costs import CALL, KERNEL, Cost, Linear, Term
+from profiler.export.table import COLUMNS, _between
 from profiler.machine.roofs import table
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
@@ -104,6 +105,19 @@ def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -
     assert score.parts.likely[OTHER_PROGRAMS] == pytest.approx(180)
     assert score.other_ns == pytest.approx(180)
     assert emit.parts is None
+
+
+def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between() -> None:
+    """What they took of 600 that have a name was taken off the 200 that have none, which came out below nothing."""
+    stages = [*STAGES, Stage(9, "device.latency", "overhead")]
+    spans = spans_of([(0, 200, SCORE, 0, 4), (200, 600, 9, 0, 4), (0, 1000, BLOCK, 0, 4, 500)])
+    session = fake_session(spans, stages, {(SCORE, 0): LAW}, ROOFS)
+    found = breakdown(session)
+    assert found.categories["overhead"] == pytest.approx(400)
+    assert found.overhead() == {BETWEEN: pytest.approx(100), "device.latency": pytest.approx(300)}
+    shown = {row[COLUMNS.index("stage")]: row for row in _between(session, found)}
+    assert shown["overhead"][COLUMNS.index("time_ns")] == 100
+    assert shown[OTHER_PROGRAMS][COLUMNS.index("time_ns")] == 100
 
 
 # -- speed --------------------------------------------------------------------------------------

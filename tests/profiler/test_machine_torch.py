@@ -164,6 +164,30 @@ def test_no_accelerator_is_a_reason() -> None:
         assert list(device_roofs.steps(torch, None, missing)) == []
 
 
+def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_same() -> None:
+    """torch.xpu has the question, and refuses it for devices on the processor's die."""
+
+    def refuse() -> tuple[int, int]:
+        raise RuntimeError("The device doesn't support querying the available free memory.")
+
+    where = SimpleNamespace(type="xpu")
+    found = {
+        "is_available": lambda: True,
+        "current_accelerator": lambda: where,
+        "synchronize": lambda: None,
+    }
+    backends: list[tuple[Any, int | None]] = [
+        (SimpleNamespace(mem_get_info=refuse), None),
+        (SimpleNamespace(), None),
+        (SimpleNamespace(mem_get_info=lambda: (1_000, 8_000)), 1_000),
+    ]
+    for backend, free in backends:
+        torch = fake_torch(accelerator=SimpleNamespace(**found), xpu=backend)
+        device = device_roofs.accelerator(torch, [])
+        assert device is not None
+        assert (device.kind, device.free) == ("xpu", free)
+
+
 DEVICE_ON_THE_PROCESSOR = """
 import json, torch
 from profiler.machine.roofs import device as device_roofs, timing

@@ -69,19 +69,24 @@ class Stages(Protocol):
         """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Given:
-    """The stages of one block on their way to the device's compute stream."""
+    """The stages of one piece of a block on their way to the device's compute stream, one directly after the other."""
 
     on: Placed
     ids: dict[str, int]
     first_frame: int
+    begun: bool = False
 
     def give(
         self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
     ) -> None:
         """As `Stages` says."""
-        self.on.work.work(self.ids[stage], step, self.first_frame, frames, (work, more, 0))
+        counts = work, more, 0
+        directly, self.begun = self.begun, True
+        self.on.work.work(
+            self.ids[stage], step, self.first_frame, frames, counts, directly=directly
+        )
 
 
 class Arithmetic(Protocol):

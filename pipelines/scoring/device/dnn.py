@@ -2,7 +2,8 @@
 
 The frames' features go up once, and each frame is put beside its context there. Every layer is one product with
 frames as rows, as torch's libraries like them best; features are centred and scaled before, since products in
-16 bits lose less on numbers about 1. The softmax is left out, as on the processor.
+16 bits lose less on numbers about 1. Inputs and outputs of each layer are padded with zeros, which change no
+score. The softmax is left out, as on the processor.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from pipelines.config import Config
 
 
+ALIGNED = 8
+"""Inputs and outputs of a layer are a multiple: so tensor cores want numbers of 16 bits."""
+
+
 class Layers:
     """The layers of a net and its first head."""
 
@@ -44,9 +49,10 @@ class Layers:
         names = [*(f"layers.{i}" for i in range(len(card.layers))), "heads.0"]
         outputs = [*(layer_stage(i + 1) for i in range(len(card.layers))), OUTPUT_STAGE]
         for stage, name in zip(outputs, names, strict=True):
-            self.arrays[f"{stage} weight"] = net.tensors[f"{name}.weight"]
+            self.arrays[f"{stage} weight"] = _padded(net.tensors[f"{name}.weight"])
             # A matrix of one row: of the products' number type.
-            self.arrays[f"{stage} bias"] = net.tensors[f"{name}.bias"][None]
+            self.arrays[f"{stage} bias"] = _padded(net.tensors[f"{name}.bias"])[None]
+        self._wide = self.arrays[f"{outputs[0]} weight"].shape[1]
         self.stages: dict[str, tuple[str, ...]] = {
             SPLICE_STAGE: ("frames",),
             **dict.fromkeys(outputs[:-1], ("frames",)),
@@ -65,7 +71,8 @@ class Layers:
         made: dict[str, Tensor] = {}
 
         def splice() -> None:
-            made["x"] = (x - p["mean"]).mul_(p["scale"]).to(number)
+            made["x"] = torch.zeros((n, self._wide), dtype=number, device=x.device)
+            torch.mul(x - p["mean"], p["scale"], out=made["x"][:, : self._inputs])
 
         def product(stage: str) -> Tensor:
             weight, bias = p[f"{stage} weight"], p[f"{stage} bias"]
@@ -76,7 +83,7 @@ class Layers:
             made["x"] = y.relu_() if relu else y
 
         def output() -> None:
-            out.copy_(product(OUTPUT_STAGE))
+            out.copy_(product(OUTPUT_STAGE)[:, : self.n_senones])
             made.clear()
 
         hidden = [
@@ -93,9 +100,11 @@ class Layers:
         size = float(SIZES[on.dtype])
         net_bytes = size * sum(array.size for array in self.arrays.values() if array.ndim == 2)
 
-        # Difference, product and copy, each a pass; frames overlap but for the first's context.
+        # Zeros, the difference written and read, the product; frames overlap but for the first's context.
         read = float(FLOAT * self.dim)
-        passes = 3.0 * FLOAT * self._inputs + (FLOAT + size) * self._inputs * (on.dtype != "fp32")
+        passes = size * self._wide + (2.0 * FLOAT + size) * self._inputs
+        if on.where == "cpu" and on.dtype != "fp32":
+            passes += 2.0 * FLOAT * self._inputs  # the processor makes 16 bits in a pass of its own
         costs = {
             SPLICE_STAGE: on.cost(
                 {"fma": per(2.0 * self._inputs)},
@@ -114,12 +123,20 @@ class Layers:
                 net_bytes,
             )
         outputs, inputs = self.arrays[f"{OUTPUT_STAGE} weight"].shape
+        padding = outputs / self.n_senones
         # The product is read once more and written as float32.
-        moved = size * inputs / outputs + 2.0 * size + FLOAT
+        moved = size * inputs / self.n_senones + (1.0 + padding) * size + FLOAT
         costs[OUTPUT_STAGE] = on.cost(
-            {on.gemm: per(2.0 * inputs)}, per(moved, size * outputs * (inputs + 1.0)), net_bytes
+            {on.gemm: per(2.0 * inputs * padding)},
+            per(moved, size * outputs * (inputs + 1.0)),
+            net_bytes,
         )
         return costs
+
+
+def _padded(array: Array) -> Array:
+    """`array` with zeros behind, up to a multiple of ALIGNED along each axis."""
+    return np.pad(array, [(0, -size % ALIGNED) for size in array.shape])
 
 
 def layers_of(config: Config, senones: int, features: int) -> Layers:

@@ -40,6 +40,6 @@ class Parameters:
     def upload(self, first_frame: int, frames: int) -> None:
         """Bring them up, not before what is being computed has done with those there."""
         self._work.then(COMPUTE, COPY)
-        for name, here in self._here.items():
-            self._work.upload(self.there[name], here, first_frame, frames)
+        for i, (name, here) in enumerate(self._here.items()):
+            self._work.upload(self.there[name], here, first_frame, frames, directly=i > 0)
         self._work.then(COPY, COMPUTE)

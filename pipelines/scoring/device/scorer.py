@@ -171,8 +171,10 @@ class DeviceScorer:
     def ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
         """This block comes next: begin with it, if that is wanted, while the search goes on."""
         if self._spare is None and self._placement.overlapped and self._begun is None:
+            n = max(0, len(block) - self._beyond)
             try:
-                self._begun = self._begin(block, first_frame)
+                with self._work.launching(self._ids[LAUNCH], first_frame, n):
+                    self._begun = self._begin(block, first_frame, n)
             except RuntimeError as problem:
                 self._fall_back(problem)
 
@@ -235,35 +237,35 @@ class DeviceScorer:
         return _Made(_key(config), gmm.mixtures_of(self._model))
 
     def _score(self, block: Array, first_frame: int) -> Array | Tensor:
-        begun, self._begun = self._begun, None
+        """One block, with all that the host does for it in `score.launch` but for its waits."""
         n = max(0, len(block) - self._beyond)
-        as_asked = begun is not None and (begun.first_frame, begun.n, begun.settings) == (
-            first_frame,
-            n,
-            self._settings,
-        )
-        if begun is not None and not as_asked:
-            # Asked for under other settings, or another block than was announced.
-            self._work.wait_for(begun.ready, begun.stream)
-        if begun is None or not as_asked:
-            begun = self._begin(block, first_frame)
-        if not self._keep:
-            self._work.wait_for(begun.ready, begun.stream)
         with self._work.launching(self._ids[LAUNCH], first_frame, n):
+            begun = self._asked(first_frame, n) or self._begin(block, first_frame, n)
             if self._keep:
                 stage = self._ids[COPY_STAGE]
                 scores: Array | Tensor = self._repeated.there(begun, stage, self._frame, self._skip)
             else:
+                self._work.wait_for(begun.ready, begun.stream)
                 scores = self._repeated.here(begun)
         self._work.end_block(first_frame, n)
         self._frame += n
         return scores
 
-    def _begin(self, block: Array, first_frame: int) -> Begun:
-        """Give a block to the device, and wait for it only where the placement says so."""
+    def _asked(self, first_frame: int, n: int) -> Begun | None:
+        """The block that was begun ahead, if it is this one; else it is done first, and thrown away."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return None
+        if (begun.first_frame, begun.n, begun.settings) == (first_frame, n, self._settings):
+            return begun
+        # Asked for under other settings, or another block than was announced.
+        self._work.wait_for(begun.ready, begun.stream)
+        return None
+
+    def _begin(self, block: Array, first_frame: int, n: int) -> Begun:
+        """Give a block of `n` frames to the device, and wait for it only where the placement says so."""
         work, placement = self._work, self._placement
         assert self._parameters is not None
-        n = max(0, len(block) - self._beyond)
         last = COMPUTE if self._keep else COPY
         chosen = (self._frame + np.arange(n)) % self._skip == 0
         turn, self._turn = self._turn, 1 - self._turn
@@ -271,27 +273,25 @@ class DeviceScorer:
         rows, apart = self._rows(block, chosen)
         here = buffers.features.numpy()
         sent = 0
-        stages = Given(self._on, self._ids, first_frame)
-        with work.launching(self._ids[LAUNCH], first_frame, n):
-            if placement.weights == "each-block":
-                self._parameters.upload(first_frame, n)
-            for begin, end in self._pieces(int(chosen.sum())):
-                # The first piece brings its context; of the others only what is new.
-                new = slice(sent, (end - 1) * apart + 1 + self._beyond)
-                here[new] = rows[new]
-                work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
-                sent = new.stop
-                work.then(COPY, COMPUTE)
-                if not self._held.give((turn, begin, end, apart), stages):
-                    self._compute(buffers, begin, end, apart, stages)
-                if not self._keep:
-                    work.then(COMPUTE, COPY)
-                    part = slice(begin, end)
-                    work.download(buffers.scores[part], buffers.scores_there[part], first_frame, n)
-                if placement.transfer == "frame" and not placement.overlapped:
-                    work.wait_for(work.mark(last), last)
-            ready = work.mark(last)
-        return Begun(first_frame, n, chosen, buffers, ready, last, self._settings)
+        if placement.weights == "each-block":
+            self._parameters.upload(first_frame, n)
+        for begin, end in self._pieces(int(chosen.sum())):
+            # The first piece brings its context; of the others only what is new.
+            new = slice(sent, (end - 1) * apart + 1 + self._beyond)
+            here[new] = rows[new]
+            work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
+            sent = new.stop
+            work.then(COPY, COMPUTE)
+            stages = Given(self._on, self._ids, first_frame)
+            if not self._held.give((turn, begin, end, apart), stages):
+                self._compute(buffers, begin, end, apart, stages)
+            if not self._keep:
+                work.then(COMPUTE, COPY)
+                part = slice(begin, end)
+                work.download(buffers.scores[part], buffers.scores_there[part], first_frame, n)
+            if placement.transfer == "frame" and not placement.overlapped:
+                work.wait_for(work.mark(last), last)
+        return Begun(first_frame, n, chosen, buffers, work.mark(last), last, self._settings)
 
     def _pieces(self, scored: int) -> Iterator[tuple[int, int]]:
         """The pieces that so many scored frames are given in."""

@@ -223,8 +223,8 @@ class DeviceSearch:
         counts = (room.arcs * held, room.tokens * held, 0)
         work.work(self._ids["search.frames"], step, first_frame, frames, counts)
         work.then(COMPUTE, COPY)
-        for target, source in frontier.moves(frames):
-            work.download(target, source, first_frame, frames)
+        for i, (target, source) in enumerate(frontier.moves(frames)):
+            work.download(target, source, first_frame, frames, directly=i > 0)
         work.wait_for(work.mark(COPY), COPY)
 
     def _keep(self, frontier: Frontier, told: Array, lengths: list[int]) -> None:

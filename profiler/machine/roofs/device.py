@@ -65,11 +65,20 @@ def accelerator(torch: Any, missing: list[Missing]) -> Device | None:
         missing.append(("device", f"torch {torch.__version__} finds no accelerator"))
         return None
     where = found.current_accelerator()
-    free = None
-    memory_of = getattr(getattr(torch, where.type, None), "mem_get_info", None)
-    if memory_of is not None:
-        free = int(memory_of()[0])
+    free = free_memory(getattr(torch, where.type, None))
     return Device(where, where.type, found.synchronize, free)
+
+
+def free_memory(backend: Any) -> int | None:
+    """Return the bytes that the driver of `backend` (torch.cuda, torch.xpu …) can give; None where nothing tells."""
+    tell = getattr(backend, "mem_get_info", None)
+    if tell is None:
+        return None
+    try:
+        return int(tell()[0])
+    except RuntimeError:
+        # Intel's devices on the processor's die have the question and refuse it.
+        return None
 
 
 def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator[tuple[Key, Take]]:

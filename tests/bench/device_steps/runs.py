@@ -6,15 +6,17 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from pipelines import config as settings
+from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Config, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
-from profiler.analysis.breakdown import Breakdown, breakdown
+from profiler.analysis.breakdown import breakdown
+from profiler.device.time import EVENTS
 from profiler.session.reader import Session
+from tests.bench.device_steps import rules
 from tests.bench.device_steps.found import Found, Task
 
 PRESETS = {"ptm": "gmm", "continuous": "gmm-continuous", "dnn": "dnn"}
@@ -30,10 +32,7 @@ FACTORS: dict[str, dict[str, dict[str, Any]]] = {
     "search": {"cpu": {}, "device": {}},
 }
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 10.0}
-LARGEST_SESSION = 2 << 20
 ROUNDING = 1e-6
-MOST_BETWEEN = 0.03
-"""Of the wall time: what stages of whatever kind must cover but for so much."""
 
 Choice = dict[str, str]
 
@@ -72,57 +71,31 @@ def config_of(task: Task, choice: Choice) -> Config:
 
 
 def combinations(task: Task) -> Found:
-    """The same words in every combination, categories that add up, and no stage above its roofs."""
+    """The same words in every combination, categories that add up, no stage above its roofs, little overhead."""
     speech = str(task.speech(1)[0].path)
     heard = {model: _words(_on_the_processor(task, model), speech) for model in PRESETS}
     chosen = list(every()) if task.accelerator else pairwise(every())
-    if task.device == "mps":
+    if task.device in SEARCH_OBSTACLES:
         chosen = [choice for choice in chosen if choice["search"] == "cpu"]
     rows, path = [], task.folder / "combination.asrs"
     for choice in chosen:
         row: dict[str, Any] = {"combination": " ".join(choice.values())}
         words = _words(config_of(task, choice), speech, path)
         row["same words"] = words == heard[choice["model"]]
+        row["exact"] = choice["number"] == "fp32"
         with Session.open(path) as session:
             parts = breakdown(session)
             whole = sum(parts.categories.values())
             row["adds up"] = abs(whole - parts.wall_ns) <= ROUNDING * parts.wall_ns
             row["rtf"] = parts.rtf
-            row["overhead"] = _overhead(parts)
+            shares = {name: ns / parts.wall_ns for name, ns in parts.overhead().items()}
+            row["overhead"] = shares
+            row["event ns"] = session.meta.get(EVENTS, {}).get("ns_per_event")
             row["above its roof"] = [r.name for r in parts.stages if r.defect]
             row["launch-bound"] = [r.name for r in parts.stages if r.verdict == "launch-bound"]
         path.unlink()
         rows.append(row)
-    wrong = [
-        f"{row['combination']}: {what}"
-        for row, choice in zip(rows, chosen, strict=True)
-        for what, is_wrong in (
-            # 16 bits may decide between words that are as likely; 32 may not.
-            ("other words", choice["number"] == "fp32" and not row["same words"]),
-            ("categories do not add up", not row["adds up"]),
-            (f"above its roof: {', '.join(row['above its roof'])}", bool(row["above its roof"])),
-        )
-        if is_wrong
-    ]
-    between = median(row["overhead"]["between the stages"] for row in rows)
-    figures = {"of": len(list(every())), "taken": len(rows), "between": between, "rows": rows}
-    if between > MOST_BETWEEN:
-        wrong.append(f"{between:.1%} of the time lies between the stages (median)")
-    if wrong:
-        return Found(False, "; ".join(wrong[:6]), figures)
-    how = "all" if task.accelerator else "every two values together at least once: all"
-    why = (
-        f"{how} {len(rows)} combinations hear the same, add up and stay below the roofs; {between:.1%} of the time "
-        "lies between the stages (median)"
-    )
-    return Found(True, why, figures)
-
-
-def _overhead(parts: Breakdown) -> dict[str, float]:
-    """Of the wall time: what lies between the stages, and the stages of overhead that have a name."""
-    named = {row.name: row.time_ns for row in parts.stages if row.group == "overhead" and row.share}
-    spent = {"between the stages": parts.between_ns, **named}
-    return {name: ns / parts.wall_ns for name, ns in spent.items()}
+    return rules.combinations(rows, len(list(every())), task.accelerator)
 
 
 def session(task: Task) -> Found:
@@ -132,7 +105,7 @@ def session(task: Task) -> Found:
         "number": "fp32",
         "moves": "block",
         "copies": "overlapped",
-        "search": "cpu" if task.device == "mps" else "device",
+        "search": "cpu" if task.device in SEARCH_OBSTACLES else "device",
     }
     path = task.folder / f"{task.device}.asrs"
     path.unlink(missing_ok=True)
@@ -146,9 +119,7 @@ def session(task: Task) -> Found:
     rows = [json.loads(file.read_text("utf-8")) for file in sorted(task.folder.glob("*.json"))]
     table.write_text(as_table(rows), encoding="utf-8")
     figures = {"session": str(path), "bytes": size, "table": str(table), "state": outcome.state}
-    if size > LARGEST_SESSION or outcome.state != "closed":
-        return Found(False, f"the session has {size} bytes and is {outcome.state}", figures)
-    return Found(True, "a session and a table are there", figures)
+    return rules.session(size, outcome.state, figures)
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:

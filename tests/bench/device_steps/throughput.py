@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
+from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, DeviceWork, open_device
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.scoring import build_scorer
-from pipelines.scoring.device.arithmetic import Placed
+from pipelines.scoring.device.arithmetic import Placed, Stages
 from pipelines.scoring.device.batch import Batch
 from pipelines.scoring.device.gmm import mixtures_of
 from pipelines.scoring.device.parameters import Parameters
@@ -27,6 +29,7 @@ from profiler.arrays import Array
 from profiler.frames import FRAME_S
 from profiler.spans import NullLane, Recorder
 from tests.bench.device_search import _alone, _together
+from tests.bench.device_steps import rules
 from tests.bench.device_steps.found import Found, Task
 from tests.bench.device_steps.runs import SMALL
 
@@ -36,12 +39,6 @@ ROUNDS = 15
 AT_ONCE = (1, 4, 16, 64)
 FRAMES, FRAMES_HERE = 300, 60
 """Of each utterance, on a device and on the processor in its place."""
-NEAR = 0.15
-"""How near events must come to the kernels' own times …"""
-NEAR_NS = 2_000
-"""… beside so much a kernel between two of them."""
-MOST_NAT = 0.05
-"""Of log densities of some hundred nat: products of float32 are summed in another order there."""
 KALDI = (16_500, 24_900)
 """Times real time of Kaldi's CUDA decoder on one V100 (Braun et al. 2020): for whom to compare with, no aim."""
 
@@ -52,94 +49,114 @@ def busy(task: Task) -> Found:
 
     config = settings.assign(Config(), {"device": task.device})
     work = DeviceWork(open_device(task.device), Recorder(), LANE)
-    device, on = work.device, Placed(work, "fp32")
-    arithmetic = mixtures_of(open_model(config))
+    on, arithmetic = Placed(work, "fp32"), mixtures_of(open_model(config))
     parameters = Parameters(arithmetic, on, False)
-    x = torch.empty(BLOCK, arithmetic.dim, device=device.where)
-    device.run(COMPUTE, x.normal_)
-    out = torch.empty(BLOCK, arithmetic.n_senones, device=device.where)
-    modes: dict[str, Callable[[str, Callable[[], object]], float]] = {}
-    kernels: dict[str, int] = {}
-    pending: list[tuple[str, Any, Any]] = []
-
-    def events(stage: str, step: Callable[[], object]) -> float:
-        began = device.record(COMPUTE)
-        device.run(COMPUTE, step)
-        pending.append((stage, began, device.record(COMPUTE)))
-        return 0.0
-
-    def profiled(stage: str, step: Callable[[], object]) -> float:
-        spent = []
-
-        def watched() -> None:
-            known = torch.profiler.ProfilerActivity
-            kind = {"cuda": known.CUDA, "xpu": known.XPU}.get(device.where)
-            asked = [known.CPU] if kind is None else [known.CPU, kind]
-            with torch.profiler.profile(activities=asked) as profile:
-                step()
-                if task.accelerator:
-                    torch.accelerator.synchronize()
-            if kind is None:
-                spent.append(sum(e.self_cpu_time_total for e in profile.key_averages()))
-                return
-            launched = [e for e in profile.events() if str(e.device_type).endswith(kind.name)]
-            kernels[stage] = len(launched)
-            spent.append(sum(e.time_range.elapsed_us() for e in launched))
-
-        device.run(COMPUTE, watched)
-        device.wait(device.mark(COMPUTE))
-        return float(spent[0]) * 1e3
-
-    modes = {"events": events, "events behind a gate": events, "kernels": profiled}
-    found: dict[str, dict[str, list[float]]] = {name: {} for name in modes}
-
-    class Stages:
-        """Gives each stage as a mode says."""
-
-        def __init__(self, mode: str) -> None:
-            self.on, self.mode = on, mode
-
-        def give(
-            self, stage: str, step: Callable[[], object], frames: int, amount: int, more: int = 0
-        ) -> None:
-            ns = modes[self.mode](stage, step)
-            if ns:
-                found[self.mode].setdefault(stage, []).append(ns)
-
+    x = torch.empty(BLOCK, arithmetic.dim, device=work.device.where)
+    work.device.run(COMPUTE, x.normal_)
+    out = torch.empty(BLOCK, arithmetic.n_senones, device=work.device.where)
+    score = partial(arithmetic.score, parameters.there, x, out)
+    gated = task.device == "cuda"
+    found: dict[str, dict[str, list[float]]] = {"events": {}, "events behind a gate": {}}
+    found["kernels"] = {}
+    launched: dict[str, int] = {}
     for turn in range(ROUNDS):
-        for mode in modes:
-            if mode == "events behind a gate" and task.device == "cuda":
-                device.run(COMPUTE, lambda: torch.cuda._sleep(20_000_000))
-            arithmetic.score(parameters.there, x, out, Stages(mode))
-            device.wait(device.mark(COMPUTE))
-            for stage, began, ended in pending:
-                ns = float(device.time_ns(ended) - device.time_ns(began))
-                found[mode].setdefault(stage, []).append(ns)
-            pending.clear()
+        kernels, launched = of_kernels(on, score)
+        once = {
+            "events": between_events(on, score),
+            "events behind a gate": between_events(on, score, _gate if gated else None),
+            "kernels": kernels,
+        }
         if turn < 2:  # libraries choose their kernels
-            for each in found.values():
-                each.clear()
+            continue
+        for mode, stages in once.items():
+            for stage, ns in stages.items():
+                found[mode].setdefault(stage, []).append(ns)
     rows = [
         {
             "stage": stage,
-            "kernels": kernels.get(stage),
-            **{f"{mode}, µs": median(found[mode][stage]) / 1e3 for mode in modes},
+            "kernels": launched.get(stage),
+            **{f"{mode}, µs": median(times[stage]) / 1e3 for mode, times in found.items()},
         }
         for stage in arithmetic.stages
     ]
-    if task.device != "cuda":
-        why = f"{task.device} has no gate that keeps Python out of its events; its operations stand beside them"
-        return Found(None, why, {"rows": rows})
-    off = [
-        row["stage"]
-        for row in rows
-        if abs(row["events behind a gate, µs"] - row["kernels, µs"]) * 1e3
-        > NEAR * row["kernels, µs"] * 1e3 + NEAR_NS * (row["kernels"] or 0)
-    ]
-    why = (
-        f"events and kernels differ for {', '.join(off)}" if off else "events are the kernels' time"
-    )
-    return Found(not off, why, {"rows": rows})
+    return rules.busy(rows, task.device)
+
+
+class _Given:
+    """Hands each stage of a block to `give`."""
+
+    def __init__(self, on: Placed, give: Callable[[str, Callable[[], object]], None]) -> None:
+        self.on, self._give = on, give
+
+    def give(
+        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
+    ) -> None:
+        self._give(stage, step)
+
+
+def between_events(
+    on: Placed, score: Callable[[Stages], None], gate: Callable[[], object] | None = None
+) -> dict[str, float]:
+    """ns from the event before to the event behind each stage of one block; `gate` is given before all of them."""
+    device = on.work.device
+    pending: list[tuple[str, Any, Any]] = []
+
+    def give(stage: str, step: Callable[[], object]) -> None:
+        began = device.record(COMPUTE)
+        device.run(COMPUTE, step)
+        pending.append((stage, began, device.record(COMPUTE)))
+
+    if gate is not None:
+        device.run(COMPUTE, gate)
+    score(_Given(on, give))
+    device.wait(device.mark(COMPUTE))
+    found: dict[str, float] = {}
+    for stage, began, ended in pending:
+        spent = float(device.time_ns(ended) - device.time_ns(began))
+        found[stage] = found.get(stage, 0.0) + spent
+        device.recycle(began)
+        device.recycle(ended)
+    return found
+
+
+def _gate() -> None:
+    """Keeps the stream busy while Python gives it the whole block: some 10 ms."""
+    import torch
+
+    torch.cuda._sleep(20_000_000)
+
+
+def of_kernels(
+    on: Placed, score: Callable[[Stages], None]
+) -> tuple[dict[str, float], dict[str, int]]:
+    """ns that torch's profiler counts for each stage of one block, and kernels (none of them on a processor)."""
+    import torch
+
+    device, known = on.work.device, torch.profiler.ProfilerActivity
+    kind = {"cuda": known.CUDA, "xpu": known.XPU}.get(device.where)
+    asked = [known.CPU] if kind is None else [known.CPU, kind]
+    spent: dict[str, float] = {}
+    launched: dict[str, int] = {}
+
+    def give(stage: str, step: Callable[[], object]) -> None:
+        def watched() -> None:
+            with torch.profiler.profile(activities=asked) as profile:
+                step()
+                if kind is not None:
+                    torch.accelerator.synchronize()
+            if kind is None:
+                us = sum(e.self_cpu_time_total for e in profile.key_averages())
+            else:
+                kernels = [e for e in profile.events() if str(e.device_type).endswith(kind.name)]
+                launched[stage] = launched.get(stage, 0) + len(kernels)
+                us = sum(e.time_range.elapsed_us() for e in kernels)
+            spent[stage] = spent.get(stage, 0.0) + us * 1e3
+
+        device.run(COMPUTE, watched)
+        device.wait(device.mark(COMPUTE))
+
+    score(_Given(on, give))
+    return spent, launched
 
 
 def graphs(task: Task) -> Found:
@@ -168,22 +185,14 @@ def graphs(task: Task) -> Found:
         figures[f"block {name}, µs"] = median(times) / 1e3
         figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)  # type: ignore[union-attr]
     first, second = scores.values()
-    if not can:
-        return Found(
-            None, f"{task.device} cannot hold kernels as a graph: both ways are the same", figures
-        )
-    if figures["launches as graphs"] > len(stages):
-        return Found(False, "kernels were not held as graphs: " + " ".join(told), figures)
     same = bool(np.array_equal(first, second))
-    return Found(same, "the same scores" if same else "other scores from graphs", figures)
+    return rules.graphs(figures, len(stages), can, same, told, task.device)
 
 
 def search(task: Task) -> Found:
     """The search of 1, 4, 16 and 64 utterances at once, each as if it were alone."""
-    if task.device == "mps":
-        return Found(
-            None, "torch has no 64-bit scatter-minimum on MPS, which the device search needs"
-        )
+    if obstacle := SEARCH_OBSTACLES.get(task.device):
+        return Found(None, obstacle)
     config, model, graph, features = _prepared(task)
     scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
     utterances = [_scored(scorer, one) for one in features]
@@ -203,19 +212,14 @@ def search(task: Task) -> Found:
         others += sum(said != alone[i % len(utterances)] for i, said in enumerate(words))
         rows.append(_row(size, batch, spent))
     apart = sum(device != processor for device, processor in zip(alone, here, strict=True))
-    same = not others and not apart
-    why = (
-        f"each of {len(utterances)} utterances has the words that it has alone, and that the processor finds"
-        if same
-        else f"{others} utterances have other words in company, and {apart} other ones than on the processor"
-    )
-    return Found(same, why, {"rows": rows, "Kaldi on one V100, × real time": KALDI})
+    figures = {"rows": rows, "Kaldi on one V100, × real time": KALDI}
+    return rules.search(len(utterances), others, apart, figures)
 
 
 def scoring(task: Task) -> Found:
     """Scoring and search of several utterances at once, all on the device."""
-    if task.device == "mps":
-        return Found(None, "the search beside it cannot be on MPS")
+    if obstacle := SEARCH_OBSTACLES.get(task.device):
+        return Found(None, obstacle)
     config, model, graph, features = _prepared(task)
     scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
     expected = [_scored(scorer, one) for one in features]
@@ -237,20 +241,15 @@ def scoring(task: Task) -> Found:
                 work.wait_for(work.mark(COMPUTE), COMPUTE)
                 apart += time.perf_counter() - since
                 if compared:
-                    worst = max(worst, _furthest(scores.cpu().numpy(), parts, expected, at))
+                    apart_by = _furthest(scores.cpu().numpy(), parts, expected, at)
+                    worst = float(np.maximum(worst, apart_by))  # what is no number stays
                 finder.advance(scores, [len(part) for part in parts], at, LANE)
             spent = time.perf_counter() - begin
         frames = sum(map(len, batch))
         row = _row(size, batch, spent)
         row["scoring alone, × real time"] = frames * FRAME_S / apart
         rows.append(row)
-    proved = worst < MOST_NAT
-    why = (
-        f"the scores of {len(features)} utterances are those of the processor"
-        if proved
-        else f"scores are {worst:.2g} nat off"
-    )
-    return Found(proved, why, {"rows": rows, "largest difference, nat": worst})
+    return rules.scoring(len(features), worst, rows)
 
 
 def _furthest(scores: Array, parts: list[Array], expected: list[Array], at: int) -> float:
@@ -260,7 +259,7 @@ def _furthest(scores: Array, parts: list[Array], expected: list[Array], at: int)
         for b, part in enumerate(parts)
         if len(part)
     ]
-    return float(max(away))
+    return float(np.max(away))
 
 
 def _row(size: int, batch: list[Array], seconds: float) -> dict[str, Any]:
