@@ -140,7 +140,7 @@ def _section(name: str, run: Record) -> list[str]:
         lines += ["| | the note | here |", "|---|---|---|"]
         lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
         lines += [""]
-    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", ""]
+    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", "", lab.bound, ""]
     return lines
 
 

@@ -86,16 +86,18 @@ class Lab(Generic[P, M]):
     """A claim that can be tried; see CONTRIBUTING, "a lab".
 
     `claim`: one sentence, as the note puts it. `source`: "note 0", with the paper where there is one. `measured`: what
-    is measured in one or two sentences, with traps and what is left out. `parameters`: the defaults. `stored`: the
-    type of what `measure` returns. `judge` and `picture` are pure. `follows`: what follows for a recogniser, by
-    verdict. `bytes_needed`: held against the memory that is free before anything is made. `obstacle`: why it cannot be
-    tried here at all, in half a sentence; None if it can.
+    is measured in one or two sentences, with traps and what is left out. `bound`: when it holds, and where that bound
+    comes from: the note, a paper, or ourselves, and then why. `parameters`: the defaults. `stored`: the type of what
+    `measure` returns. `judge` and `picture` are pure. `follows`: what follows for a recogniser, by verdict.
+    `bytes_needed`: held against the memory that is free before anything is made. `obstacle`: why it cannot be tried
+    here at all, in half a sentence; None if it can.
     """
 
     claim: str
     source: str
     group: Group
     measured: str
+    bound: str
     parameters: P
     stored: type[M]
     measure: Callable[[P, Desk], M]

@@ -267,6 +267,8 @@ LAB: Final = Lab(
     "numpy, numba and torch (and on the device, where there is one), in float32 and float64. What the loop or the "
     "call takes without the operation is taken off. Arrays stay in the caches, so that memory is left out; numba "
     "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
+    bound="It holds where an exp takes longer than the slowest of the others in every way of computing, as the "
+    "note's answer has it; how much longer, it does not say.",
     parameters=Given(),
     stored=Found,
     measure=measure,

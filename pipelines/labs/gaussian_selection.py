@@ -33,6 +33,9 @@ METHOD: Final = "gmm.selection.method"
 SEVERAL: Final = 3.0
 """Several times fewer: to less than a third. The note gives no number; those published are 3 to 10 times."""
 
+FASTER: Final = 0.5
+"""Of the time, at most: what skips two thirds and saves less has lost most of it on the way. Ours."""
+
 Settings = dict[str, Value]
 
 EXACT: Final = "all Gaussians"
@@ -131,11 +134,11 @@ def measure(given: Given, desk: Desk) -> Found:
 
 
 def judge(found: Found) -> Finding:
-    """The usual shortlists compute less than a third of the Gaussians, and take less time than all of them."""
+    """The usual shortlists compute less than a third of the Gaussians, in less than half of the time."""
     name = ", ".join(JUDGED)
     share = found.gaussians[name]
     time = ratio(found.seconds, name, EXACT)
-    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, 1.0))
+    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, FASTER))
     why = (
         f"Shortlists of radius 0.8 compute {share:.0%} of the Gaussians in {told(time)} of the time; "
         f"{found.same_best[name]:.0%} of the frames keep their best senone, and of {found.words} words "
@@ -195,6 +198,9 @@ LAB: Final = Lab(
     "continuous model: share of the Gaussians, share of the time, best senones that stay, word errors. What is "
     "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
     "lists is left out.",
+    bound="It holds where less than a third of the Gaussians is computed, in less than half of the time. The "
+    "note says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
+    "strategy that skips two thirds and saves less has lost most of it on the way.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -93,8 +93,8 @@ class _Book:
 
 
 def measure(sizes: Sizes, desk: Desk) -> Ledger:
-    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no "
-    "accelerator."""
+    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no
+    accelerator."""
     import torch
 
     from pipelines.device import COMPUTE
@@ -234,6 +234,8 @@ LAB = Lab(
     "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
     "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
     "none.",
+    bound="It holds where weights cross twice and each time carry at least ten times the bytes of any other "
+    "request. The note says heavy and light and gives no number; ten is ours.",
     parameters=Sizes(),
     stored=Ledger,
     measure=measure,
