@@ -12,21 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns, ratio, seconds
-from pipelines.labs.texts import figure
+from pipelines.labs.texts import figure, told
+from pipelines.labs.verdicts import Finding, all_of, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk

@@ -8,26 +8,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Said,
-    StackedBars,
-    all_of,
-    at_least,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
+from pipelines.labs.declaration import Lab, Measured, Said
 from pipelines.labs.figures import ratio
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk

@@ -9,21 +9,11 @@ import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import between, columns, ratio, seconds
-from pipelines.labs.texts import figure
+from pipelines.labs.texts import figure, told
+from pipelines.labs.verdicts import Finding, at_most
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk

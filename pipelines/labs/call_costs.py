@@ -11,23 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    HOLDS,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns, ratio_apart, seconds
-from pipelines.labs.texts import figure, whole
+from pipelines.labs.texts import figure, told, whole
+from pipelines.labs.verdicts import HOLDS, Finding, all_of, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk

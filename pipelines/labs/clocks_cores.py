@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import between, columns, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 

@@ -12,24 +12,10 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    all_of,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
 if TYPE_CHECKING:
@@ -313,8 +299,8 @@ LAB = Lab(
     "(`asrscope nets`).",
     bound="It holds where cut nets that are trained on make at most a twentieth more frame errors than the "
     "whole one, and a taught net fewer than one trained on labels. Published is no loss at a fifth of the "
-    "size (Xue 2013) and with a third of the weights (Yu 2012); the twentieth is ours, as a few minutes of training are given "
-    "here and not days.",
+    "size (Xue 2013) and with a third of the weights (Yu 2012); the twentieth is ours, as a few minutes "
+    "of training are given here and not days.",
     parameters=Budget(),
     stored=Courses,
     measure=measure,

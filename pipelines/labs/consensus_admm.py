@@ -8,20 +8,10 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    all_of,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Measured
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk

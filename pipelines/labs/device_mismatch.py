@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipelines.labs._accelerator import NONE
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    Axis,
-    Block,
-    Chart,
-    Finding,
-    Gantt,
-    Lab,
-    Measured,
-    Parameters,
-)
+from pipelines.labs.chart import Axis, Block, Chart, Gantt
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding
 
 if TYPE_CHECKING:
     from torch import Tensor

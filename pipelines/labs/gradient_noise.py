@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    Parameters,
-    Said,
-    Verdict,
-)
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import F32, F64
 from profiler.errors import BadInput

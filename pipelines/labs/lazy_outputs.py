@@ -10,26 +10,12 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs import figures
-from pipelines.labs._times import percent, ratio, value
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    Steps,
-    all_of,
-    at_least,
-    at_most,
-    told,
-)
+from pipelines.labs._parameters import NetName, Rounds, Vocabulary
+from pipelines.labs.chart import Axis, Bars, Chart, Mark, Steps
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import ratio, value
+from pipelines.labs.texts import percent, told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 
 if TYPE_CHECKING:
@@ -54,10 +40,8 @@ WAYS: Final[dict[str, str]] = {
 class Given(Parameters, frozen=True, kw_only=True):
     """The net and the speech."""
 
-    net: Annotated[str, setting("Net", "The name of a net that ships with the program.")] = "base"
-    vocabulary: Annotated[
-        int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
-    ] = 5000
+    net: NetName = "base"
+    vocabulary: Vocabulary = 5000
     speech_s: Annotated[
         float,
         setting(
@@ -67,9 +51,7 @@ class Given(Parameters, frozen=True, kw_only=True):
     frames: Annotated[
         int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)
     ] = 48
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 12.0
+    seconds: Rounds = 12.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -149,9 +131,11 @@ def judge(found: Found) -> Finding:
         (name for way, name in per_way.items() if way != WHOLE),
         key=lambda n: figures.seconds(found.seconds[n]),
     )
-    best = ratio(found.seconds, per_way[WHOLE], lazy)
-    alone = ratio(found.seconds, arm(WHOLE, 1), arm("asked for", 1))
-    together = ratio(found.seconds, arm(WHOLE, BLOCKS[-1]), arm("asked for", BLOCKS[-1]))
+    best = ratio(found.seconds[per_way[WHOLE]], found.seconds[lazy])
+    alone = ratio(found.seconds[arm(WHOLE, 1)], found.seconds[arm("asked for", 1)])
+    together = ratio(
+        found.seconds[arm(WHOLE, BLOCKS[-1])], found.seconds[arm("asked for", BLOCKS[-1])]
+    )
     verdict = all_of(at_most(share, MOST_SAID), at_least(best, 1.0))
     why = (
         f"The search asks for {percent(share)} of the outputs. Computing only those is {told(alone)} times as "

@@ -15,26 +15,20 @@ from pipelines.labs._nets import (
     word_change,
     word_error_rate,
 )
-from pipelines.labs._times import ratio, value
-from pipelines.labs.declaration import (
+from pipelines.labs._parameters import InBlocks, NetName, Rounds, Words
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import ratio, value
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
     UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
     Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
     Verdict,
     all_of,
     at_least,
     at_most,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -56,22 +50,16 @@ RETRAINED: Final = "retrained"
 class Given(Parameters, frozen=True, kw_only=True):
     """The nets, and how much is measured."""
 
-    net: Annotated[str, setting("Net", "The name of a net that ships with the program.")] = "base"
+    net: NetName = "base"
     retrained: Annotated[
         str, setting("Retrained net", "The net that was factored and then trained on.")
     ] = "low-rank"
     reference: Annotated[
         str, setting("Better net", "The net whose best senones the others are held against.")
     ] = "large"
-    speech_s: Annotated[
-        float, setting("Speech", "Speech that is decoded for words.", unit="s", ge=0.1, le=600.0)
-    ] = 60.0
-    frames: Annotated[
-        int, setting("Frames", "Frames that a turn scores, in blocks of 16.", ge=16, le=1000)
-    ] = 48
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 8.0
+    speech_s: Words = 60.0
+    frames: InBlocks = 48
+    seconds: Rounds = 8.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -156,7 +144,7 @@ def judge(found: Found) -> Finding:
     whole, name = found.decoded[WHOLE], f"{JUDGED:g}"
     lost = word_change(found.decoded[RETRAINED], whole)
     before = word_change(found.decoded[name], whole)
-    gain = ratio(found.seconds, WHOLE, RETRAINED)
+    gain = ratio(found.seconds[WHOLE], found.seconds[RETRAINED])
     size = found.weights[RETRAINED] / found.weights[WHOLE]
     frames = best_change(found.decoded[RETRAINED], whole)
     words: Verdict = FAILS if at_most(lost, NOTHING) == FAILS else HOLDS

@@ -7,27 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF, opened
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    StackedBars,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
     import torch
@@ -172,6 +156,8 @@ class _There:
 
 def measure(sizes: Sizes, desk: Desk) -> Products:
     """The cold calls, the claim's size, its parts, and the sweep."""
+    from pipelines.labs.desk import MOST_ROUNDS
+
     device, real = opened(desk)
     swept = sorted({*(n for n in SIZES if n <= sizes.largest), sizes.n})
     cold: dict[str, float] = {}

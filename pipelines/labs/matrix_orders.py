@@ -11,22 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Values,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, Values
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns, ratio, ratio_apart, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import Finding, all_of, at_least
 from profiler.arrays import F32
 
 if TYPE_CHECKING:

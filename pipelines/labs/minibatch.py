@@ -9,22 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 from pipelines.training.parallel.job import DIVERGED
 
 if TYPE_CHECKING:

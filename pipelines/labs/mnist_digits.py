@@ -11,26 +11,11 @@ from pipelines.config.options import setting
 from pipelines.labs import _digits
 from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import HALF
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    StackedBars,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Mark, StackedBars
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,27 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Block,
-    Chart,
-    Finding,
-    Gantt,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Said,
-    all_of,
-    at_least,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Said
 from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 

@@ -10,23 +10,12 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs import figures
-from pipelines.labs._times import percent, ratio, value
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    StackedBars,
-    at_least,
-    told,
-)
+from pipelines.labs._parameters import Rounds, Vocabulary
+from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import ratio, value
+from pipelines.labs.texts import percent, told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -56,9 +45,7 @@ RATE: Final = 16_000
 class Given(Parameters, frozen=True, kw_only=True):
     """How much is decoded, and for how long."""
 
-    vocabulary: Annotated[
-        int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
-    ] = 5000
+    vocabulary: Vocabulary = 5000
     speech_s: Annotated[
         float,
         setting(
@@ -69,9 +56,7 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=600.0,
         ),
     ] = 4.0
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 20.0
+    seconds: Rounds = 20.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -84,7 +69,7 @@ class Found(Measured, frozen=True, kw_only=True):
 
 
 def measure(given: Given, desk: Desk) -> Found:
-    """Three arms a model, in turns: quick models for all the time, slow ones for some rounds; all share graph and search."""
+    """Three arms a model, in turns: quick models for all the time, slow ones for some rounds; one search for all."""
     from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import open_model
@@ -170,11 +155,8 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Callable[[], ob
 
 def judge(found: Found) -> Finding:
     """More than half of the shipped recogniser's time is left when its scores cost nothing."""
-    left = {
-        name: ratio({"free": found.free[name], "whole": found.whole[name]}, "free", "whole")
-        for name in found.whole
-    }
-    gain = ratio({"free": found.free[SLOW], "whole": found.whole[SLOW]}, "whole", "free")
+    left = {name: ratio(found.free[name], found.whole[name]) for name in found.whole}
+    gain = ratio(found.whole[SLOW], found.free[SLOW])
     rtf = {name: figures.seconds(times) / found.audio_s for name, times in found.free.items()}
     why = (
         f"With scoring free {percent(left[JUDGED])} of the time of the shipped recogniser is left (an RTF of "

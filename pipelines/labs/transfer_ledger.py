@@ -10,20 +10,9 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import NONE, opened
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    Parameters,
-    Said,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding
 
 if TYPE_CHECKING:
     from torch import Tensor

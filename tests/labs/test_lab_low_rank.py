@@ -60,7 +60,8 @@ def planted(lost=0, gain=3.0, noise=0.01, frames=0, uneven=0):
     )
 
 
-def test_it_holds_where_nothing_is_lost():
+def test_it_holds_where_next_to_nothing_is_lost():
+    assert LAB.judge(planted(frames=1)).verdict == "holds here"
     found = LAB.judge(planted())
     assert found.verdict == "holds here"
     assert found.figures["retrained_size_share"] == pytest.approx(0.3)
@@ -68,14 +69,14 @@ def test_it_holds_where_nothing_is_lost():
     assert found.figures["retrained_wer"] == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("change", [{"lost": 2}, {"gain": 0.7}, {"frames": 6}])
+@pytest.mark.parametrize("change", [{"lost": 2}, {"gain": 0.7}, {"frames": 3}])
 def test_it_does_not_where_words_frames_or_time_are_lost(change):
     assert LAB.judge(planted(**change)).verdict == "does not hold here"
 
 
 def test_noise_decides_nothing():
     assert LAB.judge(planted(gain=1.03, noise=LOUD)).verdict == "undecided"
-    assert LAB.judge(planted(frames=3, uneven=8)).verdict == "undecided"
+    assert LAB.judge(planted(frames=2, uneven=8)).verdict == "undecided"
 
 
 def test_the_picture_has_words_times_and_layers():
