@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,13 @@ import pytest
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Frames
 from profiler.process import children
-from tests.waiting import wait_until
+from tests.waiting import COMPILING_S, SOON_S, wait_until
 
 NAME = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
 PATCHED = """
 import sys
+from contextlib import suppress
 from pathlib import Path
 from pipelines.labs import _training
 folder, *words = sys.argv[1:]
@@ -72,7 +74,7 @@ def training(lab: subprocess.Popen[str]) -> list[psutil.Process]:
         # A worker that has loaded torch holds more than a Python that has only begun.
         return sum(p.is_running() and p.memory_info().rss > 100 << 20 for p in found) >= 4
 
-    wait_until(there, 120.0)
+    wait_until(there, COMPILING_S)
     return found
 
 
@@ -93,13 +95,20 @@ def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, way: str) -> Non
         assert lab.stdin is not None
         lab.stdin.write(json.dumps(start) + "\n")
         lab.stdin.flush()
-    family = training(lab)
-    if way == "Ctrl+C":
-        os.killpg(lab.pid, signal.SIGINT)
-    elif way == "killed":
-        lab.kill()
-    said, _ = lab.communicate(timeout=60)
-    wait_until(lambda: gone(family))
+    family: list[psutil.Process] = []
+    try:
+        family += training(lab)
+        if way == "Ctrl+C":
+            os.killpg(lab.pid, signal.SIGINT)
+        elif way == "killed":
+            lab.kill()
+        said, _ = lab.communicate(timeout=SOON_S)
+        wait_until(lambda: gone(family))
+    finally:
+        for process in (*family, lab):
+            with suppress(psutil.Error):
+                process.kill()
+        lab.communicate()
     if way == "Ctrl+C":
         assert lab.returncode == 130
         assert json.loads(said)["labs"][0]["state"] == "stopped"

@@ -50,7 +50,7 @@ def test_it_does_not_where_one_of_them_stays(change):
 
 
 def test_noise_decides_nothing():
-    assert LAB.judge(planted(time=0.48, noise=LOUD)).verdict == "undecided"
+    assert LAB.judge(planted(time=0.57, noise=LOUD)).verdict == "undecided"
 
 
 def test_the_picture_has_a_line_for_each_strategy():
