@@ -105,6 +105,8 @@ def changed(
         prediction = dataclasses.replace(
             prediction, assumptions=(*prediction.assumptions, sentence)
         )
+    if "block" in keys:
+        prediction = whatif.in_blocks(prediction, before.block / after.block)
     if "threads" in keys:
         prediction = whatif.shared(prediction, "scoring", before.threads / after.threads)
     return prediction, without

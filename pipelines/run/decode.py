@@ -2,7 +2,8 @@
 
 Spans of group `decode` tile the time spent on decoding without a gap: one for what is done once for an
 utterance (reading audio, features, spread over all its frames) and one for each block. What their
-leaves (front end, scoring, search) do not cover is overhead. Waiting for the pace is `idle`; what is
+leaves (front end, scoring, search) do not cover is overhead; what this loop itself takes at the two ends of a block
+has stages there. Waiting for the pace is `idle`; what is
 done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
 
 A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
@@ -22,15 +23,16 @@ from pipelines.run.beside import Beside
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import Asked, LiveChanges
 from pipelines.run.null_writer import NullWriter
+from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.result import Decoded, Result
 from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES, with_context
+from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
-from profiler.frames import FRAME_S
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
@@ -72,7 +74,6 @@ class Decoder:
         """Settings that began to act while the last utterance was being decoded, in order."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
-        self._pace_start: tuple[int, int] | None = None
         self._tally = Tally() if isinstance(lane, Lane) else None
         self._live = LiveChanges()
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
@@ -83,11 +84,13 @@ class Decoder:
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
                 ("decode.block", "decode"),
-                ("idle.pace", "idle"),
+                ("decode.begin", OVERHEAD),
+                ("decode.end", OVERHEAD),
                 ("setup.waveform", "setup"),
                 ("setup.errors", "setup"),
             )
         }
+        self._pace = Pace(recorder, lane, control)
         self._begin_epoch(recogniser.config, 0)
 
     @property
@@ -132,7 +135,7 @@ class Decoder:
         self.recogniser = recogniser
         recogniser.register(self._recorder)
         self._begin_epoch(recogniser.config, epoch)
-        self._pace_start = None
+        self._pace.forget()
 
     def run(self, items: Iterable[Item]) -> Result:
         """Decode `items` until they end or somebody asks to stop."""
@@ -182,11 +185,11 @@ class Decoder:
         recogniser.scorer.reset()
         recogniser.search.start(first)
         context, padded = (0, 0), features
-        if self._pace_start is None:
-            self._pace_start = (clock(), first)
+        self._pace.begin(first)
         partial_due = clock() + PARTIAL_EVERY_NS
         if self._beside is not None:
             self._beside.begin()
+        scores_ahead = recogniser.scores_ahead
         block_start_ns = clock()
         while True:
             if measured_ns := self._follow_requests():
@@ -202,12 +205,13 @@ class Decoder:
             count = min(recogniser.config.block, n_frames - begin)
             block = padded[begin : begin + count + beyond]
             scores = None
+            lane.put(stage["decode.begin"], block_start_ns, clock(), self._frame, count)
             if recogniser.scorer.lazy:
                 self._take_turns(block)
             else:
                 scores = recogniser.scorer.score(block, self._frame, lane)
                 after = begin + count
-                if after < n_frames and recogniser.scores_ahead:
+                if scores_ahead and after < n_frames:
                     ahead = min(recogniser.config.block, n_frames - after) + beyond
                     following = padded[after : after + ahead]
                     recogniser.score_ahead(following, self._frame + count, lane)
@@ -223,8 +227,10 @@ class Decoder:
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
+            searched_ns = clock()
             other_ns = self._other_programs_ns()
             now = clock()
+            lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
             lane.put(stage["decode.block"], block_start_ns, now, self._frame, count, other_ns)
             self._adapt_beam(now, count, now - block_start_ns)
             wall_ns += now - block_start_ns
@@ -239,7 +245,9 @@ class Decoder:
                 begun = self._frame - count
                 block_start_ns = self._beside.between(recogniser, scores, now, begun, took_ns)
             if recogniser.config.pace > 0:
-                block_start_ns = self._keep_pace(block_start_ns)
+                idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
+                block_start_ns += idle_ns
+                self.result.idle_ns += idle_ns
                 if self._beside is not None:
                     self._beside.begin()
         audio_s = sound.duration_s * (self._frame - first) / n_frames
@@ -356,7 +364,8 @@ class Decoder:
         self._epochs.append(self._epoch)
         self.configs_met.append(due.config)
         if due.config.pace != before.pace:
-            self._pace_start = (self._clock(), self._frame)
+            self._pace.forget()
+            self._pace.begin(self._frame)
         for one in due.changes:
             self._journal.marker_applied(one.marker, self._frame, self._epoch)
         return measured_ns
@@ -377,23 +386,6 @@ class Decoder:
             self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
             self._journal.meta("nets", self._nets)
         return measured_ns
-
-    def _keep_pace(self, now: int) -> int:
-        """Wait until the audio decoded so far would have been spoken at the set pace."""
-        assert self._pace_start is not None
-        if self._control.other is not None:  # a comparison waits for the end of the utterance
-            self._pace_start = (now, self._frame)
-            return now
-        start, start_frame = self._pace_start
-        spoken_s = (self._frame - start_frame) * FRAME_S / self.recogniser.config.pace
-        deadline = start + int(spoken_s * 1e9)
-        if deadline <= now:
-            return now
-        self._control.sleep_until(deadline)
-        awake = self._clock()
-        self._lane.put(self._stage["idle.pace"], now, awake, self._frame, 0)
-        self.result.idle_ns += awake - now
-        return awake
 
 
 def _text(words: list[Word]) -> str:

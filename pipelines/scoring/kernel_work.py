@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from profiler.arrays import Array
 from profiler.costs import CALL, KERNEL, WORK_COUNTS, Linear, Term
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Work
 
-KERNEL_CALL = "kernel call"
-"""Roof of a call of a compiled kernel and the close of its span; measured in `tied.roofs`."""
+KERNEL_CALL, FIRST_CALL = "kernel call", "first kernel call"
+"""Roofs of a call of a compiled kernel and the close of its span, measured in `tied.roofs`: right after another one;
+and after other data had the nearest caches, with their KiB."""
+
+MOST_PASSED = 1024
+"""KiB: what fills a second cache; of more there is no more of a call to be pushed out."""
 
 FIRST_CACHE = 16 << 10
 """Bytes that surely fit the first cache beside what else a kernel touches."""
@@ -20,10 +21,10 @@ COLD = 16 << 20
 """Bytes that a block goes through, scoring and search together, before it needs the same small table again: what level
 of memory that comes from."""
 
-SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 3 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph, the tokens and Python that every block meets again (frame by frame, parameters of 4 to 10 MB
-came as fast as in loops over 3 to 6 MB more); what is new with each frame (by `asrscope show --json` on the presets
-0.37 MB at least); and what more of it would not push further out of the caches."""
+SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
+"""Bytes: of the graph, the tokens and Python that every block meets again (at 1 to 16 frames a block, parameters of 8
+to 9 MB came as fast as in loops over 7 to 10 MB more); what is new with each frame (by `asrscope show --json` on the
+presets 0.37 MB at least); and what more of it would not push further out of the caches."""
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
@@ -42,9 +43,23 @@ def searched(frames: int) -> float:
     return float(min(SEARCHED + frames * SEARCHED_PER_FRAME, MOST_SEARCHED))
 
 
-def calls(count: float, roof: str = KERNEL_CALL) -> Term:
-    """Return the term of so many calls of compiled kernels a span; `roof` "numpy": of numpy's functions."""
-    return Term(CALL, roof, Linear(fixed=count))
+def calls(count: int) -> tuple[Term, ...]:
+    """Return the terms of so many calls of compiled kernels a span.
+
+    The first one finds what Python needs for it pushed out by the data of the stage before.
+    """
+    first = Term(CALL, f"{FIRST_CALL}/{MOST_PASSED}", Linear(fixed=1.0))
+    return (first, more_calls(count - 1)) if count > 1 else (first,)
+
+
+def more_calls(count: int) -> Term:
+    """Return the term of so many calls of compiled kernels a span beside its first."""
+    return Term(CALL, KERNEL_CALL, Linear(fixed=float(count)))
+
+
+def numpy_calls(count: float) -> Term:
+    """Return the term of so many calls of numpy's functions a span."""
+    return Term(CALL, "numpy", Linear(fixed=count))
 
 
 def units(kernel: str, *numbers: int, size: float = 0.0, work: int = 0, each: float = 1.0) -> Term:
@@ -56,18 +71,3 @@ def units(kernel: str, *numbers: int, size: float = 0.0, work: int = 0, each: fl
     factors = [0.0] * WORK_COUNTS
     factors[work] = each
     return Term(KERNEL, name, Linear(per_work=(factors[0], factors[1], factors[2])), size)
-
-
-def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
-    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
-    return np.full(shape, value, np.float32)
-
-
-def repeated(once: Callable[[], object]) -> Task:
-    """Return a task that calls `once` as often as it is told."""
-
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            once()
-
-    return task

@@ -41,6 +41,8 @@ class Line:
     predicted_ns: float
     parts: Mapping[str, float]
     """Share of each of PARTS in the stage's time; empty where it is not split."""
+    per_block_ns: float = 0.0
+    """Of the time, what comes once a block however many frames it has; of scoring the laws tell."""
 
     @property
     def factor(self) -> float | None:
@@ -92,9 +94,11 @@ def unchanged(parts: Breakdown) -> Prediction:
                 }
                 times = known | {UNEXPLAINED: row.time_ns - sum(known.values())}
                 split = {name: ns / row.time_ns for name, ns in times.items()}
-            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split))
+            searched = row.parts if row.group == "search" else None
+            calls = searched.likely["calls"] if searched is not None else 0.0
+            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split, calls))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
-    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
+    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}, between))
     return Prediction(parts.audio_s, tuple(lines))
 
 
@@ -207,6 +211,18 @@ def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
         for line in prediction.lines
     )
     sentence = f"The work of {group} is shared out evenly over its threads, and nothing waits."
+    return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
+
+
+def in_blocks(prediction: Prediction, factor: float) -> Prediction:
+    """Return the prediction with `factor` times as many blocks: calls of the search, and the time between stages."""
+    lines = tuple(
+        dataclasses.replace(
+            line, predicted_ns=line.predicted_ns + (factor - 1.0) * line.per_block_ns
+        )
+        for line in prediction.lines
+    )
+    sentence = "Calls of the search and the time between stages come once a block."
     return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
 
 

@@ -34,11 +34,12 @@ from pipelines import config as settings
 from pipelines.config import presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
+from pipelines.scoring.kernel_work import more_calls
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.scoring.selection.none import Tied
 from pipelines.scoring.tied import kernels
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.costs import CALL, Cost, Linear
+from profiler.costs import Cost, Linear
 from profiler.machine.describe import last_level_caches
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -125,12 +126,7 @@ def _called_often() -> Iterator[None]:
     def counted(self: Tied, frames: int) -> dict[str, Cost]:
         laws = costs(self, frames)
         law = laws["score.exp"]
-        terms = tuple(
-            dataclasses.replace(term, count=_times(term.count, CALLS))
-            if term.kind == CALL
-            else term
-            for term in law.terms or ()
-        )
+        terms = *(law.terms or ()), more_calls(CALLS - 1)
         return laws | {"score.exp": dataclasses.replace(law, terms=terms)}
 
     with (

@@ -49,6 +49,7 @@ def test_larger_blocks_reuse_parameters(start) -> None:
     smaller, _ = predicted(start, block=1)
     assert larger["score.mixture"] < 1.0 < smaller["score.mixture"]
     assert smaller["score.mixture"] > 1.5
+    assert smaller["overhead"] == pytest.approx(64 * larger["overhead"])
 
 
 def test_selection_brings_a_stage_and_shrinks_the_mixture(start) -> None:

@@ -15,7 +15,7 @@ from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.roofs_needed import STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
-from pipelines.scoring.kernel_work import KERNEL_CALL
+from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, MOST_PASSED, calls
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
 from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
@@ -23,6 +23,7 @@ from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, table
 from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 from profiler.machine.roofs.terms import WorkOf
+from profiler.machine.roofs.timing import Counted
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import SPAN
@@ -139,6 +140,7 @@ def named() -> dict[str, tuple[int, ...]]:
         tied.MIXTURE: (4, 32, 256),
         tied.LOG: (2, 40, 3),
         KERNEL_CALL: (),
+        FIRST_CALL: (64,),
     }
 
 
@@ -156,6 +158,16 @@ def test_every_family_makes_work_that_runs(named: dict[str, tuple[int, ...]], si
 def test_a_kernel_that_nobody_has_is_an_error() -> None:
     with pytest.raises(KeyError):
         kernel_roofs.work_of("guess/4", 0)
+
+
+def test_the_first_call_of_a_span_is_one_after_other_data() -> None:
+    first, more = calls(3)
+    assert (first.roof, first.count.fixed) == (f"{FIRST_CALL}/{MOST_PASSED}", 1.0)
+    assert (more.roof, more.count.fixed) == (KERNEL_CALL, 2.0)
+    assert calls(1) == (first,)
+    task = kernel_roofs.work_of(first.roof, 0).make()
+    # What the data before it take is not the call's.
+    assert isinstance(task(1), Counted)
 
 
 def test_work_grows_with_its_data() -> None:
@@ -200,6 +212,9 @@ class Asks(Control):
         return super().stopping
 
 
+OF_TERMS = table.KERNEL, OVERHEAD
+
+
 def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,8 +243,8 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
         tiles = session.spans[np.isin(stages, ["decode.block", "decode.utterance"])]
         measured = session.spans[stages == STAGE][-1]
         parts = breakdown(session)
-        kernels = {r.name for r in session.calibration.roofs if r.kind == table.KERNEL}
-    assert {name for name in first | second if "/" in name} <= kernels
+        known = {r.name for r in session.calibration.roofs if r.kind in OF_TERMS}
+    assert {name for name in first | second if "/" in name} <= known
     begin, end = measured["start_ns"], measured["start_ns"] + measured["duration_ns"]
     ends = tiles["start_ns"] + tiles["duration_ns"]
     assert ((ends <= begin) | (tiles["start_ns"] >= end)).all(), "no block holds any of it"

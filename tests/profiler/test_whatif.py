@@ -151,6 +151,21 @@ def test_stages_come_and_go_with_settings(prediction) -> None:
     ]  # fmt: skip
 
 
+def test_more_blocks_bring_more_calls_of_the_search_and_more_between_stages() -> None:
+    # 6 of the 30 µs of the search are 12 calls of 500 ns; 10 µs lie between stages.
+    search = Cost(terms=(Term(CALL, "numpy", Linear(12.0)),))
+    spans = [(0, 40_000, 1, 0, 10), (40_000, 20_000, 2, 0, 10), (60_000, 30_000, 3, 0, 10)]
+    session = fake_session(
+        spans_of([*spans, (0, 100_000, 0, 0, 10)]), STAGES, COSTS | {(3, 0): search}
+    )
+    prediction = whatif.in_blocks(whatif.unchanged(breakdown(session)), 4.0)
+    times = {line.name: line.predicted_ns for line in prediction.lines}
+    assert times["search.emit"] == pytest.approx(30_000 + 3 * 6_000)
+    assert times["overhead"] == pytest.approx(40_000)
+    assert (times["score.a"], times["score.b"]) == (40_000, 20_000)
+    assert "once a block" in prediction.assumptions[0]
+
+
 def test_threads_share_a_group(prediction) -> None:
     half = whatif.shared(prediction, "scoring", 0.5)
     assert half.predicted_ns == pytest.approx(70_000)

@@ -109,7 +109,7 @@ class Clusters:
             terms=(
                 units(CHOOSE, frames, expanded, self.count, min(expand, self.count)),
                 Term(STREAM, "read", Linear(fixed=size), COLD),
-                calls(2),
+                *calls(2),
             ),
         )
 

@@ -70,7 +70,7 @@ class Codewords:
             terms=(
                 units(NEAREST, frames, len(self._centre), self.size),
                 Term(STREAM, "read", Linear(fixed=panels), COLD),
-                calls(2),
+                *calls(2),
             ),
         )
 

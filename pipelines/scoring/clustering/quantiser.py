@@ -97,7 +97,7 @@ class Codebook:
                 bytes_max=bytes_read,
                 working_set_bytes=planes,
                 scattered=True,
-                terms=(units(DESCEND, dim, self.size, size=planes), calls(2)),
+                terms=(units(DESCEND, dim, self.size, size=planes), *calls(2)),
             )
         return Cost(
             operations={
@@ -112,7 +112,7 @@ class Codebook:
             terms=(
                 units(NEAREST, frames, dim, self.size),
                 Term(STREAM, "read", Linear(fixed=float(self.panels.nbytes)), COLD),
-                calls(2),
+                *calls(2),
             ),
         )
 

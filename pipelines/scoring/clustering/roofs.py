@@ -11,7 +11,8 @@ from numba import njit
 from pipelines.scoring.clustering import clusters, quantiser
 from pipelines.scoring.clustering.clusters import CHOOSE
 from pipelines.scoring.clustering.quantiser import DESCEND, NEAREST
-from pipelines.scoring.kernel_work import Family, Numbers, filled
+from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.roof_tasks import filled
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
 from profiler.machine.roofs.timing import Task, Work

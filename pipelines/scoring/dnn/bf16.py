@@ -24,7 +24,7 @@ from pipelines.scoring.dnn.dense import (
     layer_stage,
 )
 from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import searched
+from pipelines.scoring.kernel_work import MOST_PASSED, searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.costs import KERNEL, Term
@@ -215,7 +215,7 @@ class Bf16Net(TorchSplicer):
         if output:
             bounds.append(call.kernel(terms.BF16_SCORES, (frames, outputs), float(outputs), 0.0))
         if times > 1:
-            bounds += terms.calls(terms.HEADS, (self.heads_used, frames), terms.MOST_PASSED)
+            bounds += terms.calls(terms.HEADS, (self.heads_used, frames), MOST_PASSED)
         products = {OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
         return Cost(
             products | ({"fma": Linear(per_work=(fma * frame, 0.0, 0.0))} if fma else {}),

@@ -10,13 +10,11 @@ import math
 from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import COLD
+from pipelines.scoring.kernel_work import COLD, MOST_PASSED
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
 SPLICE = "net splice"
 """A call: the input of a net, but for its copying; KiB read before."""
-MOST_PASSED = 1024
-"""KiB: what fills a second cache; of more there is no more to be pushed out."""
 AFTER_SEARCH = COLD >> 10
 """KiB: what a block goes through before it calls the same again, search among it; also the last cache keeps little."""
 WINDOWS = "net windows"

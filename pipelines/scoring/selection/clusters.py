@@ -136,7 +136,7 @@ class Continuous(_Clustered, Chosen):
                 Linear(fixed=frames * panels),
                 float(self._clusters.log_weights.nbytes),
             ),
-            calls(2),
+            *calls(2),
         )
         chosen = self.chosen_costs(frames, kept, terms, summed=p.n_components)
         return chosen | {clusters.STAGE: self._clusters.cost(frames, self._expand)}
@@ -196,7 +196,7 @@ class Tied(_Clustered):
                         Linear(fixed=float(frames * p.n_codebooks * STREAMS * p.padded_densities)),
                         block_bytes(p, frames),
                     ),
-                    calls(1),
+                    *calls(1),
                 ),
             ),
         }

@@ -20,7 +20,7 @@ from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
 from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, searched, units
+from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation, roofs
@@ -156,7 +156,7 @@ class Tied:
                     size=block_bytes(p, frames),
                     each=p.weights.size / self._components,
                 ),
-                calls(1),
+                *calls(1),
             ),
         )
 
@@ -230,8 +230,8 @@ class Continuous:
                 units(
                     products.BYTES, *shape, size=float(self._bytes.panels.nbytes) + searched(frames)
                 ),
-                calls(2),
-                calls(FRAME_CALLS, "numpy"),
+                *calls(2),
+                numpy_calls(FRAME_CALLS),
             )
             costs["score.gaussians"] = self._bytes.cost(terms)
             sums = chosen_roofs.SUM, frames, p.n_streams, p.n_components, 0

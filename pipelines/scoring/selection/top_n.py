@@ -147,7 +147,7 @@ class Tied:
                     self._keep,
                     size=float(frames * self._gmm.gaussians_per_frame * FLOAT),
                 ),
-                calls(1),
+                *calls(1),
             ),
         )
 
@@ -160,7 +160,7 @@ class Tied:
                 per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
             ),
             working_set_bytes=float(frames * self._kept[0].nbytes),
-            terms=(units(tied_roofs.EXP_KEPT, self._keep), calls(1)),
+            terms=(units(tied_roofs.EXP_KEPT, self._keep), *calls(1)),
         )
 
     def _mixture_cost(self, frames: int) -> Cost:
@@ -192,7 +192,7 @@ class Tied:
                     each=padding,
                     size=float(p.rows.nbytes) + searched(frames),
                 ),
-                calls(1),
+                *calls(1),
             ),
         )
 
@@ -274,13 +274,13 @@ class Continuous(Chosen):
         parameters = float(p.gaussians.nbytes)
         if len(self._rest):
             given_up = roofs.ELIMINATE, p.expanded, p.n_components, self._keep, int(self.follow)
-            terms: tuple[Term, ...] = units(*given_up, size=parameters), calls(2)
+            terms: tuple[Term, ...] = units(*given_up, size=parameters), *calls(2)
         else:
             product = products.PRODUCT, frames, p.expanded, p.n_components, p.n_streams
             terms = (
                 units(*product, size=parameters),
                 units(roofs.INSERT, frames, p.n_components, self._keep),
-                calls(2),
+                *calls(2),
             )
         gaussians = replace(
             full["score.gaussians"],

@@ -25,7 +25,7 @@ from pipelines.scoring.continuous import roofs_of_chosen as roofs
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some, percent
 from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, searched, units
+from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
@@ -199,7 +199,7 @@ class Continuous(_Quantised, Chosen):
         p, lists = self._family.parameters, self._lists
         kept = lists.mean_panels / p.n_components
         gathered = roofs.LISTS, frames, p.n_components, percent(kept)
-        terms = units(*gathered, each=1.0 / LANES), calls(2), calls(LIST_CALLS, "numpy")
+        terms = units(*gathered, each=1.0 / LANES), *calls(2), numpy_calls(LIST_CALLS)
         costs = self.chosen_costs(frames, kept, terms, self._bytes, best=self._best)
         if self._best:
             lse = costs["score.lse"]
@@ -308,8 +308,8 @@ class Tied(_Quantised):
                 working_set_bytes=block_bytes(p, frames),
                 terms=(
                     units(tied_roofs.LISTED, *shape, size=block_bytes(p, frames)),
-                    calls(1),
-                    calls(LIST_CALLS, "numpy"),
+                    *calls(1),
+                    numpy_calls(LIST_CALLS),
                 ),
             ),
             "score.exp": Cost(
@@ -321,7 +321,7 @@ class Tied(_Quantised):
                 # Lists are padded to sixteen.
                 bytes_max=Linear(per_work=(2.0 * FLOAT * LANES, 0.0, 0.0)),
                 working_set_bytes=float(frames * densities * FLOAT),
-                terms=(units(tied_roofs.EXP_LISTED, count), calls(1), calls(MIX_CALLS, "numpy")),
+                terms=(units(tied_roofs.EXP_LISTED, count), *calls(1), numpy_calls(MIX_CALLS)),
             ),
             "score.mixture": Cost(
                 operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
@@ -337,8 +337,8 @@ class Tied(_Quantised):
                         size=float(p.rows.nbytes) + searched(frames),
                         each=p.columns / p.n_senones,
                     ),
-                    calls(1),
-                    calls(MIX_CALLS, "numpy"),
+                    *calls(1),
+                    numpy_calls(MIX_CALLS),
                 ),
             ),
         }

@@ -136,7 +136,7 @@ class _Lookup:
                 working_set_bytes=float(self._table.scores.nbytes),
                 terms=(
                     units(LOOKUPS, streams, senones, size=float(self._table.scores.nbytes)),
-                    calls(1),
+                    *calls(1),
                 ),
             ),
             WAIT_STAGE: Cost(unmodelled=WAITS),

@@ -18,7 +18,7 @@ from pipelines.scoring.gaussians import roofs
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, densities_of_bytes
-from pipelines.scoring.kernel_work import calls, searched, units
+from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
@@ -84,8 +84,8 @@ class Bytes:
         terms = (
             units(roofs.BYTES, *shape, size=float(eight.panels.nbytes) + searched(frames)),
             Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
-            calls(2),
-            calls(FRAME_CALLS, "numpy"),
+            *calls(2),
+            numpy_calls(FRAME_CALLS),
         )
         return {"score.gaussians": eight.cost(terms, stored=2.0 * FLOAT)}
 
@@ -128,7 +128,7 @@ class Bounded:
                     per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
                 ),
                 working_set_bytes=block_bytes(p, frames),
-                terms=(units(BOUNDED, *shape, size=block_bytes(p, frames)), calls(2)),
+                terms=(units(BOUNDED, *shape, size=block_bytes(p, frames)), *calls(2)),
             )
         }
 

@@ -150,7 +150,7 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         working_set_bytes=block_bytes(p, frames),
         terms=(
             units(roofs.GAUSSIANS, frames, size=block_bytes(p, frames)),
-            calls(2),
+            *calls(2),
         ),
     )
 
@@ -171,7 +171,7 @@ def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
         working_set_bytes=float(frames * per_frame * FLOAT),
         terms=(
             units(roofs.EXP, frames, densities, size=float(frames * per_frame * FLOAT)),
-            calls(1),
+            *calls(1),
         ),
     )
 
@@ -203,6 +203,6 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
         working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
         terms=(
             units(roofs.LOG, frames, width, pieces, size=2.0 * FLOAT * frames * p.n_senones),
-            calls(1),
+            *calls(1),
         ),
     )

@@ -113,4 +113,4 @@ class LazyMixtures:
         densities = self._mixtures[0].shape[2]
         first = Term(KERNEL, f"{LAZY}/1/{densities}", Linear(per_work=(0.0, 0.0, 1.0)), size)
         others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
-        return (first, calls(1)) if frames == 1 else (first, others, calls(1))
+        return (first, *calls(1)) if frames == 1 else (first, others, *calls(1))

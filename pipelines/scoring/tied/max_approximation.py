@@ -97,6 +97,6 @@ def cost(p: PackedGmm, frames: int) -> Cost:
                 size=weights * padding + searched(frames),
                 each=p.rows.size / components,
             ),
-            calls(1),
+            *calls(1),
         ),
     )

@@ -5,7 +5,7 @@ Each is called as scoring calls it; its units are those of the cost law that nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import cycle
 from types import MappingProxyType
 
@@ -14,8 +14,9 @@ from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import KERNEL_CALL, Family, Numbers, filled, repeated
+from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, Family, Numbers
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.roof_tasks import after_reading, filled, repeated
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED
@@ -158,19 +159,26 @@ def logarithms(size: int, numbers: Numbers) -> Work:
 
 def call(size: int, numbers: Numbers) -> Work:
     """A call of a compiled kernel with its arrays and numbers, and the close of its span."""
+    return Work(1.0, lambda: repeated(_call()))
+
+
+def first_call(size: int, numbers: Numbers) -> Work:
+    """The same call, each time after so many KiB of other data were read."""
+    (passed,) = numbers
+    return Work(1.0, lambda: after_reading(passed, _call()))
+
+
+def _call() -> Callable[[], None]:
     x = np.ones((1, STREAMS, EXPANDED), np.float32)
     packed = np.zeros((1, STREAMS, 1, EXPANDED, LANES), np.float32)
     g = np.zeros((1, 1, STREAMS, LANES), np.float32)
     meter = Meter()
 
-    def make() -> Task:
-        def once() -> None:
-            kernels.evaluate(x, packed, g, 0, 0)
-            meter.done("", 1)
+    def once() -> None:
+        kernels.evaluate(x, packed, g, 0, 0)
+        meter.done("", 1)
 
-        return repeated(once)
-
-    return Work(1.0, make)
+    return once
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -180,6 +188,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         MIXTURE: mixtures,
         LOG: logarithms,
         KERNEL_CALL: call,
+        FIRST_CALL: first_call,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

@@ -174,51 +174,6 @@ def roof_of(
     return Roof(*key, median, low, high, UNITS[key.kind], disturbed)
 
 
-PAUSE: Final = 2.0
-"""Between two pieces of `after_pauses`, in times of a piece: about what the search takes beside the scoring."""
-
-PIECE_SECONDS: Final = 5e-5
-"""A piece of work is at least so long, so that its call does not count."""
-
-MOST_REPEATS: Final = 1 << 20
-"""Work that takes no time at all is not repeated for ever."""
-
-PAUSED_SECONDS: Final = 0.06
-"""For so long pieces are timed; those of the first half, which meet data never touched, do not count."""
-
-
-def after_pauses(key: Key, amount: float, task: Task) -> Roof:
-    """Time `task` as a run meets it: piece after piece with something else in between, here an idle loop.
-
-    Data beyond the nearest caches then come slower than in an endless loop over them, on a machine whose caches
-    others share. `amount`: of one repeat; those of the next repeat follow it.
-    """
-    repeats = 1
-    while (piece := _shortest(task, repeats, 1)) < PIECE_SECONDS and repeats < MOST_REPEATS:
-        repeats *= 2
-    seconds: list[float] = []
-    began = clock()
-    half = began + PAUSED_SECONDS / 2
-    spent = piece
-    while len(seconds) < DISTURBED_ROUNDS or clock() < began + PAUSED_SECONDS:
-        until = clock() + PAUSE * piece
-        while clock() < until:
-            pass
-        before, start = thread_clock(), clock()
-        task(repeats)
-        spent = clock() - start
-        undisturbed = thread_clock() - before >= OWN_SHARE * spent
-        if undisturbed and start > half:
-            seconds.append(spent)
-        if clock() > began + QUICK_SECONDS:
-            break
-    kept = sorted(seconds or [spent])
-    low, median, high = (
-        amount * repeats / kept[round(part * (len(kept) - 1))] for part in (0.75, 0.5, 0.25)
-    )
-    return Roof(*key, median, low, high, UNITS[key.kind], not seconds)
-
-
 def is_steady(roof: Roof) -> bool:
     """Whether the machine was undisturbed enough for this roof to be kept for good."""
     best = roof.median / roof.low if roof.kind in TIMES else roof.high / roof.median

@@ -12,9 +12,9 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import integers, quantised, terms
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.dnn.roofs._layers import before_layer
-from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, after_reading, repeated
-from pipelines.scoring.kernel_work import Family, Numbers, filled
+from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.roof_tasks import HOT_BYTES, after_reading, filled, repeated
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array

@@ -14,11 +14,11 @@ from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.dnn import dense, products, rows, terms
 from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply
 from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
-from pipelines.scoring.dnn.roofs._tasks import HOT_BYTES, after_reading, repeated
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import Family, Numbers, filled
+from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.roof_tasks import HOT_BYTES, after_reading, filled, repeated
 from profiler.arrays import Array
 from profiler.costs import Term
 from profiler.machine.roofs.timing import Task, Work

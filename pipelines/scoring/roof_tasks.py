@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.kernel_work import COLD, filled
+from pipelines.scoring.kernel_work import COLD
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
 from profiler.machine.roofs import timing
@@ -15,6 +15,11 @@ from profiler.machine.roofs.timing import Counted, Task
 
 HOT_BYTES = 8 << 10
 """Weights or values within the first cache, beside what else a kernel needs there."""
+
+
+def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
+    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
+    return np.full(shape, value, np.float32)
 
 
 def repeated(once: Callable[[], object]) -> Task:
