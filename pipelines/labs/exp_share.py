@@ -57,7 +57,7 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=128,
         ),
     ] = 128
-    seconds: Rounds = 25.0
+    seconds: Rounds = 12.0
 
 
 class Found(Measured, frozen=True, kw_only=True):

@@ -93,6 +93,7 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.labs import _nets
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets, shrink
+    from profiler.machine.describe import usable_cores
 
     net = nets.load(nets.find(given.net))
     base: dict[str, Value] = {"model": "dnn", "dnn.net": given.net}
@@ -104,7 +105,8 @@ def measure(given: Given, desk: Desk) -> Found:
     with desk.part(0.0, 0.5):
         found = _nets.decoded(better, ways, given.speech_s, desk)
     del found[""]
-    with desk.part(0.5, 0.8):
+    # Nothing is timed here.
+    with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
         changed = of_changed(given, desk)
     desk.progress("one layer at a time", 0.8)
     scoring = Scoring(assign(Config(), base), desk, frames=max(300, given.frames))
