@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     "pipelines/search",
     "pipelines/frontend",
+    "pipelines/labs",
     "pipelines/models",
     "pipelines/training",
     "profiler",

@@ -13,6 +13,9 @@ import sys
 import numpy as np
 
 from pipelines.frontend import _kernels as frontend
+from pipelines.labs import _access_kernels, _call_kernels, _clock_kernel
+from pipelines.labs import _matrix_kernels as matrices
+from pipelines.labs import _unrolled_kernels as unrolled
 from pipelines.models import estimation
 from pipelines.training import align
 from profiler import kernel_spans
@@ -96,6 +99,47 @@ def alignment(walls: Walls) -> None:
             )  # fmt: skip
             align._viterbi(walls(loud(frames, frames, states)), states_of, path)
             assert frames < states or (np.diff(path) >= 0).all()
+
+
+# -- the labs --------------------------------------------------------------------------------------
+
+
+@runs(_access_kernels, "strided")
+def accesses(walls: Walls) -> None:
+    """Strides that divide the data: of one value, of all, and between; less than a round and several."""
+    for n, stride in ((1, 1), (2, 1), (33, 33), (32, 4), (7, 7)):
+        state = walls(np.zeros(2), np.int64)
+        for count in (0, 1, n - 1, 2 * n + 1):
+            _access_kernels.strided(walls(np.ones(n), np.uint32), stride, state, count)
+            assert 0 <= state[0] < n
+            assert 0 <= state[1] < stride
+
+
+@runs(_call_kernels, "add")
+@runs(_clock_kernel, "chain")
+def sums(walls: Walls) -> None:
+    """No number, one and some."""
+    for n in SIZES:
+        a, b, out = (walls(np.ones(n), np.float32) for _ in range(3))
+        _call_kernels.add(a, b, out)
+        assert (out == 2).all()
+        _clock_kernel.chain(np.uint64(n), n)
+
+
+@runs(matrices, "by_element", "by_column", "by_row", "in_blocks")
+@runs(unrolled, "plain", "unrolled")
+def products(walls: Walls) -> None:
+    """One row and some; blocks that divide the size and blocks that do not."""
+    for n in SIZES[1:]:
+        a, b = (walls(np.ones((n, n)), np.float32) for _ in range(2))
+        for order in (matrices.by_element, matrices.by_column, matrices.by_row):
+            order(a, b, walls.empty((n, n), np.float32))
+        for block in (1, 4, n, n + 1):
+            matrices.in_blocks(a, b, walls.empty((n, n), np.float32), block)
+        for outputs in SIZES:
+            weight = walls(np.ones((outputs, n)), np.float32)
+            for loop in (unrolled.plain, unrolled.unrolled):
+                loop(weight, walls(np.ones(n), np.float32), walls.empty(outputs, np.float32))
 
 
 # -- the profiler ----------------------------------------------------------------------------------

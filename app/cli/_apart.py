@@ -56,6 +56,7 @@ def run(
         text=True,
         encoding="utf-8",
         errors="replace",
+        start_new_session=True,  # Ctrl+C reaches us alone, who pass it on: the second one would end it at once
     )
     assert child.stdout is not None
     assert child.stderr is not None

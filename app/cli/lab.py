@@ -202,6 +202,7 @@ def _list(as_json: bool) -> int:
                 "source": lab.source,
                 "group": lab.group,
                 "measured": lab.measured,
+                "bound": lab.bound,
             }
             for name, lab in known.items()
         ]

@@ -18,10 +18,12 @@ from app.pictures.lab import sheet_of
 from app.pictures.layout import laid_out, settle, themed
 from app.pictures.writers import drawn
 from app.views.labs.card import SIGNS
+from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.declaration import GROUPS, HOLDS, UNDECIDED, Said
+from pipelines.labs.declaration import GROUPS, Said
 from pipelines.labs.record import Record
 from pipelines.labs.texts import figure
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Verdict
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session
@@ -37,9 +39,16 @@ LEAD: Final = """# The lab: four notes, tried on one machine
 
 The program began with four notes full of claims about what recognition costs. Each of them is a lab:
 `asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
-them as a gallery. This page was made by `{command}`: of {all} claims {held} hold there, and {undecided} could not be
-decided. The figures are those of that machine ({machine}), beside the numbers of the notes.
+them as a gallery. This page was made by `{command}` on one machine ({machine}), whose figures stand
+beside the numbers of the notes. Of {all} claims {verdicts}.{missing}
 """
+
+COUNTED: Final[Mapping[Verdict, str]] = {
+    HOLDS: "hold there",
+    FAILS: "do not",
+    UNDECIDED: "could not be decided",
+    IMPOSSIBLE: "could not be tried",
+}
 
 
 def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
@@ -104,12 +113,17 @@ def _small(png: bytes) -> bytes:
 
 
 def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
-    verdicts = [run.finding.verdict for run in runs.values() if run.finding is not None]
-    held, undecided = verdicts.count(HOLDS), verdicts.count(UNDECIDED)
+    found = [run.finding.verdict for run in runs.values() if run.finding is not None]
+    *most, last = [f"{found.count(v)} {told}" for v, told in COUNTED.items() if v in found] or ["0"]
+    missing = [name for name in labs.names() if name not in runs]
     lead = LEAD.format(
-        command=command, held=held, undecided=undecided, all=len(verdicts), machine=machine
+        command=command,
+        machine=machine,
+        all=len(found),
+        verdicts=f"{', '.join(most)} and {last}" if most else last,
+        missing=f" Not run there yet: {', '.join(missing)}." if missing else "",
     )
-    lines = [lead]
+    lines = [lead, *_overview(runs)]
     for group, heading in GROUPS.items():
         members = {name: run for name, run in runs.items() if run.lab.group == group}
         if not members:
@@ -120,11 +134,21 @@ def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _overview(runs: Mapping[str, Record]) -> list[str]:
+    """Every claim in a line that leads to its section."""
+    rows = [
+        f"| {SIGNS[run.finding.verdict]} | [{name}](#{name}) | {run.lab.claim} |"
+        for name, run in runs.items()
+        if run.finding is not None
+    ]
+    return ["| | lab | claim |", "|---|---|---|", *rows, ""]
+
+
 def _section(name: str, run: Record) -> list[str]:
     finding, lab = run.finding, run.lab
     assert finding is not None
     title = html.escape(f"{lab.claim} {finding.verdict}", quote=True)
-    lines = [f"### {lab.claim}", ""]
+    lines = [f'<a id="{name}"></a>', "", f"### {lab.claim}", ""]
     if run.chart is not None:
         lines += [
             "<picture>",
@@ -140,7 +164,7 @@ def _section(name: str, run: Record) -> list[str]:
         lines += ["| | the note | here |", "|---|---|---|"]
         lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
         lines += [""]
-    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", ""]
+    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", "", lab.bound, ""]
     return lines
 
 

@@ -14,7 +14,9 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
-FRAME: Final = frozenset({"declaration", "desk", "figures", "record", "running", "texts"})
+FRAME: Final = frozenset(
+    {"chart", "declaration", "desk", "figures", "record", "running", "texts", "verdicts"}
+)
 """Modules that labs are made with, and that are none themselves."""
 
 

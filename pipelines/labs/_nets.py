@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.labs.declaration import Line
+from pipelines.labs.chart import Line
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import F64
 

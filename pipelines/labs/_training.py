@@ -11,7 +11,9 @@ import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import Parameters, Values, told
+from pipelines.labs.chart import Values
+from pipelines.labs.declaration import Parameters
+from pipelines.labs.texts import told
 from pipelines.training.parallel.job import DIVERGED
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import Array

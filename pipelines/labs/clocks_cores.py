@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
-    at_least,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import between, columns, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 
@@ -50,8 +38,8 @@ class Sizes(Parameters, frozen=True, kw_only=True):
 
 
 class Rates(Measured, frozen=True, kw_only=True):
-    """Seconds by round: of the chain of `cycles` cycles, of the product on one thread, on all and on the "
-    "device."""
+    """Seconds by round: of the chain of `cycles` cycles, of the product on one thread, on all and on the
+    device."""
 
     n: int
     cores: int
@@ -196,6 +184,8 @@ LAB = Lab(
     "on the accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a "
     "multiply-add in a cycle, a processor's has vectors. Frequencies change with load: all are measured in "
     "turns.",
+    bound="It holds where a core here does at least twice the operations of a GPU's core in a cycle. The note "
+    "gives no number; two is ours: below it the two kinds of core could pass for the same.",
     parameters=Sizes(),
     stored=Rates,
     measure=measure,

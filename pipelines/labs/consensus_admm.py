@@ -8,20 +8,10 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    all_of,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Measured
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -37,7 +27,8 @@ SYNCHRONOUS, ASYNCHRONOUS, FIRST = 0, 1, 2
 class Alm(shared.Workers, frozen=True, kw_only=True):
     """How many workers, and how much is trained."""
 
-    workers: Annotated[int, setting("Workers", "Workers of every way.", ge=2, le=64)] = 4
+    workers: Annotated[int, setting("Workers", "Workers of every way.", ge=2, le=64)] = 5
+    """More than four, as the claim has it."""
     batch: Annotated[
         int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)
     ] = 128
@@ -197,6 +188,10 @@ LAB = Lab(
     "asynchronous and synchronous SGD with as many workers, examples and the same rate: loss by examples and "
     "by bytes sent, primal and dual residuals. No figure was ever published for speech. How fast it would be "
     "on more devices is not measured: the bytes are what such devices would wait for.",
+    bound="It holds where it ends with at most a twentieth more loss than asynchronous SGD, and on fewer bytes. "
+    "No figure for speech was ever published, so both bounds are ours. The best of three ρ counts, as "
+    "nobody says how to choose one. The loss is that of the frames that are taught: the claim is about "
+    "descent.",
     parameters=Alm(),
     stored=Agreed,
     measure=measure,

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipelines.labs._accelerator import NONE
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    Axis,
-    Block,
-    Chart,
-    Finding,
-    Gantt,
-    Lab,
-    Measured,
-    Parameters,
-)
+from pipelines.labs.chart import Axis, Block, Chart, Gantt
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,8 +54,8 @@ class Trials(Measured, frozen=True, kw_only=True):
 
 
 def measure(_: Parameters, desk: Desk) -> Trials:
-    """Every operation in every place; without an accelerator, by torch's own rules on tensors without "
-    "memory."""
+    """Every operation in every place; without an accelerator, by torch's own rules on tensors without
+    memory."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     name = desk.device
@@ -122,8 +113,8 @@ def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
 
 
 def judge(found: Trials) -> Finding:
-    """Holds where what computes with both raises, what is moved first does not, and results live on the "
-    "device."""
+    """Holds where what computes with both raises, what is moved first does not, and results live on the
+    device."""
     mixed = [t for t in found.trials if t.place == PLACES[2] and t.operation != ALLOWED]
     raised = [t for t in mixed if t.error]
     named = [t for t in raised if "device" in t.error.lower() and found.device in t.error]
@@ -186,6 +177,8 @@ LAB = Lab(
     "copy: the error as torch says it, and where the result lives. A tensor without dimensions may cross, as a "
     "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "
     "(fake tensors), as its compiler does.",
+    bound="It holds where everything that mixes devices raises an error and every result stays on its device, "
+    "as the note has it, without exception but that of torch's own rule for single numbers.",
     parameters=Parameters(),
     stored=Trials,
     measure=measure,

@@ -11,23 +11,12 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import figures
-from pipelines.labs._times import inverse, ratio, value
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    Said,
-    all_of,
-    at_least,
-    told,
-)
+from pipelines.labs._parameters import Rounds
+from pipelines.labs.chart import Axis, Bars, Chart
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import inverse, ratio, value
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
@@ -66,9 +55,7 @@ class Given(Parameters, frozen=True, kw_only=True):
     items: Annotated[
         int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)
     ] = 5000
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 14.0
+    seconds: Rounds = 14.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -212,7 +199,7 @@ def judge(found: Found) -> Finding:
         times = operation_s(found, way)
         n = found.items if way == PYTHON else found.elements
         slowest = max(CHEAP, key=lambda what, t=times: figures.seconds(t[what]))  # type: ignore[misc]
-        ratios[way] = ratio(times, "exp", slowest)
+        ratios[way] = ratio(times["exp"], times[slowest])
         name = way.replace(" ", "_")
         for what in OPERATIONS:
             numbers[f"{name}_{what}_ns"] = figures.seconds(times[what]) / n * 1e9
@@ -237,8 +224,10 @@ def judge(found: Found) -> Finding:
 
 def flawed_and_repaired(found: Found) -> tuple[Ratio | None, Ratio | None]:
     """Time of an addition / time of an exp as the note has it, and without what the loops take."""
-    flawed = ratio(found.seconds, f"{PYTHON}, add", f"{PYTHON}, exp")
-    return flawed, inverse(ratio(operation_s(found, PYTHON), "exp", "add"))
+    flawed = ratio(found.seconds[f"{PYTHON}, add"], found.seconds[f"{PYTHON}, exp"])
+    return flawed, inverse(
+        ratio(operation_s(found, PYTHON)["exp"], operation_s(found, PYTHON)["add"])
+    )
 
 
 def picture(found: Found) -> Chart:
@@ -267,6 +256,8 @@ LAB: Final = Lab(
     "numpy, numba and torch (and on the device, where there is one), in float32 and float64. What the loop or the "
     "call takes without the operation is taken off. Arrays stay in the caches, so that memory is left out; numba "
     "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
+    bound="It holds where an exp takes longer than the slowest of the others in every way of computing, as the "
+    "note's answer has it; how much longer, it does not say.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipelines.labs.chart import Line
 from profiler.analysis.comparison.statistics import (
     Ratio,
     alternated,
@@ -44,6 +45,28 @@ def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
     return apart(_ns(to[:n]), _ns(of[:n])).ratio()
 
 
+def inverse(found: Ratio | None) -> Ratio | None:
+    """1 / ratio."""
+    return _turned(found, lambda r: 1 / r)
+
+
+def saved(found: Ratio | None) -> Ratio | None:
+    """1 − ratio: the share of the time that the quicker one saves."""
+    return _turned(found, lambda r: 1 - r)
+
+
+def _turned(found: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
+    """A falling function of a ratio, with its interval."""
+    if found is None or found.low is None or found.high is None:
+        return None if found is None else Ratio(figure(found.ratio))
+    return Ratio(figure(found.ratio), figure(found.high), figure(found.low), found.p)
+
+
+def value(found: Ratio | None) -> float | None:
+    """The ratio alone, for figures."""
+    return None if found is None else found.ratio
+
+
 def seconds(times: Sequence[float]) -> float:
     """Seconds that the work itself takes: the mean of the fastest 40 %."""
     return float(undisturbed(np.array(times)))
@@ -72,6 +95,18 @@ def columns(
         tuple(i.low for i in intervals),
         tuple(i.high for i in intervals),
     )
+
+
+def line(
+    name: str,
+    x: Sequence[float],
+    rows: Sequence[Sequence[float]],
+    figure: Callable[[int, float], float] = lambda place, s: s,
+    dashed: bool = False,
+) -> Line:
+    """`figure` of the seconds of an arm over x, from the rounds at each place."""
+    found = [between(row, lambda s, i=i: figure(i, s)) for i, row in enumerate(rows)]  # type: ignore[misc]
+    return Line(name, tuple(map(float, x)), *columns(found), dashed=dashed)
 
 
 def _ns(times: Sequence[float]) -> Array:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from pipelines.config import Value
-from pipelines.config.options import setting
 from pipelines.labs import figures
-from pipelines.labs._times import ratio, value
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    Parameters,
-    Said,
-    all_of,
-    at_most,
-    told,
-)
+from pipelines.labs._parameters import Compared, Gaussians, Rounds, Singly
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import ratio, value
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
@@ -32,6 +20,9 @@ if TYPE_CHECKING:
 METHOD: Final = "gmm.selection.method"
 SEVERAL: Final = 3.0
 """Several times fewer: to less than a third. The note gives no number; those published are 3 to 10 times."""
+
+FASTER: Final = 0.5
+"""Of the time, at most: what skips two thirds and saves less has lost most of it on the way. Ours."""
 
 Settings = dict[str, Value]
 
@@ -55,19 +46,10 @@ JUDGED: Final = ("shortlists (VQ)", "radius 0.8")
 class Given(Parameters, frozen=True, kw_only=True):
     """The model, and how much is measured."""
 
-    components: Annotated[
-        int, setting("Gaussians", "Gaussians per senone and stream.", ge=8, le=128)
-    ] = 42
-    speech_s: Annotated[
-        float,
-        setting("Speech", "Speech that is decoded to compare scores.", unit="s", ge=0.1, le=600.0),
-    ] = 7.0
-    frames: Annotated[
-        int, setting("Frames", "Frames that a turn scores, one at a time.", ge=1, le=1000)
-    ] = 8
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 15.0
+    components: Gaussians = 42
+    speech_s: Compared = 7.0
+    frames: Singly = 8
+    seconds: Rounds = 15.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -131,11 +113,11 @@ def measure(given: Given, desk: Desk) -> Found:
 
 
 def judge(found: Found) -> Finding:
-    """The usual shortlists compute less than a third of the Gaussians, and take less time than all of them."""
+    """The usual shortlists compute less than a third of the Gaussians, in less than half of the time."""
     name = ", ".join(JUDGED)
     share = found.gaussians[name]
-    time = ratio(found.seconds, name, EXACT)
-    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, 1.0))
+    time = ratio(found.seconds[name], found.seconds[EXACT])
+    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, FASTER))
     why = (
         f"Shortlists of radius 0.8 compute {share:.0%} of the Gaussians in {told(time)} of the time; "
         f"{found.same_best[name]:.0%} of the frames keep their best senone, and of {found.words} words "
@@ -151,7 +133,7 @@ def judge(found: Found) -> Finding:
         key = each.replace(", ", "_").replace(" ", "_")
         numbers |= {
             f"{key}_gaussians_share": found.gaussians[each],
-            f"{key}_time_share": value(ratio(found.seconds, each, EXACT)),
+            f"{key}_time_share": value(ratio(found.seconds[each], found.seconds[EXACT])),
             f"{key}_frame_s": figures.seconds(times) / found.frames,
             f"{key}_same_best": found.same_best[each],
             f"{key}_error_nat": found.error[each],
@@ -195,6 +177,9 @@ LAB: Final = Lab(
     "continuous model: share of the Gaussians, share of the time, best senones that stay, word errors. What is "
     "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
     "lists is left out.",
+    bound="It holds where less than a third of the Gaussians is computed, in less than half of the time. The "
+    "note says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
+    "strategy that skips two thirds and saves less has lost most of it on the way.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    Parameters,
-    Said,
-    Verdict,
-)
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import F32, F64
 from profiler.errors import BadInput
@@ -242,6 +231,8 @@ LAB = Lab(
     measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer of the "
     "net `small` as it is taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
     "drawn at random and taken in order. It is computed exactly, not estimated; nothing is timed.",
+    bound="It holds where the slope lies within 0.05 of the note's −½, with its interval. The width is ours: "
+    "over a thousandfold of sizes it is a factor of 1.4.",
     parameters=Sizes(),
     stored=Noise,
     measure=measure,

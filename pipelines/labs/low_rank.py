@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final
 
+import numpy as np
+
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs import figures
@@ -15,42 +17,34 @@ from pipelines.labs._nets import (
     word_change,
     word_error_rate,
 )
-from pipelines.labs._times import ratio, value
-from pipelines.labs.declaration import (
+from pipelines.labs._parameters import InBlocks, NetName, Rounds, Words
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.figures import ratio, value
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
     UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
     Finding,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Parameters,
-    Said,
     Verdict,
     all_of,
     at_least,
     at_most,
-    told,
 )
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
     from pipelines.models.nets import Net
+    from profiler.arrays import Array
 
 SHARES: Final = (0.2, 0.3, 0.5)
 JUDGED: Final = 0.3
 """The note: keeping 30 % of the size costs practically nothing."""
 
 NOTHING: Final = 0.02
-"""Practically nothing: less than two points of word error rate, what the project allows its own savings."""
-
-NOTHING_OF_FRAMES: Final = 0.03
-"""The same of frames that agree with the better net. The two hundred words that ship cannot tell two points apart;
-their six thousand frames can tell three. A small net of the same speed loses five."""
+"""Practically nothing: less than two points, of word error rate as what the project allows its own savings, and of
+frames that agree with the better net: two hundred words ship, too few to tell so little."""
 
 WHOLE: Final = "whole"
 RETRAINED: Final = "retrained"
@@ -59,31 +53,36 @@ RETRAINED: Final = "retrained"
 class Given(Parameters, frozen=True, kw_only=True):
     """The nets, and how much is measured."""
 
-    net: Annotated[str, setting("Net", "The name of a net that ships with the program.")] = "base"
+    net: NetName = "base"
     retrained: Annotated[
         str, setting("Retrained net", "The net that was factored and then trained on.")
     ] = "low-rank"
     reference: Annotated[
         str, setting("Better net", "The net whose best senones the others are held against.")
     ] = "large"
-    speech_s: Annotated[
-        float, setting("Speech", "Speech that is decoded for words.", unit="s", ge=0.1, le=600.0)
-    ] = 60.0
-    frames: Annotated[
-        int, setting("Frames", "Frames that a turn scores, in blocks of 16.", ge=16, le=1000)
-    ] = 48
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 8.0
+    speech_s: Words = 60.0
+    frames: InBlocks = 48
+    copies: Annotated[
+        int,
+        setting(
+            "Copies",
+            "Times that the speech is taken again, its speed, voice, noise and level changed at random.",
+            ge=0,
+            le=100,
+        ),
+    ] = 5
+    seconds: Rounds = 8.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
     """By net (WHOLE, "0.3" and so on, RETRAINED): `weights`, words and best senones beside the better net's, seconds of
-    `frames`. `layers`: share of frames that keep their best senone when one layer alone is factored, in their order."""
+    `frames`. `changed`: frames alone, of WHOLE and RETRAINED, each utterance with its changed copies. `layers`: share
+    of frames that keep their best senone when one layer alone is factored, in their order."""
 
     frames: int
     weights: dict[str, int]
     decoded: dict[str, Decoded]
+    changed: dict[str, Decoded]
     seconds: dict[str, list[float]]
     layers: list[float]
 
@@ -94,6 +93,7 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.labs import _nets
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets, shrink
+    from profiler.machine.describe import usable_cores
 
     net = nets.load(nets.find(given.net))
     base: dict[str, Value] = {"model": "dnn", "dnn.net": given.net}
@@ -102,12 +102,15 @@ def measure(given: Given, desk: Desk) -> Found:
     for share in SHARES:
         ways[f"{share:g}"] = {**ways[WHOLE], "dnn.shrink": "low-rank", "dnn.share": share}
     ways[RETRAINED] = {"dnn.net": given.retrained}
-    with desk.part(0.0, 0.7):
+    with desk.part(0.0, 0.5):
         found = _nets.decoded(better, ways, given.speech_s, desk)
     del found[""]
-    desk.progress("one layer at a time", 0.7)
+    # Nothing is timed here.
+    with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
+        changed = of_changed(given, desk)
+    desk.progress("one layer at a time", 0.8)
     scoring = Scoring(assign(Config(), base), desk, frames=max(300, given.frames))
-    layers = kept_by_layer(net, scoring)
+    layers = kept_by_layer(net, scoring.features[0])
     arms = {way: scoring.arm(settings, given.frames) for way, settings in ways.items()}
     with desk.part(0.8, 1.0):
         seconds = desk.turns(
@@ -116,8 +119,60 @@ def measure(given: Given, desk: Desk) -> Found:
     weights = {f"{share:g}": count(shrink.low_rank(net, share)) for share in SHARES}
     weights |= {WHOLE: count(net), RETRAINED: count(nets.load(nets.find(given.retrained)))}
     return Found(
-        frames=given.frames, weights=weights, decoded=found, seconds=seconds, layers=layers
+        frames=given.frames,
+        weights=weights,
+        decoded=found,
+        changed=changed,
+        seconds=seconds,
+        layers=layers,
     )
+
+
+def of_changed(given: Given, desk: Desk) -> dict[str, Decoded]:
+    """Frames with the better net's best senone, of speech and its copies: other speeds, tracts, noise, levels."""
+    from pipelines.experiments.scoring_replay import spoken
+    from pipelines.models import nets, sphinx
+    from pipelines.training.corpus import augment
+    from pipelines.training.corpus.data import Maker, Source
+
+    maker = Maker(sphinx.load(sphinx.default_directory()).feat_params)
+    names = {WHOLE: given.net, RETRAINED: given.retrained}
+    made = {name: nets.load(nets.find(net)) for name, net in names.items()}
+    reference = nets.load(nets.find(given.reference))
+    speech = list(spoken(desk.speech(), given.speech_s))
+    frames = [0] * len(speech)
+    same = {name: [0] * len(speech) for name in names}
+    for copy in range(given.copies + 1):
+        for place, (item, sound) in enumerate(speech):
+            desk.check()
+            desk.progress("changed copies of the speech", copy / (given.copies + 1))
+            rng = np.random.default_rng([copy, place])
+            change = augment.draw(rng) if copy else augment.Change()
+            source = Source(file=str(item.path), span_s=(0.0, sound.duration_s))
+            features = maker.frames(source, change, rng).heard.astype(np.float32)
+            right = best(reference, features)
+            frames[place] += len(right)
+            for name, net in made.items():
+                same[name][place] += int((best(net, features) == right).sum())
+    silent = [0] * len(speech)
+    return {
+        name: Decoded(frames=frames, same_best=counts, words=silent, errors=silent)
+        for name, counts in same.items()
+    }
+
+
+def best(net: Net, features: Array) -> Array:
+    """The best senone of each frame, i64 [n], of features f32 [n, 39]."""
+    from pipelines.scoring.dnn import DenseNet
+    from pipelines.scoring.layered import with_context
+    from pipelines.scoring.meter import Meter
+
+    dense = DenseNet(net, 1, len(features), "blas")
+    spliced = dense.splice(with_context(features, dense.context), Meter())
+    scores = np.empty((len(features), net.card.senones), np.float32)
+    dense.score(spliced, scores, Meter())
+    found: Array = scores.argmax(axis=1)
+    return found
 
 
 def count(net: Net) -> int:
@@ -125,30 +180,14 @@ def count(net: Net) -> int:
     return sum(values.size for name, values in net.tensors.items() if name.endswith(".weight"))
 
 
-def kept_by_layer(net: Net, scoring: object) -> list[float]:
+def kept_by_layer(net: Net, features: Array) -> list[float]:
     """Share of frames with the same best senone when one layer keeps JUDGED of its weights, layer by layer."""
-    import numpy as np
-
-    from pipelines.labs._scoring import Scoring
     from pipelines.models import shrink
-    from pipelines.scoring.dnn import DenseNet
-    from pipelines.scoring.layered import with_context
-    from pipelines.scoring.meter import Meter
 
-    assert isinstance(scoring, Scoring)
-
-    def best(some: Net) -> list[int]:
-        dense = DenseNet(some, 1, scoring.frames, "blas")
-        spliced = dense.splice(with_context(scoring.features[0], dense.context), Meter())
-        scores = np.empty((scoring.frames, some.card.senones), np.float32)
-        dense.score(spliced, scores, Meter())
-        found: list[int] = scores.argmax(axis=1).tolist()
-        return found
-
-    exact = np.array(best(net))
+    exact = best(net, features)
     stretches = 1 + sum(layer.relu for layer in net.card.layers)
     factored = (shrink.low_rank(net, JUDGED, only=i) for i in range(stretches))
-    return [float((np.array(best(some)) == exact).mean()) for some in factored]
+    return [float((best(some, features) == exact).mean()) for some in factored]
 
 
 def judge(found: Found) -> Finding:
@@ -159,11 +198,11 @@ def judge(found: Found) -> Finding:
     whole, name = found.decoded[WHOLE], f"{JUDGED:g}"
     lost = word_change(found.decoded[RETRAINED], whole)
     before = word_change(found.decoded[name], whole)
-    gain = ratio(found.seconds, WHOLE, RETRAINED)
+    gain = ratio(found.seconds[WHOLE], found.seconds[RETRAINED])
     size = found.weights[RETRAINED] / found.weights[WHOLE]
-    frames = best_change(found.decoded[RETRAINED], whole)
+    frames = best_change(found.changed[RETRAINED], found.changed[WHOLE])
     words: Verdict = FAILS if at_most(lost, NOTHING) == FAILS else HOLDS
-    verdict = all_of(at_least(frames, -NOTHING_OF_FRAMES), at_least(gain, 1.0), words)
+    verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
     lowest, highest = found.layers[0], found.layers[-1]
     why = (
         f"The retrained net has {size:.0%} of the weights and is {told(gain)} times as fast. The frames in which "
@@ -241,9 +280,13 @@ LAB: Final = Lab(
     source="note 1 (Xue, Li & Gong 2013)",
     group="scoring",
     measured="A shipped net factored by SVD at several shares of its weights, as it is, and the shipped net that "
-    "was then trained on: words of real speech, best senones beside those of a better net, time of scoring, and "
-    "which layer alone loses most. Practically nothing is less than three points of frames, and no more than two "
-    "of word error rate. Training belongs to another lab.",
+    "was then trained on: words of real speech, best senones beside those of a better net (of copies at other "
+    "speeds, by other voices and in noise, too, as there is so little of it), time of scoring, and which layer "
+    "alone loses most. Training belongs to another lab.",
+    bound="It holds where the net that was trained on is faster and loses less than two points of its agreement "
+    "with a better net, frame by frame; words can only speak against it, as there are too few. The note "
+    "says practically nothing, Xue 2013 no loss; two points are ours, and what the project allows its own "
+    "savings in words.",
     parameters=Given(),
     stored=Found,
     measure=measure,

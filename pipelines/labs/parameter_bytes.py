@@ -9,22 +9,12 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import figures
-from pipelines.labs._times import line, percent, saved, value
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Chart,
-    Finding,
-    Lab,
-    Layer,
-    Mark,
-    Measured,
-    Parameters,
-    at_least,
-    told,
-)
+from pipelines.labs._parameters import Rounds
+from pipelines.labs.chart import Axis, Chart, Layer, Mark
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.figures import line, saved, value
+from pipelines.labs.texts import percent, told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -56,9 +46,7 @@ class Sizes(Parameters, frozen=True, kw_only=True):
         int,
         setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256),
     ] = 64
-    seconds: Annotated[
-        float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)
-    ] = 25.0
+    seconds: Rounds = 25.0
 
 
 class Found(Measured, frozen=True, kw_only=True):
@@ -239,6 +227,8 @@ LAB: Final = Lab(
     measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "
     "cache to the note's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
     "parameters no longer fit a cache is what memory costs; at small sizes the call itself shows.",
+    bound="It holds where waiting for memory takes more than half of the time. The note gives no number; half "
+    "is ours: the cost is what takes most of the time.",
     parameters=Sizes(),
     stored=Found,
     measure=measure,

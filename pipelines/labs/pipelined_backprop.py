@@ -1,5 +1,4 @@
-"""Lab `pipelined-backprop`: the layers of a net on several workers, each with another minibatch, gradients "
-"late."""
+"""Lab `pipelined-backprop`: the layers of a net on several workers, each with another minibatch, gradients late."""
 
 from __future__ import annotations
 
@@ -10,27 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Block,
-    Chart,
-    Finding,
-    Gantt,
-    Lab,
-    Line,
-    Mark,
-    Measured,
-    Said,
-    all_of,
-    at_least,
-    at_most,
-    told,
-)
+from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
+from pipelines.labs.declaration import Lab, Measured, Said
 from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.texts import told
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 
@@ -154,8 +137,7 @@ def _devices(machines: int) -> int:
 def layer_costs(
     desk: Desk, lessons: Lessons, pipe: Pipe
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has "
-    "the loss."""
+    """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has the loss."""
     import torch
 
     from pipelines.training.parallel.net import Layers
@@ -217,8 +199,8 @@ def _stages(found: Piped, workers: int) -> list[Stage]:
 
 
 def judge(found: Piped) -> Finding:
-    """Holds where two workers are at least 1.9 times as fast as one, and no pipeline ends with a worse "
-    "loss."""
+    """Holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times, and no pipeline
+    ends with a worse loss."""
     alone, pair, *_ = found.curves
     longest = found.curves[-1]
     speed = ratio(alone.per_example, pair.per_example)
@@ -226,6 +208,8 @@ def judge(found: Piped) -> Finding:
     loss = shared.loss_ratio(longest.segments[-1], alone.segments[-1])
     delays = [_usual_delay(each.delays) for each in longest.by_worker]
     verdict = all_of(at_least(speed, SAID_2), at_most(loss, shared.NO_LOSS))
+    if longest.workers == 4 <= found.devices:
+        verdict = all_of(verdict, at_least(speed_of_most, SAID_4))
     model = {k: simulated(found, k) for k in SIMULATED}
     what = f"{found.devices} core{'s' if found.devices > 1 else ''}"
     why = (
@@ -326,6 +310,11 @@ LAB = Lab(
     "of one thread each by their measured costs, the same minibatches for every pipeline, in turns. Gradients "
     "really are late. Where there are fewer devices than workers they share them: then the simulation from "
     "measured times of layers says what a device each would give.",
+    bound="It holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
+    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; "
+    "the twentieth is ours. The net is ours, too: half of the weights of the smaller one that ships are "
+    "in its output layer, so that no split into more than two could be even. The loss is that of the "
+    "frames that are taught: the claim is about descent.",
     parameters=Pipe(),
     stored=Piped,
     measure=measure,

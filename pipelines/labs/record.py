@@ -13,16 +13,10 @@ from typing import Final, TypedDict
 import msgspec
 
 from pipelines import labs
-from pipelines.labs.declaration import (
-    IMPOSSIBLE,
-    Chart,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    Verdict,
-)
+from pipelines.labs.chart import Chart
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
+from pipelines.labs.verdicts import IMPOSSIBLE, Finding, Verdict
 from profiler.errors import BadInput
 
 KEY: Final = "lab"

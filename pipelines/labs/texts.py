@@ -56,3 +56,12 @@ def told(ratio: Ratio | None) -> str:
     if ratio.low is None or ratio.high is None:
         return shown(ratio.ratio)
     return f"{shown(ratio.ratio)} ({shown(ratio.low)} to {shown(ratio.high)})"
+
+
+def percent(found: Ratio | None) -> str:
+    """A share with its interval as sentences write it: 12 % (10 to 13)."""
+    if found is None:
+        return "an unknown share"
+    if found.low is None or found.high is None:
+        return f"{100 * found.ratio:.0f} %"
+    return f"{100 * found.ratio:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"

@@ -10,20 +10,9 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import NONE, opened
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    Line,
-    Measured,
-    Parameters,
-    Said,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Line
+from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,8 +82,8 @@ class _Book:
 
 
 def measure(sizes: Sizes, desk: Desk) -> Ledger:
-    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no "
-    "accelerator."""
+    """Train with everything that crosses in a ledger; the processor's torch stands in where there is no
+    accelerator."""
     import torch
 
     from pipelines.device import COMPUTE
@@ -234,6 +223,8 @@ LAB = Lab(
     "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
     "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
     "none.",
+    bound="It holds where weights cross twice and each time carry at least ten times the bytes of any other "
+    "request. The note says heavy and light and gives no number; ten is ours.",
     parameters=Sizes(),
     stored=Ledger,
     measure=measure,

@@ -15,17 +15,7 @@ from app.views.labs.panel import described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
-from pipelines.labs.declaration import (
-    Axis,
-    Bars,
-    Block,
-    Chart,
-    Gantt,
-    Line,
-    Mark,
-    StackedBars,
-    Steps,
-)
+from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark, StackedBars, Steps
 from pipelines.labs.texts import figure, shown, told
 from profiler.analysis.comparison.statistics import Ratio
 

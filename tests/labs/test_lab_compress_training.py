@@ -69,6 +69,38 @@ def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
     assert sparse.divergences[-1] < sparse.divergences[0]
 
 
+def test_the_exam_is_a_mean_over_frames_as_written_down(tmp_path):
+    """Divergence of the softmaxes and the share of frames whose largest output is not the label, in float64."""
+    import torch
+
+    from pipelines.models.nets import Layer
+    from pipelines.training.corpus import data, labels
+    from pipelines.training.corpus.data import Frames
+    from pipelines.training.module import FeedForward
+    from tests.pipelines.net_files import card
+
+    draw = np.random.default_rng(2)
+    values = draw.normal(0, 1, (70, 39)).astype(np.float16)
+    path = tmp_path / "held-out.safetensors"
+    data.write(Frames(values, values, np.array([70], np.int32)), path)
+    right = draw.integers(0, 5126, 70)
+    labels.write(right.astype(np.uint16), path)
+    exam = compress_training._Exam(tmp_path)
+    module = FeedForward(card(Layer(4), senones=5126), 1)
+    apart, wrong = exam.taken(module, 2.0)
+    context = module.card.left, module.card.right
+    heard = np.pad(values.astype(np.float32), (context, (0, 0)), mode="edge")
+    windows = np.stack([heard[i : i + sum(context) + 1] for i in range(70)])
+    with torch.no_grad():
+        said = module.answers(torch.from_numpy(windows))[0].double()
+    expected = exam.teacher.scores(exam._pool, np.arange(70)).double()
+    p, q = (torch.softmax(each / 2, 1) for each in (expected, said))
+    each = (p * (p.clamp_min(1e-300).log() - q.log())).sum(1).numpy()
+    missed = said.argmax(1).numpy() != right
+    assert apart == pytest.approx([each[:50].mean(), each[50:].mean()], rel=1e-3)
+    assert wrong == pytest.approx([missed[:50].mean(), missed[50:].mean()])
+
+
 def test_the_picture_has_a_line_for_each_way():
     chart = LAB.picture(planted())
     assert len(chart.layers) == 5

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from pipelines.labs.gpu_scoring_search import LAB, THREADS, Found
+from pipelines.config import Config, assign
+from pipelines.labs import gpu_scoring_search
+from pipelines.labs.desk import Desk
+from pipelines.labs.gpu_scoring_search import LAB, STAND_IN, THREADS, Found, Given
+from pipelines.run.recogniser import build
+from pipelines.scoring.strategy import never, quietly
+from profiler.spans import NullLane, Recorder
 from tests.labs.planted import LOUD, arms
 
 
@@ -60,3 +67,33 @@ def test_the_picture_has_both_parts_and_places(device):
         "processor",
         device or "device code on the processor",
     ]
+
+
+class NoDevice(Desk):
+    device = None
+
+
+def test_a_small_run_takes_the_processors_half(bundled_speech):
+    desk = NoDevice(audio=[str(bundled_speech / "08-kal16-short.flac")])
+    found = LAB.measure(Given(vocabulary=60, frames=12, block=8, seconds=0.0), desk)
+    assert (found.device, found.frames) == ("", 12)
+    assert found.reason
+    assert set(found.seconds) == set(planted().seconds)
+    assert 0 < found.asked <= found.senones
+    assert LAB.judge(found).verdict == "cannot be tried here"
+    assert LAB.picture(found).beside
+
+
+def test_both_ways_of_searching_find_the_words_that_the_scores_say():
+    """Scores that make one senone the best at random, frame by frame: the same words on both sides."""
+    words = []
+    for settings in ({}, {"search.device": STAND_IN}):
+        config = assign(Config(), {"graph.vocabulary": 60, "block": 8, **settings})
+        recorder = Recorder()
+        recogniser = build(config, recorder, NullLane(), quietly, never)
+        recogniser.register(recorder)
+        draw = np.random.default_rng(3)
+        scores = draw.normal(0, 4, (40, recogniser.scorer.n_senones)).astype(np.float32)
+        words.append(gpu_scoring_search.searching(recogniser, scores)())
+    assert words[0] == words[1]
+    assert words[0]

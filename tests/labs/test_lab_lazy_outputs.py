@@ -36,8 +36,8 @@ def test_it_holds_where_a_third_is_asked_for_and_time_falls():
     assert found.figures["best_all_over_best_lazy"] == pytest.approx(2.0, rel=0.02)
 
 
-@pytest.mark.parametrize("change", [{"asked": 500}, {"together": 1.3}, {"together": 0.97}])
-def test_it_does_not_where_more_is_asked_for_or_batches_are_as_good(change):
+@pytest.mark.parametrize("change", [{"asked": 500}, {"together": 1.3}])
+def test_it_does_not_where_more_is_asked_for_or_batches_are_better(change):
     assert LAB.judge(planted(**change)).verdict == "does not hold here"
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from pipelines.labs import minibatch as lab
 from pipelines.labs.desk import Desk
 from pipelines.labs.minibatch import LAB, Budget, Run, Sizes
+from pipelines.training.parallel.net import Layers
 from tests.labs.planted_training import ROUNDS, losses, times
+from tests.pipelines import workers_in_threads
 
 
 def planted(ends, noise=0.01):
@@ -50,6 +53,39 @@ def test_a_small_run_measures_and_draws(small_training):
     assert sorted({run.size for run in found.runs}) == [1, 4, 16, 64]
     assert all(len(run.segments) == lab.PIECES for run in found.runs)
     assert LAB.picture(found).layers
+
+
+def test_losses_are_those_of_plain_descent(small_training, monkeypatch):
+    """Without time a piece is one minibatch: as many steps of torch's own SGD, and the loss of what is examined."""
+    monkeypatch.setattr(lab, "HIDDEN", (8, 6))
+    found = LAB.measure(Budget(seconds=0.0, largest=64), Desk())
+    run = next(r for r in found.runs if r.size == 16)
+    taught = workers_in_threads.lessons(context=7)
+    card = taught.card((8, 6), 0)
+    start, place, width = Layers(card, 1, torch.device("cpu")).vector, 0, card.inputs
+    net = torch.nn.Sequential()
+    for outputs in (8, 6, workers_in_threads.CLASSES):
+        layer = torch.nn.Linear(width, outputs)
+        for parameter in (layer.weight, layer.bias):
+            end = place + parameter.numel()
+            parameter.data = start[place:end].clone().view_as(parameter)
+            place = end
+        net.extend([layer, torch.nn.ReLU()])
+        width = outputs
+    net = net[:-1]
+    mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
+
+    def loss(x, y):
+        return torch.nn.functional.cross_entropy(net(((x - mean) * scale).flatten(1)), y)
+
+    descent = torch.optim.SGD(net.parameters(), run.rate)
+    for number in range(lab.PIECES):
+        descent.zero_grad()
+        loss(*taught.batch(number, 16)).backward()
+        descent.step()
+    examined = taught.taught.examples(taught.examined, 7)
+    assert run.examples == [16] * lab.PIECES
+    assert run.losses[-1] == pytest.approx(float(loss(*examined).detach()), rel=1e-3)
 
 
 def test_the_memory_grows_with_the_minibatch():

@@ -10,7 +10,7 @@ from pipelines.labs.pipelined_backprop import LAB, LAYERS, Pipe, Piped
 from tests.labs.planted_training import curve
 
 
-def planted(pair=0.5, loss=2.0, noise=0.001):
+def planted(pair=0.5, loss=2.0, noise=0.001, four=0.28, devices=2):
     forward = [[0.01] * 5] * LAYERS
     backward = [[0.02] * 5] * LAYERS
     return Piped(
@@ -21,10 +21,10 @@ def planted(pair=0.5, loss=2.0, noise=0.001):
         curves=[
             curve("one worker", 1.0, 2.0, workers=1, noise=noise),
             curve("2 workers", pair, 2.0, noise=noise, delays={2: 9, 0: 1}),
-            curve("4 workers", pair, loss, workers=4, noise=noise, delays={6: 9, 1: 1}),
+            curve("4 workers", four, loss, workers=4, noise=noise, delays={6: 9, 1: 1}),
         ],
         spans=[],
-        devices=2,
+        devices=devices,
     )
 
 
@@ -42,6 +42,14 @@ def test_it_holds_where_two_are_nearly_twice_as_fast_and_the_loss_is_the_same():
 @pytest.mark.parametrize("change", [{"pair": 0.8}, {"loss": 2.5}])
 def test_it_does_not_where_it_is_slow_or_late_gradients_cost(change):
     assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+@pytest.mark.parametrize(
+    ("devices", "four", "verdict"),
+    [(4, 0.28, "holds here"), (4, 0.5, "does not hold here"), (3, 0.5, "holds here")],
+)
+def test_four_workers_are_judged_where_each_has_a_device(devices, four, verdict):
+    assert LAB.judge(planted(four=four, devices=devices)).verdict == verdict
 
 
 def test_noise_decides_nothing():

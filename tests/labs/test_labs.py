@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -12,19 +13,10 @@ import pytest
 from pipelines import labs
 from pipelines.config.options import options_of
 from pipelines.labs import record, running
-from pipelines.labs.declaration import (
-    GROUPS,
-    IMPOSSIBLE,
-    Axis,
-    Bars,
-    Chart,
-    Finding,
-    Lab,
-    LabError,
-    Measured,
-    Parameters,
-)
+from pipelines.labs.chart import Axis, Bars, Chart
+from pipelines.labs.declaration import GROUPS, Lab, LabError, Measured, Parameters
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
+from pipelines.labs.verdicts import IMPOSSIBLE, Finding
 from profiler.errors import BadInput, Cancelled
 from profiler.session.reader import Session
 
@@ -50,6 +42,8 @@ def test_a_card_says_everything(name):
     assert lab.group in GROUPS
     assert lab.claim.endswith(".")
     assert lab.source.startswith("note ")
+    # Where the bound comes from: the note, a paper, or ourselves.
+    assert re.search(r"\bnote\b|\bours\b|\(.+ \d{4}", lab.bound), lab.bound
     assert {"holds here", "does not hold here"} <= set(lab.follows)
     assert lab.bytes_needed(lab.parameters) >= 0
     for option in options_of(type(lab.parameters)):
@@ -77,6 +71,7 @@ def planted(measure, obstacle=lambda _: None, needed=0):
         source="note 0",
         group="scoring",
         measured="Nothing.",
+        bound="Always, as the note has it.",
         parameters=Few(),
         stored=Counted,
         measure=measure,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.config import Config, assign
-from pipelines.labs import _scoring, _times
+from pipelines.labs import _scoring, figures, texts
 from pipelines.labs.desk import Desk
 from profiler.analysis.comparison.statistics import Ratio
 
@@ -56,8 +56,8 @@ def test_scores_differ_by_what_is_near_the_best():
 
 def test_shares_and_inverses_keep_their_intervals_in_order():
     found = Ratio(0.5, 0.4, 0.8, 0.01)
-    assert _times.saved(found) == Ratio(0.5, pytest.approx(0.2), pytest.approx(0.6), 0.01)
-    assert _times.inverse(found) == Ratio(2.0, 1.25, 2.5, 0.01)
-    assert _times.percent(_times.saved(found)) == "50 % (20 to 60)"
-    assert _times.saved(Ratio(0.5)) == Ratio(0.5)
-    assert _times.saved(None) is None
+    assert figures.saved(found) == Ratio(0.5, pytest.approx(0.2), pytest.approx(0.6), 0.01)
+    assert figures.inverse(found) == Ratio(2.0, 1.25, 2.5, 0.01)
+    assert texts.percent(figures.saved(found)) == "50 % (20 to 60)"
+    assert figures.saved(Ratio(0.5)) == Ratio(0.5)
+    assert figures.saved(None) is None

@@ -98,6 +98,59 @@ def test_one_worker_with_a_server_is_plain_descent():
     assert diary.delays == {0: 11}
 
 
+def test_a_gradient_that_is_not_late_goes_at_the_whole_rate():
+    [(found, _, _), _] = trained(Asynchronous, task("asynchronous", 1, rule="by staleness"), 11)
+    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("rule", ["constant", "by staleness"])
+def test_the_server_takes_each_gradient_as_late_as_it_is(rule):
+    """Gradients of ones with the versions of their copies, sent by hand: what is gone then says the rates."""
+    versions = [0, 0, 1, 0]
+    late = [0, 1, 1, 3]
+
+    def work(world, group):
+        taught = lessons()
+        setting = Setting(world, world, taught, taught.card(WIDTHS, 0), CPU)
+        if world.rank == 0:
+            server = Asynchronous(task("asynchronous", 1, rule=rule), setting)
+            before = server._net.vector.clone()
+            server.piece(len(versions))
+            return before - server.answers().vector, world.diary.delays
+        got = torch.empty(len(Layers(setting.card, 1, CPU).vector) + 1)
+        for version in versions:
+            world.receive(got, 0).wait()
+            sent = torch.ones_like(got)
+            sent[-1] = version
+            world.send(sent, 0).wait()
+        world.receive(got, 0).wait()
+        return None
+
+    (gone, delays), _ = together(2, work)
+    rates = [RATE / (1 + n) if rule == "by staleness" else RATE for n in late]
+    torch.testing.assert_close(gone, torch.full_like(gone, sum(rates)), rtol=1e-3, atol=1e-6)
+    assert delays == {0: 1, 1: 2, 3: 1}
+
+
+def test_workers_of_a_server_take_different_minibatches():
+    workers, taken = 2, []
+
+    def work(world, group):
+        world.diary.traced = True
+        taught = lessons()
+        made = Asynchronous(
+            task("asynchronous", workers, accumulate=2),
+            Setting(world, world, taught, taught.card(WIDTHS, 0), CPU),
+        )
+        made.piece(12)
+        return [span.batch for span in world.diary.spans if span.kind == "gradient"]
+
+    for own in together(workers + 1, work)[1:]:
+        assert own == list(range(own[0], own[0] + workers * len(own), workers))
+        taken += own
+    assert len(set(taken)) == len(taken) >= 12
+
+
 def test_accumulated_minibatches_are_one_of_all_of_them():
     """The mean gradient of 3 minibatches of 16 at one copy is that of one of 48: the same frames in the same order."""
     [(found, _, _), _] = trained(Asynchronous, task("asynchronous", 1, accumulate=3), 6)
@@ -184,6 +237,38 @@ def test_consensus_of_one_worker_without_penalty_is_plain_descent():
     [(found, _, [piece])] = trained(Consensus, given, 10)
     assert (piece.updates, piece.examples, len(piece.residuals)) == (2, 160, 2)
     torch.testing.assert_close(found, plain(10, 16), rtol=1e-4, atol=1e-6)
+
+
+def test_consensus_of_several_goes_as_the_formulas_say():
+    """Each w by SGD with the gradient of the augmented Lagrangian on its own minibatches, without workers."""
+    workers, local, rho, rounds = 3, 2, 0.5, 4
+    given = task("consensus", workers, rho=rho, local=local)
+    taught = lessons()
+    card = taught.card(WIDTHS, 0)
+    nets = [Layers(card, 1, CPU) for _ in range(workers)]
+    z = nets[0].vector.clone()
+    duals = [torch.zeros_like(z) for _ in nets]
+    residuals = []
+    for exchange in range(rounds):
+        for k, net in enumerate(nets):
+            for i in range(local):
+                x, y = taught.batch((exchange * local + i) * workers + k, given.batch)
+                net.gradient.zero_()
+                torch.nn.functional.cross_entropy(net(x), y).backward()
+                pulled = net.gradient + duals[k] + rho * (net.vector - z)
+                with torch.no_grad():
+                    net.vector -= RATE * pulled
+        before, z = (
+            z,
+            torch.stack([n.vector + d / rho for n, d in zip(nets, duals, strict=True)]).mean(0),
+        )
+        for net, dual in zip(nets, duals, strict=True):
+            dual += rho * (net.vector - z)
+        primal = torch.stack([net.vector - z for net in nets]).square().mean().sqrt()
+        residuals.append((float(primal), rho * float((z - before).square().mean().sqrt())))
+    for found, _, [piece] in trained(Consensus, given, rounds * workers * local):
+        torch.testing.assert_close(found, z, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(piece.residuals, residuals, rtol=1e-3)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])

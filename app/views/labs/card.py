@@ -17,19 +17,10 @@ from app.style.plain_text import describe, write
 from app.style.theme import Tokens, font, theme
 from app.views.labs.panel import Panel, described
 from app.views.labs.series import looks
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    UNDECIDED,
-    Chart,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    Verdict,
-)
+from pipelines.labs.chart import Chart
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, Verdict
 
 MARGIN: Final = 20.0
 GAP: Final = 26.0

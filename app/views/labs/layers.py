@@ -12,7 +12,7 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.labs.ranges import Reach
 from app.views.labs.series import Look, paint_sign
-from pipelines.labs.declaration import Bars, Chart, Gantt, Line, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Line, StackedBars, Steps
 from pipelines.labs.texts import PLAIN, figure
 
 WIDTH = 0.76

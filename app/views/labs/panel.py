@@ -15,7 +15,7 @@ from app.style.theme import Tokens, font
 from app.views.labs.layers import Layers, Place
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.series import Look, key_width, marks, named, paint_key
-from pipelines.labs.declaration import Bars, Chart, Gantt, Mark, StackedBars
+from pipelines.labs.chart import Bars, Chart, Gantt, Mark, StackedBars
 from pipelines.labs.texts import figure
 
 LINE = 15.0

@@ -6,17 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pipelines.labs.declaration import (
-    Axis,
-    Bars,
-    Chart,
-    Gantt,
-    Layer,
-    Line,
-    Mark,
-    StackedBars,
-    Steps,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
 from pipelines.labs.texts import PLAIN, figure, shown, whole
 
 HEADROOM = 1.08

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.views.labs.ranges import Reach, reaches
-from pipelines.labs.declaration import Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
 from pipelines.labs.texts import figure
 
 HEADERS = ("panel", "series", "at", "value", "interval")

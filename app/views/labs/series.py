@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from app.style.theme import Tokens
 from app.views.swatch import paint_swatch
-from pipelines.labs.declaration import Bars, Chart, Gantt, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Line, Mark, StackedBars, Steps
 
 COLOURS = ("compute", "memory", "search", "transfer", "other_programs")
 GREYS = ("frontend", "unexplained", "overhead")

@@ -1,0 +1,114 @@
+"""What a lab has to draw, in layers. It never draws: `app` does, with the program's own charts and themes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: what, in which unit, on which scale.
+
+    `categories`: the names of places 0, 1, … for bars and rows. `unit` as a person writes it ("GB/s", "ns", "B");
+    ticks get its prefixes where it is a plain one. `low`, `high`: the range, where the data should not decide.
+    """
+
+    title: str
+    unit: str = ""
+    log: bool = False
+    categories: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+Values = tuple[float | None, ...]
+"""None: unavailable, left out of the drawing."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One series of bars over the categories of x; several stand side by side. `low`, `high`: the intervals."""
+
+    name: str
+    values: Values
+    low: Values = ()
+    high: Values = ()
+
+
+@dataclass(frozen=True)
+class StackedBars:
+    """Bars that consist of parts, over the categories of x: each part's values in order from the ground."""
+
+    parts: tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points in order of x, joined unless `joined` is false. `low`, `high`: the intervals; `dashed`: modelled."""
+
+    name: str
+    x: tuple[float, ...]
+    y: Values
+    low: Values = ()
+    high: Values = ()
+    dashed: bool = False
+    joined: bool = True
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A line that jumps at each x and holds until the next: distributions, histograms."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of one row of a Gantt chart, from `begin` to `end` on x; `kind` gives its colour, `text` is in it."""
+
+    row: int
+    begin: float
+    end: float
+    kind: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Gantt:
+    """Who worked when: rows are the categories of y, from the top."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A level (`on` y) or a place (`on` x) that data is held against: a number of the note's, a roof, a cache's size.
+
+    `until`: the other end, where it is a band.
+    """
+
+    text: str
+    value: float
+    on: Literal["x", "y"] = "y"
+    until: float | None = None
+
+
+Layer = Bars | StackedBars | Line | Steps | Gantt | Mark
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What to draw. The same name has the same colour in all panels.
+
+    `title` and `subtitle` of the whole picture are the claim and the verdict's sentence, put there by whoever draws;
+    a panel of `beside` may have a title of its own.
+    """
+
+    x: Axis
+    y: Axis
+    layers: tuple[Layer, ...]
+    title: str = ""
+    beside: tuple[Chart, ...] = ()
