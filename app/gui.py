@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, Signal
+from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import crash_report
@@ -38,6 +38,12 @@ CRASH_LOG = "crash.log"
 
 MAX_LOG_BYTES = 1 << 20
 """A log longer than this is restarted."""
+
+RARELY = 1000
+"""Looks at the younger objects per look at all of them: an hour of a live run has about as many."""
+
+CLEAN_UP_MS = 2000
+"""After a session was closed, its remains are let go of when the one that took its place has been drawn."""
 
 MAX_FAULTS = 50
 """Maximum number of distinct faults that are reported."""
@@ -178,6 +184,9 @@ def open_window(
             window.pages.setCurrentWidget(window.skeleton)
         # After the first paint: loading charts and reading a session must not keep the window from appearing.
         AfterFirstPaint(window.top, lambda: _first_page(window, session_path, demo))
+        clean_up = QTimer(window, singleShot=True, interval=CLEAN_UP_MS)
+        clean_up.timeout.connect(gc.collect)
+        window.playhead.closed.connect(clean_up.start)
         window.show()
         return int(app.exec())
 
@@ -199,6 +208,11 @@ def _first_page(
 
 
 def keep_what_is_there() -> None:
-    """What is there now stays: looking through it for garbage again would hold up the window for 50 ms a time."""
+    """What is there now stays: looking through it for garbage again would hold up the window for 50 ms a time.
+
+    All that came later is looked through `RARELY`, and when a session was closed.
+    """
     gc.collect()
     gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, RARELY)

@@ -73,6 +73,7 @@ class Playhead(QObject):
         self._position = 0.0
         self._generation = 0
         self._last_tick = self._last_read = 0.0
+        self._fresh = False
         self._follow = Follow()
         self._beats = Beats()
         self._timer = QTimer(self)
@@ -164,6 +165,7 @@ class Playhead(QObject):
         self._position = float(track.n_frames)
         self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
         self._last_tick = self._last_read = time.monotonic()
+        self._fresh = False
         self._follow = Follow()
         self._beats = Beats()
         if self._live:
@@ -300,26 +302,40 @@ class Playhead(QObject):
 
     def tick(self) -> None:
         """Read what is new, move the cursor all the way, and draw if anything changed."""
-        self._step(evenly=False)
+        session = self.session
+        self._read()
+        if self.session is session:
+            self._move(evenly=False)
 
     def _beat(self) -> None:
-        self._step(evenly=True)
+        due = time.monotonic() - self._last_read >= READ_S
+        if due and not self._fresh and self._read() and self._live:
+            # What was read is drawn when the window has been served: together they would hold it up for too long.
+            self._timer.start(0)
+            return
+        self._move(evenly=True)
         if self._live or self._playing:
             self._timer.start(round(1e3 * self._beats.wait_s(time.monotonic())))
 
-    def _step(self, evenly: bool) -> None:
+    def _read(self) -> bool:
+        """Read what is new; whether anything is."""
         session, track = self.session, self.track
-        if session is None or track is None:
+        if session is None or track is None or not self._live:
+            return False
+        self._last_read = time.monotonic()
+        fresh = self._taken_in(session, track)
+        # Whoever heard that the run is over may have opened another session.
+        self._fresh |= fresh and self.session is session
+        return fresh
+
+    def _move(self, evenly: bool) -> None:
+        track = self.track
+        fresh, self._fresh = self._fresh, False
+        if self.session is None or track is None:
             self._timer.stop()
             return
         now = time.monotonic()
         elapsed, self._last_tick = now - self._last_tick, now
-        fresh = False
-        if self._live and (not evenly or now - self._last_read >= READ_S):
-            self._last_read = now
-            fresh = self._read(session, track)
-        if self.session is not session:
-            return
         before = self.cursor_frame
         if self._following:
             if fresh:
@@ -335,7 +351,7 @@ class Playhead(QObject):
         if not (self._live or self._playing):
             self._timer.stop()
 
-    def _read(self, session: Session, track: CostTrack) -> bool:
+    def _taken_in(self, session: Session, track: CostTrack) -> bool:
         try:
             fresh = session.refresh()
             if fresh:

@@ -7,7 +7,8 @@ that a toggle appears as two bars; without a change, everything shown. Zeros are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
@@ -34,9 +35,10 @@ from app.views.part_bars import share_text
 from app.views.roofline import ALONE_HIGH, HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.scale import clock, milliseconds, percent
+from app.views.slices import Slices
 from app.views.table_twin import Table
 from app.views.view import View
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import breakdown_in_steps
 from profiler.analysis.categories import PART_NAMES, PARTS
 from profiler.frames import FRAME_S
 
@@ -107,6 +109,7 @@ class BreakdownView(View):
         self._groups: tuple[StageLine, ...] = ()
         self._points: tuple[Point, ...] = ()
         self._threads = 1
+        self._slices: Slices[_Stages] = Slices(self, self._take_stages)
         self._counted: tuple[int, int] | None = None
         self._counted_at = 0.0
         self._took_s = 0.0
@@ -144,9 +147,12 @@ class BreakdownView(View):
         )
         self._model = model
         self._count(snapshot, model)
-        self.bars.show_model(model, self._stages, self._groups)
-        self._show_roofline()
+        self._show()
         self.set_note(self._note_text(model))
+
+    def _show(self) -> None:
+        self.bars.show_model(self._model, self._stages, self._groups)
+        self._show_roofline()
 
     @property
     def roofline_alone(self) -> bool:
@@ -189,6 +195,7 @@ class BreakdownView(View):
         super().clear()
         self._soon.stop()
         self._count_soon.stop()
+        self._slices.drop()
         self._model, self._stages, self._groups = None, (), ()
         self._points, self._counted = (), None
         self.bars.show_model(None, ())
@@ -225,6 +232,7 @@ class BreakdownView(View):
     def settle(self) -> None:
         """Complete the stages at once."""
         super().settle()
+        self._slices.finish()
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
 
@@ -294,6 +302,8 @@ class BreakdownView(View):
         span = (model.first_frame, model.last_frame)
         if span == self._counted:
             return
+        if self._slices.busy and snapshot.moving:
+            return
         waited = time.monotonic() - self._counted_at
         moves_by_itself = (
             self._counted is not None
@@ -312,19 +322,17 @@ class BreakdownView(View):
             # The stages shown stay until the sums of a session just opened are complete.
             self._count_soon.start(0)
             return
-        began = time.monotonic()
         self._counted = span
-        if model.frames:
-            found = breakdown(snapshot.session, *span, track=snapshot.track)
-            self._stages = stage_lines(found.stages, model.frames)
-            self._groups = group_lines(found, model.frames)
-            self._points = points(found.stages)
-            self._threads = bm.threads_at(snapshot.session, span[0])
-        else:
-            self._stages, self._groups, self._points = (), (), ()
+        self._slices.start(_stages(snapshot, model))
+        if not snapshot.moving:
+            self._slices.finish()
+
+    def _take_stages(self, found: _Stages) -> None:
+        self._stages, self._groups, self._points, self._threads = found
         self._counted_at = time.monotonic()
-        self._took_s = self._counted_at - began
+        self._took_s = self._slices.took_s
         self._pause_s = max(STAGES_EVERY_S, self._took_s / STAGES_DUTY)
+        self._show()
 
     def _note_text(self, model: BreakdownModel) -> str:
         if model.scope == bm.SELECTION:
@@ -336,6 +344,30 @@ class BreakdownView(View):
         else:
             text = self.tr("start to cursor")
         return text
+
+
+class _Stages(NamedTuple):
+    """What is shown of the stages of a range."""
+
+    lines: tuple[StageLine, ...] = ()
+    groups: tuple[StageLine, ...] = ()
+    points: tuple[Point, ...] = ()
+    threads: int = 1
+
+
+def _stages(snapshot: Snapshot, model: BreakdownModel) -> Generator[None, None, _Stages]:
+    """Count the stages of the range of `model`, a step at a time."""
+    if not model.frames:
+        return _Stages()
+    span = (model.first_frame, model.last_frame)
+    found = yield from breakdown_in_steps(snapshot.session, snapshot.track, *span)
+    yield
+    return _Stages(
+        stage_lines(found.stages, model.frames),
+        group_lines(found, model.frames),
+        points(found.stages),
+        bm.threads_at(snapshot.session, span[0]),
+    )
 
 
 def _single_shot(parent: QWidget, milliseconds: int, call: Callable[[], None]) -> QTimer:

@@ -24,7 +24,7 @@ from app.views.view import View
 Model = TypeVar("Model")
 
 TEXTS_MS = 200
-"""While the cursor moves by itself, texts are renewed this often."""
+"""While the cursor moves by itself, or a hand moves the range, texts are renewed this often."""
 
 
 class ChartView(View, Generic[Model]):
@@ -55,6 +55,7 @@ class ChartView(View, Generic[Model]):
         self.column.addWidget(self.plot, 1)
         self.set_body(body)
         self._model: Model | None = None
+        self._range = axis.visible
         self._texts = Pace(self, TEXTS_MS, self._renew_labels)
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
@@ -83,7 +84,8 @@ class ChartView(View, Generic[Model]):
         self._soon.stop()
         self._model = self.reduce(snapshot, self.plot.plot_size()[0])
         self.show_model(self._model)
-        self._texts.ask(snapshot.moving)
+        moved, self._range = self.axis.visible != self._range, self.axis.visible
+        self._texts.ask(snapshot.moving or moved)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 

@@ -18,17 +18,21 @@ from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
 from app.views.cost_lines import TAG_HEIGHT, QuantileItem, RealTimeItem, realtime_text
 from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
-from app.views.frames import CATEGORIES
+from app.views.frames import CATEGORIES, series_of
 from app.views.legend import Legend
 from app.views.overlay import FLAG_ROW
 from app.views.readout import Line
 from app.views.scale import Holding, axis_label, clock, milliseconds, percent, tick_labels
+from app.views.slices import Slices
 from app.views.stack import StackItem
 from app.views.table_twin import Table
 from profiler.frames import FRAME_S
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
+
+REST_MS = 100
+"""A hand that pans and zooms rests for so long before anything is worked out ahead."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -46,6 +50,7 @@ class CostView(ChartView[CostModel]):
         self.quantile = QuantileItem(self.plot, self.stack)
         self.realtime = RealTimeItem(self.plot, self.stack)
         self.holding = Holding()
+        self._ahead: Slices[None] = Slices(self, lambda _: None)
         self.legend = Legend()
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
@@ -62,6 +67,17 @@ class CostView(ChartView[CostModel]):
             self.axis.selected_frames,
             snapshot.cursor_frame,
         )
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Draw; once the hand rests, work out what zooming in will ask for."""
+        super().draw(snapshot)
+        model = self._model
+        if model is None or snapshot.moving:
+            self._ahead.drop()
+            return
+        first, last = (round(second / FRAME_S) for second in (model.first_s, model.last_s))
+        quantiles = series_of(snapshot.session, snapshot.track).quantiles
+        self._ahead.start(quantiles.ahead(model.block_frames, first, last), REST_MS)
 
     def set_locked(self, on: bool) -> None:
         """Keep the scale as it is, whatever the data do."""
@@ -83,6 +99,7 @@ class CostView(ChartView[CostModel]):
     def clear(self) -> None:
         """Forget the scale as well, unless it is locked."""
         super().clear()
+        self._ahead.drop()
         if not self.holding.locked:
             self.holding = replace(self.holding, before=None)
 

@@ -13,11 +13,18 @@ from PySide6.QtCore import QObject, QTimer
 
 
 class Pace(QObject):
-    """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request."""
+    """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request.
 
-    def __init__(self, parent: QObject, every_ms: int, update: Callable[[], None]) -> None:
+    `apart`: while the cursor moves by itself, only when the request is over: what takes long is not to be added to the
+    drawing of the charts, or the two together hold up the window.
+    """
+
+    def __init__(
+        self, parent: QObject, every_ms: int, update: Callable[[], None], apart: bool = False
+    ) -> None:
         super().__init__(parent)
         self._every_s = every_ms / 1e3
+        self._apart = apart
         self._update = update
         self._last = 0.0
         self._timer = QTimer(self)
@@ -27,10 +34,10 @@ class Pace(QObject):
     def ask(self, moving: bool) -> None:
         """Update soon; at once unless the cursor is `moving` by itself."""
         rest = self._last + self._every_s - time.monotonic()
-        if not moving or rest <= 0:
+        if not moving or (rest <= 0 and not self._apart):
             self.now()
         elif not self._timer.isActive():
-            self._timer.start(int(rest * 1e3) + 1)
+            self._timer.start(int(max(rest, 0.0) * 1e3) + 1)
 
     def now(self) -> None:
         """Update at once."""

@@ -81,7 +81,8 @@ class View(QFrame):
         layout.addLayout(self.header)
         layout.addLayout(self._stack, 1)
 
-        self.pace = Pace(self, self.drawn_every_ms, self._draw_snapshot)
+        every_ms = self.drawn_every_ms
+        self.pace = Pace(self, every_ms, self._draw_snapshot, apart=every_ms > 0)
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.timeout.connect(self._renew_texts)

@@ -174,20 +174,23 @@ def words_model(
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
     known = _aligned_before.setdefault(session, {})
     seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
-    in_view = [(number + 1, utterances[begun[number]]) for number in np.flatnonzero(seen).tolist()]
-    left = [
-        (number, one) for number, one in in_view if one.id not in known and _over(one, cursor_frame)
-    ]
+    over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
+    found: list[tuple[int, Utterance, Spoken | None]] = []
+    left = []
+    for index in np.flatnonzero(seen).tolist():
+        one = utterances[begun[index]]
+        before = known.get(one.id) if over[index] else None
+        aligned_before = before[1] if before is not None and before[0] is one else None
+        found.append((index + 1, one, aligned_before))
+        if over[index] and before is None:
+            left.append((index + 1, one))
     if at_once is None or len(left) <= at_once:
         left = []
+    later = {one.id for _, one in left}
     spoken = tuple(
-        _remembered(known, utterance, number, cursor_frame)
-        for number, utterance in in_view
-        if not left
-        or utterance.id in known
-        or _runs(utterance, at_frame)
-        or number == len(begun)
-        or not _over(utterance, cursor_frame)
+        aligned_before or _remembered(known, utterance, number, cursor_frame)
+        for number, utterance, aligned_before in found
+        if utterance.id not in later or _runs(utterance, at_frame) or number == len(begun)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,

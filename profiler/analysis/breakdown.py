@@ -5,7 +5,7 @@ nanosecond. Stage rows come from `StageSums`: their spans, those on the edge of 
 lies in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -140,6 +140,25 @@ def breakdown(
         track = CostTrack()
         track.update(session)
     track.stages.update(session)
+    steps = breakdown_in_steps(session, track, first_frame, last_frame)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as over:
+            found: Breakdown = over.value
+            return found
+
+
+def breakdown_in_steps(
+    session: Session,
+    track: CostTrack,
+    first_frame: int | None = None,
+    last_frame: int | None = None,
+) -> Generator[None, None, Breakdown]:
+    """`breakdown` for a caller with something else to do meanwhile: rests after every kind of span and every row.
+
+    `track`: up to date, and so its `stages`, which must stay as they are until the end.
+    """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
     last = max(last, first)
@@ -155,6 +174,12 @@ def breakdown(
             outside[group] += part.time
         else:
             found.setdefault((lane, stage), []).append((epoch, part))
+        yield
+    rows = []
+    for lane, stage in _in_order(session, found):
+        replays = track.stages.beside.replays
+        rows.append(_row(session, lane, stage, found[lane, stage], wall, replays))
+        yield
     return Breakdown(
         first,
         last,
@@ -165,7 +190,7 @@ def breakdown(
         outside["setup"],
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
         hidden_ns(session, first, None if whole else last),
-        _rows(session, found, wall, track.stages.beside.replays),
+        rows,
         recorder_cost(session, wall if whole else None, track.misplaced),
         track.stages.beside.speed.mean(),
     )
@@ -192,19 +217,12 @@ def _sums(
     yield from (row for row in found(session, first, last) if nested(row[0], row[1]))
 
 
-def _rows(
-    session: Session,
-    found: dict[tuple[int, int], list[tuple[int, Sums]]],
-    wall_ns: float,
-    replays: Waiting,
-) -> list[StageRow]:
+def _in_order(session: Session, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Lanes and stages as their rows follow each other."""
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
-    keys = sorted(
+    return sorted(
         found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
     )
-    return [
-        _row(session, lane, stage, found[lane, stage], wall_ns, replays) for lane, stage in keys
-    ]
 
 
 def _row(

@@ -16,6 +16,7 @@ from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
+from profiler.beside import side_by_side
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
@@ -313,7 +314,9 @@ class _PerFrame:
         in_a_row = bool((first_short[1:] == ends[:-1]).all())
         # Blocks of one length: a row of the table is a block.
         alike = in_a_row and len(short) > 0 and bool((frames_short == frames_short[0]).all())
-        for number, share in spread.share.items():
+
+        def put(number: int) -> None:
+            share = spread.share[number]
             rest, store = spread.rest[number], self.row(number)
             for i in apart.tolist():
                 if share[i] or rest[i]:
@@ -329,6 +332,8 @@ class _PerFrame:
             elif len(short):
                 store[first_short[0] : ends[-1]] += np.repeat(share_short, frames_short)
                 store[first_short] += rest_short
+
+        side_by_side(put, spread.share, high - low)
         return low, high
 
     def reserve(self, frames: int) -> None:

@@ -144,6 +144,9 @@ class Charts:
 
     def pictures(self) -> list[np.ndarray]:
         settle()
+        for view in self.views:
+            view.settle()  # texts follow a hand that moves the range a little later
+        settle()
         found = []
         for view in self.views:
             image = view.plot.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)

@@ -30,6 +30,12 @@ SWITCHES = (  # share of the files after which a setting changes
 )
 
 
+LAB = "exp-cost"
+"""The lab whose own page is looked at."""
+
+SHOWN_MS = 50
+
+
 def record(session: Path) -> None:
     """Decode the bundled voices into `session`, flipping the toggles on the way."""
     from pipelines import config
@@ -90,6 +96,32 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
         enter()
         QTest.qWait(2 * FIGURES_MS)
         told += checked(window, folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png")
+    window.close()
+    window.deleteLater()
+    return told
+
+
+def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
+    """Pictures of the Lab page, all labs and one, with the runs that there are; return the faults of its texts."""
+    from PySide6.QtTest import QTest
+
+    from app.model.recent import Memory
+    from app.window.lab.page import LabPage
+    from app.window.main_window import MainWindow
+
+    window = MainWindow(memory=Memory(folder / "settings.ini"))
+    window.choose_theme(theme)
+    window.resize(*size)
+    window.show()
+    window.show_lab()
+    page = window.findChild(LabPage)
+    assert page is not None
+    told = []
+    for name in ("all", LAB):
+        page.show_gallery() if name == "all" else page.show_lab(name)
+        QTest.qWait(SHOWN_MS)
+        page.settle()
+        told += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
     window.close()
     window.deleteLater()
     return told
@@ -157,6 +189,7 @@ def main() -> int:
         desk_picture(session, folder / f"desk-{theme}.png", Wanted(theme=theme))
         for size in SIZES:
             told += look_at_desk(session, folder, theme, size)
+            told += look_at_lab(folder, theme, size)
             for view in VIEWS:
                 told += look_at_view(session, folder, view, theme, size)
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)

@@ -1,0 +1,38 @@
+"""Work on several arrays side by side is the same work."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from profiler import beside
+from profiler.beside import LARGE, side_by_side
+
+
+@pytest.mark.parametrize("size", [10, LARGE])
+def test_every_item_is_done_once(size: int) -> None:
+    rows = np.zeros((7, size))
+
+    def add(number: int) -> None:
+        rows[number] += number
+
+    side_by_side(add, range(7), size)
+    assert (rows == np.arange(7)[:, None]).all()
+
+
+def test_what_is_small_starts_no_thread() -> None:
+    used: list[int] = []
+    side_by_side(lambda _: used.append(threading.get_ident()), range(3), LARGE - 1)
+    assert set(used) == {threading.get_ident()}
+
+
+def test_a_fault_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+
+    def fail(_: int) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        side_by_side(fail, range(3), LARGE)
