@@ -18,7 +18,7 @@ from pipelines.scoring.continuous import roofs_of_chosen as chosen
 from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import OWN, Family
-from pipelines.scoring.roof_tasks import after_others
+from pipelines.scoring.roofs_tasks import after_others
 from pipelines.scoring.tied import roofs as tied
 from pipelines.scoring.tied import roofs_of_some as tied_some
 from pipelines.search import roofs as search

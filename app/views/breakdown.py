@@ -318,6 +318,8 @@ class BreakdownView(View):
             if not (snapshot.moving or self._count_soon.isActive()):
                 self._count_soon.start(int((pause - waited) * 1000) + 1)
             return
+        # What is under way goes by the sums that change now.
+        self._slices.drop()
         if model.frames and not snapshot.track.stages.update(snapshot.session, SPANS_AT_ONCE):
             # The stages shown stay until the sums of a session just opened are complete.
             self._count_soon.start(0)

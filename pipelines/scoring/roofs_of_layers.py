@@ -12,7 +12,7 @@ from pipelines.config import Config
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roof_tasks import filled
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.selection.vq_table import LOOKUPS, lookup
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.senones._backoff import DECIDED, ByParent

@@ -14,7 +14,7 @@ from pipelines.frontend.parameters import FeatureParameters
 from pipelines.kernel_roofs import work_of
 from pipelines.models import nets
 from pipelines.models.nets import Net
-from pipelines.scoring import dnn, roof_tasks
+from pipelines.scoring import dnn, roofs_tasks
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
@@ -131,8 +131,8 @@ def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.Monkey
         now, read = now + 100.0, read + values.nbytes
 
     monkeypatch.setattr(timing, "clock", lambda: now)
-    monkeypatch.setattr(roof_tasks, "_read", reading)
-    task = roof_tasks.after_reading(64, call)
+    monkeypatch.setattr(roofs_tasks, "_read", reading)
+    task = roofs_tasks.after_reading(64, call)
     assert task(5) == timing.Counted(15.0)
     assert read == 5 * 64 << 10
     (term,) = terms.calls(terms.SPLICE, (), 64, 3.0)

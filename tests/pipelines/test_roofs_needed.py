@@ -15,7 +15,7 @@ from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.roofs_needed import STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
-from pipelines.scoring import roof_tasks
+from pipelines.scoring import roofs_tasks
 from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, MOST_PASSED, calls, named
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
@@ -186,7 +186,7 @@ def test_a_kernel_with_data_of_its_own_is_timed_without_the_others(
         now += 3.0
 
     monkeypatch.setattr(timing, "clock", lambda: now)
-    monkeypatch.setattr(roof_tasks, "_read", reading)
+    monkeypatch.setattr(roofs_tasks, "_read", reading)
     monkeypatch.setattr(tied.kernels, "evaluate", evaluate)
     name = named(tied.GAUSSIANS, 4, own=float(1 << 18))
     assert name == f"{tied.GAUSSIANS}/4+256"

@@ -12,7 +12,7 @@ from pipelines.scoring.clustering import clusters, quantiser
 from pipelines.scoring.clustering.clusters import CHOOSE
 from pipelines.scoring.clustering.quantiser import DESCEND, NEAREST
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roof_tasks import filled
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
 from profiler.machine.roofs.timing import Task, Work

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
-from pipelines.scoring.roof_tasks import filled
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats

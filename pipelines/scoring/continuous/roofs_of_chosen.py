@@ -14,7 +14,7 @@ from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.continuous.queue import EVERY, Queue, gather_clusters, gather_lists
 from pipelines.scoring.gaussians.bounds import rests
 from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers
-from pipelines.scoring.roof_tasks import filled, repeated
+from pipelines.scoring.roofs_tasks import filled, repeated
 from pipelines.scoring.simd.maxima import insert_down
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats

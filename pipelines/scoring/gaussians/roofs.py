@@ -14,7 +14,7 @@ from numba import njit
 from pipelines.scoring.gaussians.int8 import row_of_bytes
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers
-from pipelines.scoring.roof_tasks import filled
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from profiler.arrays import Array, ArrayError
 from profiler.machine.roofs.timing import Task, Work

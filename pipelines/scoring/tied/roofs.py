@@ -16,7 +16,7 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roof_tasks import after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import after_reading, filled, repeated
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED

@@ -17,7 +17,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.gaussians.bounds import rests
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
-from pipelines.scoring.roof_tasks import filled, repeated
+from pipelines.scoring.roofs_tasks import filled, repeated
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels, listed, max_approximation, top_n_kernels
 from pipelines.scoring.tied.evaluation import BOUNDED, bounded

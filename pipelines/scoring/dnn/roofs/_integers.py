@@ -14,7 +14,7 @@ from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.dnn.roofs._layers import before_layer
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roof_tasks import HOT_BYTES, after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array

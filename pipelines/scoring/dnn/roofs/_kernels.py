@@ -13,7 +13,7 @@ from pipelines.scoring.dnn import rows, terms
 from pipelines.scoring.dnn.products import blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roof_tasks import HOT_BYTES, filled, repeated
+from pipelines.scoring.roofs_tasks import HOT_BYTES, filled, repeated
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES, address, aligned
 from profiler.arrays import Array, ArrayError

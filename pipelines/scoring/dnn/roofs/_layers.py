@@ -18,7 +18,7 @@ from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roof_tasks import HOT_BYTES, after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
 from profiler.arrays import Array
 from profiler.costs import Term
 from profiler.machine.roofs.timing import Task, Work

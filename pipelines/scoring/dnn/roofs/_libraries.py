@@ -10,7 +10,7 @@ import numpy as np
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import bf16, compiled, terms
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roof_tasks import filled, repeated
+from pipelines.scoring.roofs_tasks import filled, repeated
 from profiler.machine.roofs.timing import Task, Work
 
 
