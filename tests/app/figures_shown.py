@@ -130,6 +130,19 @@ class Opened:
         return Shown(match[1], unit) if match else 0.0
 
 
+def overhead_of_table(o: Opened) -> float:
+    """The category as the table's rows make it, as a share of the wall time.
+
+    Stages of overhead stand there with what other programs took of them, which is as large a part of each as of the
+    time between the stages.
+    """
+    rows = [(row["stage"], row["group"], float(row["share"] or 0.0)) for row in o.csv]
+    between = sum(share for stage, _, share in rows if stage == "overhead")
+    taken = sum(share for stage, _, share in rows if stage == "other_programs")
+    named = sum(share for stage, group, share in rows if group == "overhead" != stage)
+    return between + named * (between / (between + taken) if between + taken else 1.0)
+
+
 def printed(text: str, unit: float = 1.0) -> Value:
     """A printed figure; None for a dash."""
     return None if text == "\u2013" else Shown(text.split(maxsplit=1)[0], unit)

@@ -37,6 +37,7 @@ from figures_shown import (
     latency_of_window,
     marked,
     of_run,
+    overhead_of_table,
     printed,
     spans_of_chrome,
     spans_of_speedscope,
@@ -200,12 +201,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
     },
     "overhead, s": {
         "show --json": lambda o: o.json["categories"]["overhead_s"],
-        "table": lambda o: (
-            o.json["wall_s"]
-            * sum(
-                float(row["share"]) for row in o.csv if row["group"] == "overhead" and row["share"]
-            )
-        ),
+        "table": lambda o: o.json["wall_s"] * overhead_of_table(o),
     },
     "time of each stage, s": {
         "show --json": lambda o: stages_of_json(o, "time_s"),
