@@ -24,6 +24,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
@@ -210,7 +211,13 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
         parts = breakdown(arm.recording)
         assert arm.times.by_utterance.shape == (rounds, 1)
         assert arm.times.by_utterance.sum() == pytest.approx(parts.wall_ns)
+        # What the run itself does is one sum there, with what lies between all stages.
+        assert arm.times.stages[OVERHEAD].sum() == pytest.approx(
+            parts.between_ns + sum(row.time_ns for row in parts.stages if row.group == OVERHEAD)
+        )
         for row in parts.stages:
+            if row.group == OVERHEAD:
+                continue
             times = arm.times.stages[row.name]
             assert times.shape == (rounds, round(n_frames / CELL_FRAMES))
             assert times.sum() == pytest.approx(row.time_ns)
