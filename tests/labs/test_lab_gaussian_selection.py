@@ -1,13 +1,18 @@
-"""Lab `gaussian-selection`: its settings are those of the program, its verdict on planted times."""
+"""Lab `gaussian-selection`: its settings, its figures against a reference, its verdict on planted times."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, Found, points
+from pipelines.labs import _scoring, gaussian_selection
+from pipelines.labs.desk import Desk
+from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, METHOD, Found, Given, points
+from pipelines.models.opening import open_model
 from tests.labs.planted import LOUD, arms
+from tests.pipelines import selection_reference as reference
 
 NAME = ", ".join(JUDGED)
 
@@ -19,6 +24,28 @@ def test_every_point_is_a_configuration_and_the_judged_one_is_the_usual():
     judged = assign(base, points()[NAME]).gmm.selection
     assert judged.threshold == Config().gmm.selection.threshold
     assert judged.method == "vq"
+
+
+def test_shares_and_best_senones_are_those_of_a_reference(bundled_speech, monkeypatch):
+    few = {METHOD: "vq", "gmm.selection.threshold": 0.8, "gmm.selection.codewords": 16}
+    monkeypatch.setattr(gaussian_selection, "FAMILIES", {JUDGED[0]: {JUDGED[1]: few}})
+    desk = Desk(audio=[str(bundled_speech / "08-kal16-short.flac")])
+    found = LAB.measure(Given(components=8, speech_s=1.0, frames=2, seconds=0.0), desk)
+    base = assign(Config(), {"model": "continuous", "gmm.components": 8})
+    model = open_model(base, lambda *_: None, lambda: False)
+    family = reference.family_of(model)
+    _, prepared = reference.configured(family, "vq")
+    features = np.concatenate(_scoring.features_of(model, desk, 1.0))
+    panels, centre = family.parameters.gaussians, family.parameters.centre
+    g = reference.linear(panels, centre, features)
+    lists = reference.lists_of(prepared)
+    kept = reference.on_lists(family, lists, reference.nearest(lists.codebook, centre, features), g)
+    assert found.gaussians[NAME] == pytest.approx(np.isfinite(kept).mean(), rel=0.02)
+    exact, selected = (reference.mixtures(family, each) for each in (g, kept))
+    same = (exact.argmax(axis=1) == selected.argmax(axis=1)).mean()
+    # A tie may fall the other way in 32 bits.
+    assert found.same_best[NAME] == pytest.approx(same, abs=2 / len(features))
+    assert found.gaussians[EXACT] == found.same_best[EXACT] == 1.0
 
 
 def planted(gaussians=0.3, time=0.45, noise=0.01):
