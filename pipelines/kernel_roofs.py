@@ -51,4 +51,4 @@ def work_of(name: str, size: int) -> Work:
     work = FAMILIES[family](own, tuple(map(int, numbers)))
     if own >= size:
         return work
-    return Work(work.operations, lambda: after_others(size - own, work.make()))
+    return Work(work.operations, lambda: after_others(size - own, work.make()), True)

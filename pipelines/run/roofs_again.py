@@ -23,6 +23,8 @@ from profiler.machine.roofs.probe import Probe
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, PROBES, Roof, RoofTable
 from profiler.machine.roofs.terms import GENERAL_CALLS
 from profiler.machine.roofs.timing import (
+    MOST_REPEATS,
+    PIECE_SECONDS,
     UNITS,
     Key,
     Task,
@@ -39,10 +41,6 @@ APART_NS: Final = 8_000_000
 """At least so far apart, as each puts something out of the caches that the next block has to fetch again."""
 AT_ONCE: Final = 4
 """Roofs timed between the same two blocks."""
-PIECE_SECONDS: Final = 5e-5
-"""A piece of work is at least so long, so that its call does not count."""
-MOST_REPEATS: Final = 1 << 20
-"""Work that takes no time at all is not repeated for ever."""
 LEAST: Final = 3
 """Timings of each roof before any of them is believed; told again whenever there are twice as many."""
 MOST: Final = 64

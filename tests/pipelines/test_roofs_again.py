@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pipelines.run import roofs_again
-from pipelines.run.roofs_again import APART_NS, AT_FIRST_NS, LEAST, MOST, PIECE_SECONDS, RoofsAgain
+from pipelines.run.roofs_again import APART_NS, AT_FIRST_NS, LEAST, MOST, RoofsAgain
 from profiler.costs import ACCESS, CALL, KERNEL, Linear, Term
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.roofs.table import OVERHEAD, PROBES, Roof, RoofTable
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import PIECE_SECONDS, Task, Work
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Recorder

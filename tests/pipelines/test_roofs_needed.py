@@ -191,6 +191,7 @@ def test_a_kernel_with_data_of_its_own_is_timed_without_the_others(
     name = named(tied.GAUSSIANS, 4, own=float(1 << 18))
     assert name == f"{tied.GAUSSIANS}/4+256"
     work = kernel_roofs.work_of(name, 1 << 20)
+    assert work.in_turn
     assert work.make()(2) == Counted(6.0)
     assert read == [(1 << 20) - (1 << 18)] * 2
     # As much is computed as of its own data alone; within the first cache there is nothing in between.

@@ -111,7 +111,7 @@ def test_a_fresh_calibration_takes_what_cost_laws_named_again(
         made.append((key.name, key.bytes))
         return Roof(*key, 1e9, 1e9, 1e9, "x")
 
-    for taker in ("together", "roof_of"):
+    for taker in ("together", "roof_of", "after_pauses"):
         monkeypatch.setattr(terms, taker, figure)
 
     def work_of(name: str, size: int) -> Work:
@@ -181,6 +181,7 @@ def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(
 
     monkeypatch.setattr(terms, "together", figure)
     monkeypatch.setattr(terms, "roof_of", figure)
+    monkeypatch.setattr(terms, "after_pauses", figure)
 
     def work_of(name: str, size: int) -> Work:
         asked.append((name, size))

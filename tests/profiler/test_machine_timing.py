@@ -168,3 +168,44 @@ def test_threads_that_count_a_part_of_their_time_count_the_longest_part(
     cpu.together(key, 1.0, [lambda n: Counted(1.0 * n), lambda n: Counted(2.0 * n)], effort)
     cpu.together(key, 1.0, [lambda n: None, lambda n: None], effort)
     assert told == [Counted(6.0), None]
+
+
+class Ticking:
+    """A clock that every look moves by a microsecond, and work that takes 20 of them a repeat."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.ran = 0.0
+        self.share = 1.0
+        self.pieces: list[int] = []
+        monkeypatch.setattr(timing, "clock", self.look)
+        monkeypatch.setattr(timing, "thread_clock", lambda: self.ran)
+
+    def look(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def task(self, repeats: int) -> None:
+        self.pieces.append(repeats)
+        self.now += 20e-6 * repeats
+        self.ran += 20e-6 * repeats * self.share
+
+
+def test_pieces_after_pauses_are_long_enough_and_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking = Ticking(monkeypatch)
+    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, ticking.task)
+    repeats = ticking.pieces[-1]
+    assert 20e-6 * repeats >= timing.PIECE_SECONDS
+    assert 20e-6 * repeats < 3 * timing.PIECE_SECONDS
+    # One look at the clock lies within each piece.
+    assert roof.median == pytest.approx(5.0 / 20e-6, rel=0.05)
+    assert (roof.kind, roof.unit, roof.disturbed) == ("kernel", "unit/s", False)
+    timed = sum(ticking.pieces) * 20e-6
+    assert timed < 0.5 * ticking.now, "most of the time is pauses"
+
+
+def test_pieces_that_others_disturbed_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking = Ticking(monkeypatch)
+    ticking.share = 0.5
+    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, ticking.task)
+    assert roof.disturbed
+    assert ticking.now < 1.0, "it does not wait for ever"

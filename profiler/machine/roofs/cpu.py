@@ -28,16 +28,7 @@ from profiler.machine.roofs.table import (
     RoofTable,
     size_text,
 )
-from profiler.machine.roofs.timing import (
-    Counted,
-    Effort,
-    Key,
-    Task,
-    Work,
-    is_steady,
-    key_of,
-    roof_of,
-)
+from profiler.machine.roofs.timing import Effort, Key, Task, Work, is_steady, key_of, roof_of
 
 SMALLEST_BYTES: Final = 16 << 10
 BEYOND_CACHE: Final = 4
@@ -315,9 +306,9 @@ def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
     key = Key(RATE, name, threads=threads)
 
     def timed(effort: Effort) -> Roof:
-        operations, make = work()
-        tasks = [make() for _ in range(threads)]
-        return together(key, operations * threads, tasks, effort)
+        found = work()
+        tasks = [found.make() for _ in range(threads)]
+        return together(key, found.operations * threads, tasks, effort)
 
     return Step(key, timed)
 
@@ -360,11 +351,11 @@ def together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof
 
     with ThreadPoolExecutor(len(tasks)) as pool:
 
-        def together(repeats: int) -> Counted | None:
+        def together(repeats: int) -> timing.Counted | None:
             found = list(pool.map(lambda task: one(task, repeats), tasks))
             spent[0] += sum(seconds for _, seconds in found)
-            parts = [told.seconds for told, _ in found if isinstance(told, Counted)]
-            return Counted(max(parts)) if parts else None
+            parts = [told.seconds for told, _ in found if isinstance(told, timing.Counted)]
+            return timing.Counted(max(parts)) if parts else None
 
         # Of these threads alone: those of BLAS keep spinning for a while after their last product.
         return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])

@@ -14,7 +14,7 @@ from profiler.costs import ACCESS, CALL, KERNEL, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.cpu import Step, aligned, together
 from profiler.machine.roofs.table import Roof
-from profiler.machine.roofs.timing import Effort, Key, Task, Work, roof_of
+from profiler.machine.roofs.timing import Effort, Key, Task, Work, after_pauses, roof_of
 
 WorkOf = Callable[[str, int], Work]
 """Roof's name and bytes of data (0: what fits the first cache) → the work to be timed; KeyError for an unknown name."""
@@ -62,6 +62,8 @@ def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
         work = work_of(key.name, key.bytes)
         tasks = [work.make() for _ in range(key.threads)]
+        if key.bytes and key.threads == 1 and not work.in_turn:
+            return after_pauses(key, work.operations, tasks[0])
         return together(key, work.operations * key.threads, tasks, effort)
 
     return timed

@@ -69,10 +69,14 @@ class Effort(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one thread does: operations per repeat, and a function that creates the task with its own arrays."""
+    """What one thread does: operations per repeat, and a function that creates the task with its own arrays.
+
+    `in_turn`: the task itself goes through other data between two uses of its own.
+    """
 
     operations: float
     make: Callable[[], Task]
+    in_turn: bool = False
 
 
 class Key(NamedTuple):
@@ -172,6 +176,51 @@ def roof_of(
             total / s for s in (seconds[-1], seconds[len(seconds) // 2], seconds[0])
         )
     return Roof(*key, median, low, high, UNITS[key.kind], disturbed)
+
+
+PAUSE: Final = 2.0
+"""Between two pieces of `after_pauses`, in times of a piece: about what the search takes beside the scoring."""
+
+PIECE_SECONDS: Final = 5e-5
+"""A piece of work is at least so long, so that its call does not count."""
+
+MOST_REPEATS: Final = 1 << 20
+"""Work that takes no time at all is not repeated for ever."""
+
+PAUSED_SECONDS: Final = 0.06
+"""For so long pieces are timed; those of the first half, which meet data never touched, do not count."""
+
+
+def after_pauses(key: Key, amount: float, task: Task) -> Roof:
+    """Time `task` as a run meets it: piece after piece with something else in between, here an idle loop.
+
+    Data beyond the nearest caches then come slower than in an endless loop over them, on a machine whose caches
+    others share. `amount`: of one repeat; those of the next repeat follow it.
+    """
+    repeats = 1
+    while (piece := _shortest(task, repeats, 1)) < PIECE_SECONDS and repeats < MOST_REPEATS:
+        repeats *= 2
+    seconds: list[float] = []
+    began = clock()
+    half = began + PAUSED_SECONDS / 2
+    spent = piece
+    while len(seconds) < DISTURBED_ROUNDS or clock() < began + PAUSED_SECONDS:
+        until = clock() + PAUSE * piece
+        while clock() < until:
+            pass
+        before, start = thread_clock(), clock()
+        task(repeats)
+        spent = clock() - start
+        undisturbed = thread_clock() - before >= OWN_SHARE * spent
+        if undisturbed and start > half:
+            seconds.append(spent)
+        if clock() > began + QUICK_SECONDS:
+            break
+    kept = sorted(seconds or [spent])
+    low, median, high = (
+        amount * repeats / kept[round(part * (len(kept) - 1))] for part in (0.75, 0.5, 0.25)
+    )
+    return Roof(*key, median, low, high, UNITS[key.kind], not seconds)
 
 
 def is_steady(roof: Roof) -> bool:
