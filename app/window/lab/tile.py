@@ -105,13 +105,14 @@ class LabTile(Button):
             missing = tr("Enter or click to try it") if self.past is None else tr("no picture")
             write(painter, area, Qt.AlignmentFlag.AlignCenter, missing)
             return
-        scale = area.width() / DRAWN_AT
+        # A wide card gets a wide picture: made larger, it would have no height left.
+        scale = min(1.0, area.width() / DRAWN_AT)
         painter.save()
         painter.setClipRect(area)
         painter.translate(area.topLeft())
         painter.scale(scale, scale)
         panel = Panel(chart, looks(chart), tokens)
-        room = QRectF(12, 10, DRAWN_AT - 20, area.height() / scale - 16)
+        room = QRectF(12, 10, area.width() / scale - 20, area.height() / scale - 16)
         panel.paint(painter, room, panel.head(room.width()))
         painter.restore()
 
