@@ -24,7 +24,7 @@ of memory that comes from."""
 
 SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
 """Bytes: of the graph, the tokens and Python that every block meets again (at 1 to 16 frames a block, parameters of 8
-to 9 MB came as fast as in loops over 7 to 10 MB more); what is new with each frame (by `asrscope show --json` on the
+to 9 MB came as fast as after 7 to 10 MB of other data); what is new with each frame (by `asrscope show --json` on the
 presets 0.37 MB at least); and what more of it would not push further out of the caches."""
 
 OWN = "+"

@@ -10,13 +10,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 
-from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import Frames
 from profiler.process import children
+from tests.labelled_shard import labelled_shard
 from tests.waiting import COMPILING_S, SOON_S, wait_until
 
 NAME = "asynchronous-sgd"
@@ -43,13 +41,7 @@ raise SystemExit(main(words))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few labelled frames in the place of the shipped voices."""
-    made = tmp_path_factory.mktemp("data")
-    draw = np.random.default_rng(1)
-    values = draw.normal(0, 1, (300, 39)).astype(np.float16)
-    shard = made / "shard-0000.safetensors"
-    data.write(Frames(values, values, np.array([300], np.int32)), shard)
-    labels.write(draw.integers(0, 100, 300).astype(np.uint16), shard)
-    return made
+    return labelled_shard(tmp_path_factory.mktemp("data"))
 
 
 def started(folder: Path, code: str, *words: str) -> subprocess.Popen[str]:

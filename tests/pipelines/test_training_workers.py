@@ -7,30 +7,22 @@ import signal
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 
 from pipelines import labs
 from pipelines.labs import _training, running
 from pipelines.labs.desk import Desk
-from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import Frames
 from pipelines.training.parallel import launch
 from pipelines.training.parallel.job import Job, Task
 from profiler.errors import BadInput, Cancelled
 from profiler.session.reader import Session
+from tests.labelled_shard import labelled_shard
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("data")
-    draw = np.random.default_rng(1)
-    values = draw.normal(0, 1, (300, 39)).astype(np.float16)
-    shard = made / "shard-0000.safetensors"
-    data.write(Frames(values, values, np.array([300], np.int32)), shard)
-    labels.write(draw.integers(0, 100, 300).astype(np.uint16), shard)
-    return made
+    return labelled_shard(tmp_path_factory.mktemp("data"))
 
 
 def job(folder: Path, batches: int, rounds: int = 2) -> Job:
