@@ -4,7 +4,7 @@ Real runs of the tied-mixture model, each with one thing made worse:
 
 - memory: everything is pushed out of the caches before each block is scored
 - arithmetic: the mixture is computed twice, and its cost law says so (64 frames a block; all others one)
-- calls: the exponentials are taken in ten calls instead of one, and the law says so
+- calls: the exponentials are taken in twenty calls instead of one, and the law says so
 - preempted: another process works on the only core that the run may use
 
 The stage's verdict and its largest part must be those of the cause. `python -m tests.bench.planted_causes [--tries N]`
@@ -46,7 +46,7 @@ from profiler.machine.describe import last_level_caches
 from profiler.session.reader import Session
 from tests.bench import _data
 
-CALLS = 10
+CALLS = 20
 REPLAY = 0.1
 
 
