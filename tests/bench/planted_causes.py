@@ -189,7 +189,7 @@ CAUSES = (
         ("bandwidth-bound", "latency-bound"),
         ("bandwidth", "latency"),
         _evicted,
-        files=3,
+        files=9,
     ),
     Cause(
         "arithmetic",
