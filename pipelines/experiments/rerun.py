@@ -397,5 +397,5 @@ def counted(
         alone = Alone(config, model, roof_table)
         alone.score(features)
         taken[name] = alone.taken
-    judge_alike([each.recording for each in taken.values()], progress, cancelled)
+    judge_alike([each.recording for each in taken.values()], progress, cancelled, in_turns=True)
     return {name: each.all_from(0) for name, each in taken.items()}

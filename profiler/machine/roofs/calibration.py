@@ -44,6 +44,8 @@ SHARED_BYTES: Final = 1 << 20
 MOMENTS: Final = 4
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart."""
+TURNS: Final = 3
+"""How often each is taken where roofs are taken in turns."""
 SETTLING_SECONDS: Final = 0.5
 """For so long roofs that are known already are taken at a time: a run is waited for."""
 
@@ -203,6 +205,25 @@ def measure_terms(
     `settle`: there is time to take others at one more moment.
     """
     return _known_with(terms.steps(needed, work_of), progress, cancelled, settle=settle)
+
+
+def measure_in_turns(
+    needed: Iterable[tuple[Term, int]],
+    work_of: WorkOf,
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+) -> RoofTable:
+    """Return the roofs that these terms name, all taken now and in turns: to be compared with each other.
+
+    Of one that was found at a good moment and one at a bad one the ratio says nothing. For the machine this is a moment
+    like any other.
+    """
+    steps = list({step.key: step for step in terms.steps(needed, work_of)}.values())
+    found = cpu.take(TURNS * steps, progress, cancelled)
+    known = load(file())
+    known.add(found, RUN, time.time())
+    _keep(known)
+    return RoofTable(tuple(found))
 
 
 def _known_with(
