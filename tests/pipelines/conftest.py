@@ -76,6 +76,7 @@ def invented_roofs() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibration, "measure_terms", invented)
+        patch.setattr(calibration, "measure_in_turns", invented)
         yield
 
 

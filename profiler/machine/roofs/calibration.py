@@ -3,8 +3,8 @@
 One file per machine and library build holds every roof with the time of its measurement. A run measures
 what of its quick plan is not there; `calibrate` measures everything, torch's and the device's in a process
 of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
-better of the two stays. So it is with one over as much data as only a cache that others share holds: all of
-its rounds may fall into a busy minute and agree, so that runs take it at MOMENTS moments before it is settled.
+better of the two stays. What data take that only a cache which others share can hold, or memory, differs from moment
+to moment, while the rounds of one moment agree: runs take such a roof at several moments, and their middle counts.
 The file is replaced as a whole at the end: no partial result is ever stored.
 """
 
@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,19 +31,19 @@ from profiler.machine.roofs.table import (
     RoofTable,
 )
 from profiler.machine.roofs.terms import WorkOf
-from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
+from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of, middle
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 21
+METHOD: Final = 22
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
 
 SHARED_BYTES: Final = 1 << 20
 """Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory."""
-MOMENTS: Final = 4
+MOMENTS: Final = 5
 MOMENT_SECONDS: Final = 60.0
-"""How often such a roof is taken, at least so far apart."""
+"""How often such a roof is taken, at least so far apart; where more are known, the latest count."""
 TURNS: Final = 3
 """How often each is taken where roofs are taken in turns."""
 SETTLING_SECONDS: Final = 0.5
@@ -66,7 +66,7 @@ class Calibration:
     roofs: dict[Key, Roof] = field(default_factory=dict)
     measured: dict[Key, float] = field(default_factory=dict)
     part: dict[Key, str] = field(default_factory=dict)
-    moments: dict[Key, int] = field(default_factory=dict)
+    moments: dict[Key, list[Roof]] = field(default_factory=dict)
     unavailable: dict[str, list[Missing]] = field(default_factory=dict)
 
     @property
@@ -94,10 +94,8 @@ class Calibration:
 
     def settled(self, key: Key, now: float) -> bool:
         """Whether a known roof was taken at as many moments as it wants, or a moment ago."""
-        shared = key.bytes >= SHARED_BYTES and self.part[key] == RUN
         return (
-            not shared
-            or self.moments[key] >= MOMENTS
+            len(self.moments.get(key, ())) in (0, MOMENTS)
             or 0 <= now - self.measured[key] < MOMENT_SECONDS
         )
 
@@ -111,13 +109,20 @@ class Calibration:
         )
 
     def add(self, roofs: Iterable[Roof], part: str, now: float, *, replace: bool = False) -> None:
-        """Put in newly measured roofs; unless they are to `replace` what is known, the better one stays."""
+        """Put in newly measured roofs, which may `replace` what is known.
+
+        Else the better one stays, or the middle one of several moments.
+        """
         for roof in roofs:
             key = key_of(roof)
             known = None if replace else self.roofs.get(key)
-            self.roofs[key] = roof if known is None else better(known, roof)
+            if part == RUN and key.bytes >= SHARED_BYTES:
+                before = [] if known is None else self.moments.get(key, [])
+                self.moments[key] = [*before, roof][-MOMENTS:]
+                self.roofs[key] = middle(self.moments[key])
+            else:
+                self.roofs[key] = roof if known is None else better(known, roof)
             self.measured[key], self.part[key] = now, part
-            self.moments[key] = 1 if known is None else self.moments[key] + 1
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -127,7 +132,9 @@ class Calibration:
             row["spread"], row["steady"] = roof.spread, is_steady(roof)
             row["disturbed"] = roof.disturbed
             row["measured_at"], row["part"] = self.measured[key], self.part[key]
-            row["moments"] = self.moments[key]
+            row["moments"] = [
+                [one.median, one.low, one.high, one.disturbed] for one in self.moments.get(key, ())
+            ]
         parts = {
             part: [missing._asdict() for missing in found]
             for part, found in self.unavailable.items()
@@ -141,8 +148,19 @@ class Calibration:
         for row in tree["roofs"]:
             values = {name: row[name] for name in Roof.__slots__}
             for roof in RoofTable.from_rows([values]).roofs:
-                made.add([roof], str(row["part"]), float(row["measured_at"]))
-                made.moments[key_of(roof)] = int(row["moments"])
+                now = float(row["measured_at"])
+                moments = [
+                    replace(
+                        roof,
+                        median=float(median),
+                        low=float(low),
+                        high=float(high),
+                        disturbed=bool(disturbed),
+                    )
+                    for median, low, high, disturbed in row["moments"]
+                ]
+                for one in moments or [roof]:
+                    made.add([one], str(row["part"]), now)
         for part, found in tree["unavailable"].items():
             made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
         return made
@@ -218,12 +236,15 @@ def measure_in_turns(
     Of one that was found at a good moment and one at a bad one the ratio says nothing. For the machine this is a moment
     like any other.
     """
-    steps = list({step.key: step for step in terms.steps(needed, work_of)}.values())
-    found = cpu.take(TURNS * steps, progress, cancelled)
-    known = load(file())
-    known.add(found, RUN, time.time())
+    steps, known = terms.steps(needed, work_of), load(file())
+    found: dict[Key, list[Roof]] = {step.key: [] for step in steps}
+    for turn in range(TURNS):
+        for roof in cpu.take(steps, _scaled(progress, turn / TURNS, (turn + 1) / TURNS), cancelled):
+            found[key_of(roof)].append(roof)
+    roofs = [middle(turns) for turns in found.values()]
+    known.add(roofs, RUN, time.time())
     _keep(known)
-    return RoofTable(tuple(found))
+    return RoofTable(tuple(roofs))
 
 
 def _known_with(

@@ -42,12 +42,10 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
 
 def steps_of(keys: Iterable[Key], work_of: WorkOf) -> list[Step]:
     """Return what to measure for the roofs of `keys`, kernels' and calls'."""
-    found = [
+    return [
         Step(key, (_kernel if key.kind == table.KERNEL else _call)(key, work_of))
         for key in dict.fromkeys(keys)
     ]
-    # A cache that others share may be theirs for a moment: over much data each is taken twice, at two moments.
-    return [*found, *(step for step in found if step.key.bytes)]
 
 
 def access_steps() -> list[Step]:

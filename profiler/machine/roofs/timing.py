@@ -7,7 +7,7 @@ took away is not the machine's. Pure Python, because the process that has torch 
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from profiler.machine.roofs.table import (
@@ -241,3 +241,10 @@ def better(one: Roof, other: Roof) -> Roof:
     if one.kind in TIMES:
         return min(one, other, key=lambda roof: roof.median)
     return max(one, other, key=lambda roof: roof.median)
+
+
+def middle(moments: Sequence[Roof]) -> Roof:
+    """Return the middle one of a roof measured at several moments, the slower of two; undisturbed ones alone count."""
+    calm = [roof for roof in moments if not roof.disturbed] or list(moments)
+    calm.sort(key=lambda roof: roof.median, reverse=calm[0].kind in TIMES)
+    return calm[(len(calm) - 1) // 2]
