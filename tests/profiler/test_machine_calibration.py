@@ -292,7 +292,7 @@ def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(
     calibration.measure_terms([(tile, 1), (over, 1), (over, 2)], work_of)
     assert sorted(asked[2:]) == [("tile/4", 0), *[("tile/4", 1 << 20)] * 2]
     calibration.measure_terms([(tile, 2), (over, 1), (call, 1)], work_of)
-    assert len(asked) == 7
+    assert len(asked) == 5
     more = [(Term(KERNEL, f"tile/{n}", Linear()), 1) for n in (8, 16)]
     answers = iter([False, True])
     with pytest.raises(Cancelled):
