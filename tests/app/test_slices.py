@@ -19,6 +19,7 @@ from app.views import blocks
 from app.views.breakdown import BreakdownView
 from app.views.pace import Pace
 from app.views.slices import Slices
+from app.views.view import TABLE_REFRESH_S
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
@@ -85,6 +86,17 @@ def test_what_was_read_is_drawn_in_an_event_of_its_own(qtbot, recording) -> None
     playhead._beat()
     assert drawn[-1] == 150
     playhead.close()
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_the_sentence_that_is_spoken_waits_until_the_hand_rests_and_a_table_does_not(
+    opened: tuple[BreakdownView, Playhead], table: bool
+) -> None:
+    view, playhead = opened
+    view.show_table(table)
+    view._late.start(1)  # as good as due
+    playhead.axis.set_visible(1.0, 2.0)
+    assert view._late.interval() == (1 if table else round(1000 * TABLE_REFRESH_S))
 
 
 @pytest.fixture
