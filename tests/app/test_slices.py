@@ -15,7 +15,7 @@ from sample_session import write_sample
 from app import gui
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views import blocks
+from app.views import blocks, slices
 from app.views.breakdown import BreakdownView
 from app.views.pace import Pace
 from app.views.slices import Slices
@@ -48,6 +48,27 @@ def test_a_job_is_done_when_the_window_is_served_or_at_once_when_asked(qtbot) ->
     slices.drop()
     slices.finish()
     assert len(found) == 2
+
+
+def test_a_job_longer_than_a_slice_rests_after_each_and_goes_on_where_it_was(
+    qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)  # every step is a slice
+    parent, done, found = QObject(), [], []
+    job: Slices[str] = Slices(parent, found.append)
+    rested: list[tuple[int, bool]] = []
+    go_on = job._go_on
+
+    def watched(seconds: float) -> None:
+        go_on(seconds)
+        rested.append((len(done), job._timer.isActive()))
+
+    monkeypatch.setattr(job, "_go_on", watched)
+    job.start(steps(4, done))
+    qtbot.waitUntil(lambda: bool(found))
+    assert rested == [(1, True), (2, True), (3, True), (4, True), (4, False)]
+    assert done == [0, 1, 2, 3]
+    assert found == ["found"]
 
 
 def test_what_is_dear_is_not_added_to_the_drawing_of_a_moving_cursor(qtbot) -> None:
