@@ -105,17 +105,20 @@ class RunningSums:
         # Starting the accumulation at the last sum keeps the order of additions, hence the bits.
         np.add.accumulate(piece, axis=1, out=piece)
 
-    def _area(self, at: F64) -> F64:
+    def _area(self, at: F64, series: int | None = None) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
-        last = len(self) - 1
-        whole = np.minimum(at.astype(np.int64), last)
+        whole = np.minimum(at.astype(np.int64), len(self) - 1)
         block = whole // FACTOR
         # Each frame of the block counts up to `at`.
         frames = block[:, None] * FACTOR + np.arange(FACTOR)
         parts = np.clip(at[:, None] - frames, 0.0, 1.0)
-        there = np.minimum(frames, last)
-        inside = np.stack([row.take(there) for row in self._rows])
-        area: F64 = self._before[:, block] + np.einsum("skf,kf->sk", inside, parts)
+        rows = self._rows[:series]
+        inside = np.empty((len(rows), *frames.shape))
+        for row, found in zip(rows, inside, strict=True):
+            # What lies beyond the last frame has no part in it, whatever is taken for it.
+            row.take(frames, out=found, mode="clip")
+        area: F64 = self._before[:series].take(block, axis=1)
+        area += np.einsum("skf,kf->sk", inside, parts)
         return area
 
     def total(self, first: int, last: int) -> F64:
@@ -126,26 +129,29 @@ class RunningSums:
         area = self._area(np.array([first, last], dtype=np.float64))
         return area[:, 1] - area[:, 0]
 
-    def means(self, edges: F64, end: int | None = None) -> F64:
+    def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.
 
         Args:
             edges: column edges in frames [columns + 1], fractions allowed: the mean is of the
                 piecewise constant curve, so nothing shimmers while the range moves.
             end: frames from here on count as not there (the playhead).
+            series: only the first so many.
         """
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
-            return np.full((len(edges) - 1, len(self._rows)), np.nan)
-        (means,) = self._kept.columns(edges, stop, lambda some: (self._means(some, stop),))
+            return np.full((len(edges) - 1, len(self._rows[:series])), np.nan)
+        (means,) = self._kept.columns(
+            edges, stop, lambda some: (self._means(some, stop, series),), series
+        )
         return means
 
-    def _means(self, edges: F64, stop: int) -> F64:
+    def _means(self, edges: F64, stop: int, series: int | None) -> F64:
         at = np.clip(edges, 0.0, stop)
         width = np.diff(at)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
             # The difference of two large sums may fall a rounding error below zero.
-            area = np.maximum(np.diff(self._area(at), axis=1), 0.0)
+            area = np.maximum(np.diff(self._area(at, series), axis=1), 0.0)
             return np.where(width > TOUCHED, area.T / width, np.nan)
 
 

@@ -4,7 +4,7 @@ A range that moves by some columns has most of its columns already; two charts t
 in turn do not take them from each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class KeptColumns:
         edges: F64,
         sure: float,
         compute: Callable[[F64], tuple[F64, ...]],
-        kind: int = 0,
+        kind: Hashable = None,
     ) -> tuple[F64, ...]:
         """Return arrays of `compute` [columns, …] for all columns, computing those that are not known.
 

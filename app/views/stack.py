@@ -13,7 +13,7 @@ from app.views.frames import CATEGORIES
 from app.views.painting import blit, is_vector, raster_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.raster import StackRaster
-from app.views.strips import Strips
+from app.views.strips import Strips, different
 from app.views.swatch import paint_spike
 from profiler.arrays import U32
 
@@ -82,9 +82,14 @@ class StackItem(PixelItem):
         first, width = column_grid(model.first_s, model.last_s, columns)
 
         def draw(begin: int, end: int) -> U32:
-            heights = model.scale.stacked(model.mean_ms[begin:end])
-            values = np.repeat(heights, scale, axis=0)
-            return raster.draw(values, 1.0, height, (first + begin) * scale)
+            mean = model.mean_ms[begin:end]
+            if self._hatched:
+                values = np.repeat(model.scale.stacked(mean), scale, axis=0)
+                return raster.draw(values, 1.0, height, (first + begin) * scale)
+            # Columns of a block look alike where no hatch runs through them.
+            new = different(mean)
+            pixels = raster.draw(model.scale.stacked(mean[new]), 1.0, height)
+            return pixels[:, np.repeat(np.cumsum(new) - 1, scale)]
 
         key = (self._tokens.name, model.scale, width, self._hatched)
         self._strips.update(key, first, model.mean_ms, height, scale, draw)

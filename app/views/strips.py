@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from app.views.raster import rgb
-from profiler.arrays import F64, I64, U32, Array
+from profiler.arrays import F64, I16, I64, U32, Array, Bool
 
 Draw = Callable[[int, int], U32]
 """Pixels [height, (last − first) × scale] of the columns first … last − 1, counted from the left of the chart."""
@@ -72,10 +72,12 @@ class Strips:
                 continue
             begin, end = int(stretch[0]), int(stretch[-1]) + 1
             self.drawn += end - begin
+            pixels = draw(begin, end)
             for left, right in ((begin, min(end, seam)), (max(begin, seam), end)):
                 if left < right:
-                    at = (self._first + left) % columns * scale
-                    self._pixels[:, at : at + (right - left) * scale] = draw(left, right)
+                    at, of = (self._first + left) % columns * scale, (left - begin) * scale
+                    wide = (right - left) * scale
+                    self._pixels[:, at : at + wide] = pixels[:, of : of + wide]
 
     @property
     def ring(self) -> U32:
@@ -97,12 +99,20 @@ class Strips:
         return np.concatenate(parts, axis=1)
 
 
+def different(rows: Array) -> Bool:
+    """Which of the columns `rows` [columns, n] show another thing than the one before [columns]; the first one does."""
+    bits = _bits(np.ascontiguousarray(rows))
+    new = np.ones(len(rows), bool)
+    np.any(bits[1:] != bits[:-1], axis=1, out=new[1:])
+    return new
+
+
 def _bits(rows: Array) -> Array:
     """Values as integers of their size: NaN equals NaN."""
     return rows.view(f"i{rows.dtype.itemsize}")
 
 
-def uprights(pixels: U32, top: I64, bottom: I64, color: Array | int, scale: int = 1) -> None:
+def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int = 1) -> None:
     """Colour the rows top … bottom of each column.
 
     Args:
@@ -112,22 +122,29 @@ def uprights(pixels: U32, top: I64, bottom: I64, color: Array | int, scale: int 
         color: premultiplied ARGB, one for all or one per column.
         scale: device pixels per column.
     """
-    rows = np.arange(len(pixels))[:, None]
+    if not len(top):
+        return
+    # Only the rows that any of them reaches.
+    begin, end = max(0, int(top.min())), int(bottom.max()) + 1
+    rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
     inks = np.asarray(color, np.uint32)
     if scale > 1:
         top, bottom = np.repeat(top, scale), np.repeat(bottom, scale)
         inks = np.repeat(inks, scale) if inks.ndim else inks
-    np.copyto(pixels, inks, where=(rows >= top) & (rows <= bottom))
+    np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
 
 
-def between(start: F64, end: F64, scale: int) -> tuple[I64, I64]:
-    """First and last device pixel of strokes from `start` to `end` (pixels, either way round); none where NaN."""
-    there = np.isfinite(start) & np.isfinite(end)
-    ends = np.where(there, np.stack([start, end]), 0.0) * scale
-    top = np.floor(ends.min(axis=0)).astype(np.int64)
+def between(start: F64, end: F64, scale: int) -> tuple[I16, I16]:
+    """First and last device pixel of strokes from `start` to `end` (pixels, either way round); none where NaN.
+
+    Short integers, of which many are compared at once: no picture has as many rows as they count.
+    """
+    ends = np.stack([np.minimum(start, end), np.maximum(start, end)])
+    there = np.isfinite(ends[0]) & np.isfinite(ends[1])
+    top, bottom = np.floor(np.where(there, ends, 0.0) * scale).astype(np.int16)
     # A stroke is a pixel wide, however short.
-    bottom = np.maximum(np.floor(ends.max(axis=0)).astype(np.int64), top + scale - 1)
-    return np.where(there, top, 1), np.where(there, bottom, 0)
+    np.maximum(bottom, top + (scale - 1), out=bottom)
+    return np.where(there, top, np.int16(1)), np.where(there, bottom, np.int16(0))
 
 
 def opaque(color: str) -> int:

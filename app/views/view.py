@@ -209,7 +209,11 @@ class View(QFrame):
 
     def _axis_moved(self, *_: object) -> None:
         self.axis_changed()
-        if self.snapshot is not None and not self._late.isActive():
+        if self.snapshot is None:
+            return
+        # A table follows the hand; the sentence that is spoken waits until the hand rests.
+        waits = self._late.isActive() and (self.snapshot.moving or self._toggle.isChecked())
+        if not waits:
             self._late.start(int(TABLE_REFRESH_S * 1000))
 
     def _theme_moved(self, tokens: Tokens) -> None:

@@ -177,12 +177,15 @@ def words_model(
     over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
     found: list[tuple[int, Utterance, Spoken | None]] = []
     left = []
-    for index in np.flatnonzero(seen).tolist():
-        one = utterances[begun[index]]
-        before = known.get(one.id) if over[index] else None
+    shown = np.flatnonzero(seen)
+    for index, place, done in zip(
+        shown.tolist(), begun[shown].tolist(), over[shown].tolist(), strict=True
+    ):
+        one = utterances[place]
+        before = known.get(one.id) if done else None
         aligned_before = before[1] if before is not None and before[0] is one else None
         found.append((index + 1, one, aligned_before))
-        if over[index] and before is None:
+        if done and before is None:
             left.append((index + 1, one))
     if at_once is None or len(left) <= at_once:
         left = []
@@ -190,7 +193,10 @@ def words_model(
     spoken = tuple(
         aligned_before or _remembered(known, utterance, number, cursor_frame)
         for number, utterance, aligned_before in found
-        if utterance.id not in later or _runs(utterance, at_frame) or number == len(begun)
+        if not later
+        or utterance.id not in later
+        or _runs(utterance, at_frame)
+        or number == len(begun)
     )
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,

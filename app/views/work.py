@@ -153,38 +153,41 @@ class PanelsItem(PixelItem):
             return
         columns = len(drawn[0][1].mean)
         first, width = column_grid(model.first_s, model.last_s, columns)
-        before = {
-            curve.name: np.concatenate([curve.mean[:1], curve.mean[:-1]]) for _, curve, _ in drawn
-        }
+        # Per curve: least, greatest, mean, and the mean of the column before [curves, 4, columns].
+        values = np.empty((len(drawn), 4, columns))
+        for (_, curve, _), rows in zip(drawn, values, strict=True):
+            rows[:3] = curve.low, curve.high, curve.mean
+            rows[3, :1], rows[3, 1:] = curve.mean[:1], curve.mean[:-1]
 
         def draw(begin: int, end: int) -> U32:
             pixels = np.zeros((height, (end - begin) * scale), np.uint32)
             number = first + np.arange(begin, end)
-            for panel, curve, rect in drawn:
-                color = self._tokens.color(COLORS[curve.name]).name()
-                before_ = before[curve.name]
-                some = [v[begin:end] for v in (curve.low, curve.high, curve.mean, before_)]
+            places = np.empty((4, len(drawn), end - begin))
+            for at, (panel, _, rect) in enumerate(drawn):
                 # Within its lane alone: the others have nothing to do with it.
                 lane = QRectF(0, 0, rect.width(), rect.height())
-                low, high, mean, joined = heights_of(panel, lane, np.stack(some))
-                # The line joins each mean to the one before.
-                joined = np.where(np.isfinite(joined), joined, mean)
-                top, bottom = between(np.stack([high, joined]), np.stack([low, mean]), scale)
+                places[:, at] = heights_of(panel, lane, values[at, :, begin:end])
+            low, high, mean, joined = places
+            # The line joins each mean to the one before.
+            joined = np.where(np.isfinite(joined), joined, mean)
+            bands, lines = (
+                zip(*between(start, stop, scale), strict=True)
+                for start, stop in ((high, low), (joined, mean))
+            )
+            for (_, curve, rect), band, (top, bottom) in zip(drawn, bands, lines, strict=True):
+                color = self._tokens.color(COLORS[curve.name]).name()
                 within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
-                faint = opaque(blended(color, self._tokens.card, BAND))
-                uprights(within, top[0], bottom[0], faint, scale)
+                uprights(within, *band, opaque(blended(color, self._tokens.card, BAND)), scale)
                 if dashes := DASHES.get(curve.name):
-                    bottom[1] = np.where(number % sum(dashes) < dashes[0], bottom[1], top[1] - 1)
-                uprights(within, top[1], bottom[1], opaque(color), scale)
+                    bottom[number % sum(dashes) >= dashes[0]] = -1
+                uprights(within, top, bottom, opaque(color), scale)
             return pixels
 
-        rows = [(c.low, c.high, c.mean, before[c.name]) for _, c, _ in drawn]
         key = tuple(
             (curve.name, panel.scale, rect.top(), rect.height()) for panel, curve, rect in drawn
         )
-        self._strips.update(
-            (self._tokens.name, width, key), first, np.concatenate(rows).T, height, scale, draw
-        )
+        shown = values.reshape(-1, columns).T
+        self._strips.update((self._tokens.name, width, key), first, shown, height, scale, draw)
         blit(painter, area, self._strips)
 
     def _paint_panel(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:

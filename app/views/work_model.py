@@ -18,7 +18,7 @@ import numpy as np
 from app.views.columns import column_edges
 from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
-from app.views.frames import CATEGORIES, FrameSeries, series_of
+from app.views.frames import FrameSeries, series_of
 from app.views.scale import Holding, Scale, held, quantile_of, robust_top_of
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.track import SCORING_BYTES
@@ -50,6 +50,9 @@ LANES: Final = (
 Quantities of one lane have the same unit and share a scale."""
 
 DRAWN: Final = frozenset(name for names in LANES for name in names)
+
+SCORING: Final = len(SCORING_CATEGORIES)
+"""The first so many of all categories are those of the scoring time."""
 
 NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 
@@ -197,12 +200,11 @@ class _Window:
         )
 
     def _time(self) -> Curve | None:
-        scoring = [CATEGORIES.index(name) for name in SCORING_CATEGORIES]
         costs = self.series.costs
-        mean = costs.means(self.edges, self.end)[:, scoring].sum(axis=1)
-        total = float(costs.total(*self.shown)[scoring].sum())
+        mean = costs.means(self.edges, self.end, SCORING).sum(axis=1)
+        total = float(costs.total(*self.shown)[:SCORING].sum())
         average = _mean(total, self.shown[1] - self.shown[0])
-        known = costs.total(0, self.end)[scoring].any()
+        known = costs.total(0, self.end)[:SCORING].any()
         return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
 
     def _sampled(self, name: str) -> Curve | None:

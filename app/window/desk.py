@@ -20,31 +20,12 @@ from app.window.actions.actions import Registry
 from app.window.actions.charts import SCALE
 from app.window.bars.transport import Transport
 from app.window.form.form import PipelineForm
+from app.window.skeleton import GAP, MARGIN, RIGHT_BOUNDS, column_widths
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.views.breakdown import BreakdownView
     from app.views.view import View
-
-GAP = 8
-"""Pixels between cards; these gaps are also the handles that resize them."""
-
-FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
-"""Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
-
-FORM_BOUNDS, RIGHT_BOUNDS = (258, 340), (250, 960)
-"""Minimum and maximum widths that the desk itself gives the outer columns."""
-
-
-MARGIN = 10
-"""Pixels around the columns."""
-
-
-def column_widths(width: int) -> tuple[int, int, int]:
-    """Widths of form, middle and right column in a desk of `width` pixels, until the user resizes them."""
-    form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
-    right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
-    return form, max(1, width - 2 * (MARGIN + GAP) - form - right), right
 
 
 def _splitter(orientation: Qt.Orientation) -> QSplitter:

@@ -35,9 +35,7 @@ from app.window.actions.files import Files
 from app.window.bars.menus import Menus
 from app.window.bars.statusline import StatusLine
 from app.window.bars.topbar import TopBar
-from app.window.desk import Desk
 from app.window.notices import Notices
-from app.window.palette import KeySheet, Palette
 from app.window.placement import place
 from app.window.skeleton import Skeleton
 from app.window.welcome import Welcome
@@ -46,7 +44,9 @@ from profiler.frames import FRAME_S
 from profiler.plain import counted
 
 if TYPE_CHECKING:
+    from app.window.desk import Desk
     from app.window.lab.page import LabPage
+    from app.window.palette import Palette
     from profiler.session.reader import Session
 
 
@@ -128,6 +128,8 @@ class MainWindow(QMainWindow):
     def desk(self) -> Desk:
         """The desk, created on first use: its charts take longer to load than all the rest."""
         if self._desk is None:
+            from app.window.desk import Desk
+
             commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             load()
@@ -259,6 +261,8 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
+            from app.window.palette import Palette
+
             self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
         self._palette.open_over(self)
 
@@ -272,6 +276,8 @@ class MainWindow(QMainWindow):
 
     def open_keys(self) -> None:
         """Show the key sheet."""
+        from app.window.palette import KeySheet
+
         sheet = KeySheet(self.actions_, commands.mouse_rows(), self)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.open()

@@ -1,4 +1,7 @@
-"""What stands in the window until the desk is built: its cards, empty. Nothing here loads a chart."""
+"""What stands in the window until the desk is built: its cards, empty, and how wide both make their columns.
+
+Nothing here loads a chart, the form or the desk: all of that comes after the first painting.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,30 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.style.theme import theme
-from app.window.desk import GAP, MARGIN, column_widths
+
+GAP = 8
+"""Pixels between cards; these gaps are also the handles that resize them."""
+
+FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
+"""Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
+
+FORM_BOUNDS, RIGHT_BOUNDS = (258, 340), (250, 960)
+"""Minimum and maximum widths that the desk itself gives the outer columns."""
+
+MARGIN = 10
+"""Pixels around the columns."""
 
 ROWS = ((0.3, 0.3, 0.24, 0.16), (1.0,))
 """Shares of the height: the cards of the middle column and of the right one."""
 
 RADIUS = 8.0
+
+
+def column_widths(width: int) -> tuple[int, int, int]:
+    """Widths of form, middle and right column in a desk of `width` pixels, until the user resizes them."""
+    form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
+    right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
+    return form, max(1, width - 2 * (MARGIN + GAP) - form - right), right
 
 
 class Skeleton(QWidget):

@@ -115,7 +115,7 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
     real = StackRaster.draw
 
     def spy(
-        self: StackRaster, values: np.ndarray, top: float, height: int, first: int
+        self: StackRaster, values: np.ndarray, top: float, height: int, first: int = 0
     ) -> np.ndarray:
         sizes.append((len(values), height))
         return real(self, values, top, height, first)

@@ -15,10 +15,11 @@ from sample_session import write_sample
 from app import gui
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views import blocks
+from app.views import blocks, slices
 from app.views.breakdown import BreakdownView
 from app.views.pace import Pace
 from app.views.slices import Slices
+from app.views.view import TABLE_REFRESH_S
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
@@ -47,6 +48,27 @@ def test_a_job_is_done_when_the_window_is_served_or_at_once_when_asked(qtbot) ->
     slices.drop()
     slices.finish()
     assert len(found) == 2
+
+
+def test_a_job_longer_than_a_slice_rests_after_each_and_goes_on_where_it_was(
+    qtbot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)  # every step is a slice
+    parent, done, found = QObject(), [], []
+    job: Slices[str] = Slices(parent, found.append)
+    rested: list[tuple[int, bool]] = []
+    go_on = job._go_on
+
+    def watched(seconds: float) -> None:
+        go_on(seconds)
+        rested.append((len(done), job._timer.isActive()))
+
+    monkeypatch.setattr(job, "_go_on", watched)
+    job.start(steps(4, done))
+    qtbot.waitUntil(lambda: bool(found))
+    assert rested == [(1, True), (2, True), (3, True), (4, True), (4, False)]
+    assert done == [0, 1, 2, 3]
+    assert found == ["found"]
 
 
 def test_what_is_dear_is_not_added_to_the_drawing_of_a_moving_cursor(qtbot) -> None:
@@ -85,6 +107,17 @@ def test_what_was_read_is_drawn_in_an_event_of_its_own(qtbot, recording) -> None
     playhead._beat()
     assert drawn[-1] == 150
     playhead.close()
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_the_sentence_that_is_spoken_waits_until_the_hand_rests_and_a_table_does_not(
+    opened: tuple[BreakdownView, Playhead], table: bool
+) -> None:
+    view, playhead = opened
+    view.show_table(table)
+    view._late.start(1)  # as good as due
+    playhead.axis.set_visible(1.0, 2.0)
+    assert view._late.interval() == (1 if table else round(1000 * TABLE_REFRESH_S))
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
 from app.views.frames import CATEGORIES
 from app.views.legend import LINE, Legend
 from app.widgets import Elided
-from app.window.desk import RIGHT_BOUNDS
 from app.window.main_window import MainWindow
+from app.window.skeleton import RIGHT_BOUNDS
 from profiler.analysis.attribution import VERDICT_OF
 
 FRAMES = 2048

@@ -199,3 +199,12 @@ def test_quantiles_are_worked_out_of_the_blocks_in_view_alone(
     for first in (600, 604, 604):  # in the middle of a long session, some blocks on, and again
         quantiles.blocks(64, first, first + 20, 1 << 16)
     assert worked_out == [20 * 64, 4 * 64]
+
+
+def test_the_first_series_alone_are_as_among_all() -> None:
+    sums = RunningSums(3)
+    sums.follow(np.stack([values(1000, seed) for seed in range(3)], axis=1))
+    edges = column_edges(13.0, 1013.0, 70)
+    all_of_them = sums.means(edges)
+    assert np.array_equal(sums.means(edges, None, 2), all_of_them[:, :2], equal_nan=True)
+    assert np.array_equal(sums.means(edges), all_of_them, equal_nan=True)

@@ -184,9 +184,9 @@ def test_charts_with_columns_of_different_widths_do_not_take_them_from_each_othe
     computed = []
     means = sums._means
 
-    def counted(edges: np.ndarray, stop: int) -> np.ndarray:
+    def counted(edges: np.ndarray, stop: int, series: int | None) -> np.ndarray:
         computed.append(len(edges) - 1)
-        return means(edges, stop)
+        return means(edges, stop, series)
 
     sums._means = counted  # type: ignore[method-assign]
     for start in range(0, 40, 2):

@@ -19,7 +19,8 @@ from app.style.theme import set_theme
 from app.views.chart import ChartView
 from app.views.columns import Extremes, RunningSums, column_edges
 from app.views.cost import CostView
-from app.views.strips import Strips, between, opaque, uprights
+from app.views.raster import StackRaster
+from app.views.strips import Strips, between, different, opaque, uprights
 from app.views.words import WordsView
 from app.views.work import WorkView
 
@@ -78,6 +79,29 @@ def test_a_stroke_is_at_least_a_pixel_and_nothing_where_there_is_no_value() -> N
     uprights(pixels, top, bottom, opaque("#102030"), 2)
     assert (pixels != 0).sum(axis=0).tolist() == [9, 9, 2, 2, 0, 0]
     assert pixels.max() == 0xFF102030
+
+
+def test_a_stretch_across_the_end_of_the_ring_is_drawn_in_one_go() -> None:
+    strips = Strips()
+    asked: list[tuple[int, int]] = []
+
+    def draw(begin: int, end: int) -> np.ndarray:
+        asked.append((begin, end))
+        return np.tile(np.arange(begin, end, dtype=np.uint32), (2, 1))
+
+    strips.update("key", 7, np.arange(20.0)[:, None], 2, 1, draw)
+    assert asked == [(0, 20)]
+    assert strips.whole().tolist() == [list(range(20))] * 2
+
+
+def test_a_block_drawn_once_looks_as_each_of_its_columns() -> None:
+    raster = StackRaster(("#102030", "#405060"), ("solid",) * 2, ink="#000000")
+    rows = np.array([[0.1, 0.2], [0.3, 0.33], [np.nan, np.nan], [0.3, 0.33]])
+    columns = np.repeat(rows, [3, 1, 2, 4], axis=0)
+    new = different(columns)
+    assert np.flatnonzero(new).tolist() == [0, 3, 4, 6]
+    afresh = raster.draw(columns, 1.0, 17).copy()
+    assert np.array_equal(raster.draw(columns[new], 1.0, 17)[:, np.cumsum(new) - 1], afresh)
 
 
 @given(

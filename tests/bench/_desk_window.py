@@ -231,8 +231,11 @@ def start() -> dict[str, Any]:
 
 def million(path: str) -> dict[str, Any]:
     """Open a million spans in a running window; pan and zoom."""
+    from app.gui import keep_what_is_there
+
     window = window_shown()
     window.show_desk()
+    keep_what_is_there()  # as the application does at its start
     app = QApplication.instance()
     assert app is not None
     serve(0.5)

@@ -12,14 +12,19 @@ from profiler.beside import LARGE, side_by_side
 
 
 @pytest.mark.parametrize("size", [10, LARGE])
-def test_every_item_is_done_once(size: int) -> None:
+@pytest.mark.parametrize("processors", [1, 2])
+def test_every_item_is_done_once(
+    size: int, processors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = set(range(processors))
+    monkeypatch.setattr(beside.os, "sched_getaffinity", lambda _: there, raising=False)
     rows = np.zeros((7, size))
 
     def add(number: int) -> None:
-        rows[number] += number
+        rows[number] += number + 1
 
     side_by_side(add, range(7), size)
-    assert (rows == np.arange(7)[:, None]).all()
+    assert (rows == np.arange(1, 8)[:, None]).all()
 
 
 def test_what_is_small_starts_no_thread() -> None:
