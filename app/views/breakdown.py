@@ -341,8 +341,11 @@ class BreakdownView(View):
             text = self.tr("selection {0} – {1}").format(
                 clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)
             )
-        elif model.scope == bm.SINCE_CHANGE and model.change:
-            text = self.tr("since “{0}”").format(model.change)
+        elif model.scope == bm.SINCE_CHANGE:
+            # A change that an A/B made has no name.
+            named = self.tr("since “{0}”").format(model.change)
+            since = self.tr("since {0}").format(clock(model.first_frame * FRAME_S, 1))
+            text = named if model.change else since
         else:
             text = self.tr("start to cursor")
         return text
