@@ -6,6 +6,7 @@ that a toggle appears as two bars; without a change, everything shown. Zeros are
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator
 from typing import NamedTuple
@@ -233,8 +234,11 @@ class BreakdownView(View):
         """Complete the stages at once."""
         super().settle()
         self._slices.finish()
+        # Those of the range shown, however short ago others were counted.
+        self._counted_at = -math.inf
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
+            self._slices.finish()
 
     def summary(self) -> str:
         """Return one sentence: the sum, the largest category, the dominating stage's verdict."""
