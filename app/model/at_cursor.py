@@ -57,7 +57,7 @@ class AtCursor(QObject):
         self._at_end = True
         playhead.opened.connect(self._opened)
         playhead.changed.connect(self._follow)
-        playhead.closed.connect(lambda: self._show(None))
+        playhead.closed.connect(lambda: self._show(None, ""))
         pipeline.editing.connect(lambda: self.edit(True))
 
     @property
@@ -86,10 +86,11 @@ class AtCursor(QObject):
             self._editing = False  # looking back ends what was being edited
         self._at_end = at_end
         wanted = not (snapshot.live or self._editing)
-        self._show(settings_at(snapshot.session, snapshot.cursor_frame) if wanted else None)
+        config = settings_at(snapshot.session, snapshot.cursor_frame) if wanted else None
+        self._show(config, str(snapshot.session.meta.get("preset", "")))
 
-    def _show(self, config: Config | None) -> None:
-        self._pipeline.show_recorded(config)
+    def _show(self, config: Config | None, preset: str) -> None:
+        self._pipeline.show_recorded(config, preset)
         now = (self.editing, self.offered)
         if now != self._told:
             self._told = now

@@ -59,6 +59,7 @@ class Pipeline(QObject):
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
         self._recorded: Config | None = None
+        self._recorded_with = ""
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
         self._next: Config = self.preset.config
@@ -91,9 +92,16 @@ class Pipeline(QObject):
         return self._recorded or self._running or self._next
 
     @property
+    def preset_shown(self) -> presets.Preset:
+        """The preset of the settings shown: the recording's where this version has it, or the next run's."""
+        if self._recorded is None or self._recorded_with not in presets.names():
+            return self.preset
+        return presets.load(self._recorded_with)
+
+    @property
     def waiting(self) -> presets.Preset | None:
-        """The preset that is taken when the run under way has ended, or None."""
-        return self._waiting
+        """The preset of the next run, where it is not that of what is shown; or None."""
+        return self._waiting or (None if self.preset_shown == self.preset else self.preset)
 
     def option(self, key: str) -> Option:
         """Return the description of one setting."""
@@ -111,8 +119,8 @@ class Pipeline(QObject):
         return settings.get(self._running, key) != wanted
 
     def differs(self) -> bool:
-        """Tell whether the settings are no longer those of the chosen preset."""
-        return self.shown != self.preset.config
+        """Tell whether the settings shown are no longer those of their preset."""
+        return self.shown != self.preset_shown.config
 
     def obstacle(self, key: str, choice: Value | None = None) -> str | None:
         """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""
@@ -225,10 +233,10 @@ class Pipeline(QObject):
         self.show_recorded(None)
         self.editing.emit()
 
-    def show_recorded(self, config: Config | None) -> None:
-        """Show these settings, which cannot be changed; None: again those of a run."""
+    def show_recorded(self, config: Config | None, preset: str = "") -> None:
+        """Show these settings, recorded with `preset`, which cannot be changed; None: again those of a run."""
         if config is not self._recorded:
-            self._recorded = config
+            self._recorded, self._recorded_with = config, preset
             self.replaced.emit()
 
     def adopt(self, tree: Mapping[str, object], preset: str) -> None:

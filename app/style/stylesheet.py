@@ -19,7 +19,7 @@ QFrame[bar="true"] { background: $card; border: none; }
 #top-bar { border-bottom: 1px solid $border; }
 #status-line { border-top: 1px solid $border; }
 #card-note, #muted, #form-layer, #status-line QLabel { color: $muted; }
-#form-layer { border-bottom: 1px solid $border; padding-bottom: 3px; }
+#form-layer { border-bottom: 1px solid $border; padding-bottom: 3px; qproperty-indent: 0; }
 #form-more {
     background: transparent; color: $muted; border: none; border-bottom: 1px solid $border;
     border-radius: 0; padding: 0 0 3px 6px;
@@ -121,6 +121,7 @@ QHeaderView::section {
     background: $card; color: $muted; border: none; border-bottom: 1px solid $border;
     padding: 3px 6px;
 }
+QTableView::item { padding: 0 3px; border: none; }
 QTableCornerButton::section { background: $card; border: none; }
 
 QProgressBar {

@@ -6,6 +6,7 @@ that a toggle appears as two bars; without a change, everything shown. Zeros are
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator
 from typing import NamedTuple
@@ -233,8 +234,11 @@ class BreakdownView(View):
         """Complete the stages at once."""
         super().settle()
         self._slices.finish()
+        # Those of the range shown, however short ago others were counted.
+        self._counted_at = -math.inf
         if self.snapshot is not None and self.snapshot.track.stages.update(self.snapshot.session):
             self._redraw()
+            self._slices.finish()
 
     def summary(self) -> str:
         """Return one sentence: the sum, the largest category, the dominating stage's verdict."""
@@ -341,8 +345,11 @@ class BreakdownView(View):
             text = self.tr("selection {0} – {1}").format(
                 clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)
             )
-        elif model.scope == bm.SINCE_CHANGE and model.change:
-            text = self.tr("since “{0}”").format(model.change)
+        elif model.scope == bm.SINCE_CHANGE:
+            # A change that an A/B made has no name.
+            named = self.tr("since “{0}”").format(model.change)
+            since = self.tr("since {0}").format(clock(model.first_frame * FRAME_S, 1))
+            text = named if model.change else since
         else:
             text = self.tr("start to cursor")
         return text

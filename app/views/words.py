@@ -184,6 +184,8 @@ class WordsView(ChartView[WordsModel]):
 
     def _counted(self, count: ErrorCount) -> str:
         errors, words = count.errors, count.words
+        if not (errors or words):
+            return self.tr("no word to compare yet")
         wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
         wrong = wrong or self.tr("{0} errors").format(errors)
         of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)

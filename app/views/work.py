@@ -88,6 +88,9 @@ ROOM_FOR_BOTTOM = 30
 DASHES = {"scoring components": (1, 2)}
 """The same styles in pixels: columns drawn and columns left out."""
 
+WHOLE_FROM = 1000
+"""Means from here on have no decimals in the table."""
+
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
 
@@ -387,6 +390,7 @@ class WorkView(ChartView[WorkModel]):
             start = first + row * step
             cells: list[object] = [f"{start:.2f}", f"{start + step:.2f}"]
             for curve in model.curves:
-                cells += [f"{curve.mean[row]:.1f}", f"{curve.high[row]:.0f}"]
+                mean = float(curve.mean[row])
+                cells += [f"{mean:.{0 if mean >= WHOLE_FROM else 1}f}", f"{curve.high[row]:.0f}"]
             rows.append(cells)
         return headers, rows

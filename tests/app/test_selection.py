@@ -80,6 +80,11 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     opened.axis.clear()
     QApplication.processEvents()
     assert views["words"]._note_text(views["words"].model()).startswith("voice-")
+    opened.playhead.seek(100)
+    opened.axis.select(0.0, 0.5)
+    views["words"].draw(opened.playhead.snapshot())
+    text = views["words"]._note_text(views["words"].model())
+    assert text == "selection · no word to compare yet", "no utterance is finished"
 
 
 def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:

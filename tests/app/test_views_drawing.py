@@ -303,6 +303,18 @@ def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once
     view.deleteLater()
 
 
+def test_a_picture_has_the_stages_of_its_own_range_however_short_ago_others_were_counted(
+    desk: Desk,
+) -> None:
+    view = desk.breakdown
+    view.settle()
+    whole = view.bars.stages
+    view._pause_s = 1000.0  # as after a count that took long
+    desk.playhead.seek(FRAMES - 100)
+    view.settle()
+    assert view.bars.stages != whole
+
+
 @pytest.mark.parametrize("token", sorted(set(COLORS.values())))
 def test_every_curve_of_the_work_view_has_a_swatch_in_its_read_out(qtbot, token: str) -> None:
     """Scoring time takes the colour of text, which has no hatch."""

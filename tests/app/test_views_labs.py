@@ -6,11 +6,11 @@ import dataclasses
 import math
 
 import pytest
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter
 
-from app.style.theme import DARK, LIGHT
-from app.views.labs import card, series
+from app.style.theme import DARK, LIGHT, font
+from app.views.labs import card, panel, series
 from app.views.labs.panel import described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.rows import HEADERS, rows_of
@@ -181,3 +181,36 @@ def test_names_keep_their_looks_and_differ_within_a_panel() -> None:
         assert len(set(mine)) == len({look.category for look in mine}) == len(mine)
         assert len({look.sign for look in mine}) == len(mine)
         assert not {look.category for look in mine} & set(series.GREYS)
+
+
+@pytest.mark.parametrize("tall", [90.0, 200.0])
+def test_names_beside_lying_bars_stay_in_the_panel_and_differ(
+    tall: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[QRectF, int, str]] = []
+
+    def note(_painter: QPainter, area: QRectF, flags: int, text: str) -> None:
+        written.append((area, flags, text))
+
+    monkeypatch.setattr(panel, "write", note)
+    names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
+    chart = Chart(
+        Axis("way", categories=names),
+        Axis("speed-up over one worker", "×", low=0.0),
+        (Bars("speed", (1.0, 1.1, 0.9, 1.5)),),
+    )
+    whole = QRectF(0, 0, 180, tall)
+    image = QImage(180, round(tall), QImage.Format.Format_RGB32)
+    with QPainter(image) as painter:
+        panel.Panel(chart, looks(chart), DARK).paint(painter, whole, 0.0)
+    right = Qt.AlignmentFlag.AlignRight
+    metrics = QFontMetricsF(font(panel.LABEL))
+    for area, flags, text in written:
+        if flags & right:
+            assert area.right() - metrics.horizontalAdvance(text) >= whole.left(), text
+    lines = [text for area, flags, text in written if flags & right]
+    assert lines.pop() == "speed-up over one worker (×)"
+    if tall > 100:
+        assert lines == ["one worker", "synchronous", "an exchange", "each", "an exchange", "for 4"]
+    else:
+        assert len(set(lines)) == len(names)

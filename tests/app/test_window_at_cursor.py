@@ -13,6 +13,7 @@ from shown_windows import start_run
 from app.model.at_cursor import settings_at
 from app.window.main_window import MainWindow
 from pipelines import config as settings
+from pipelines.config import presets
 from profiler.session.reader import Session
 from tests.waiting import SOON_MS
 
@@ -109,6 +110,21 @@ def test_a_preset_is_for_the_next_run(opened: MainWindow) -> None:
     assert opened.desk.form.fields["model"].editor.currentText() == "dnn"
 
 
+def test_the_preset_named_is_that_of_the_settings_shown(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.playhead.seek(300)
+    form, button = opened.desk.form, opened.top.preset
+    assert form._preset.full == "gmm"
+    opened.runs.choose_preset("dnn")
+    assert form._preset.full == "dnn"
+    assert button.text() == presets.load("dnn").title
+    qtbot.mouseClick(form.which.recorded, LEFT)
+    assert form._preset.full == "gmm"
+    assert button.text().startswith("next: ")
+    opened.playhead.close()
+    assert form._preset.full == "dnn"
+    assert not button.text().startswith("next: ")
+
+
 def test_without_a_recording_there_is_no_choice(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
@@ -140,3 +156,11 @@ def test_settings_of_another_version_leave_the_form_to_the_next_run(
     w.playhead.seek(300)
     assert w.pipeline.recorded is None
     assert w.desk.form.which.next.isChecked()
+
+
+def test_a_change_without_a_marker_is_named_by_its_time(opened: MainWindow) -> None:
+    view = opened.desk.breakdown
+    for frame, note in ((300, "start to cursor"), (1200, "since 0:06.0")):
+        opened.playhead.seek(frame)
+        view.draw(opened.playhead.snapshot())
+        assert view._note_text(view.model()) == note

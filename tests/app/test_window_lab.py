@@ -8,14 +8,17 @@ from pathlib import Path
 import lab_worker
 import pytest
 from command_line import python
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from app.model import lab_runs
+from app.pictures.layout import settle
 from app.views.labs.rows import rows_of
 from app.window.lab.page import LabPage
 from app.window.lab.tile import ago
 from pipelines import labs
+from pipelines.labs.declaration import GROUPS
+from tests.app.text_geometry import texts
 from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("lab_worker.py")
@@ -219,3 +222,16 @@ def test_the_page_loads_nothing_heavy(tmp_path):
         tmp_path,
     )
     assert told.split() == ["[]"]
+
+
+def test_headings_begin_where_their_cards_do(page):
+    one = page()
+    one.resize(1200, 800)
+    one.show()
+    settle()
+    gallery = one.gallery
+    heading = GROUPS[labs.load(NAME).group].upper()
+    (found,) = [text for text in texts(gallery) if text.text == heading]
+    first = next(tile for tile in gallery.tiles.values() if tile.lab.group == labs.load(NAME).group)
+    card = first.mapTo(gallery, QPoint(0, 0)).x()
+    assert abs(found.ink.left() - card) <= 2

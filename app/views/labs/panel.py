@@ -27,6 +27,12 @@ LABEL = 0.82
 WIDEST_NAMES = 0.42
 """Share of the width that names of categories take on the left, at most."""
 
+NAME_GAP = 7.0
+"""Pixels between the names of categories on the left and the plot."""
+
+BETWEEN = 6.0
+"""Pixels between the names of neighbours below the plot."""
+
 TICK_ROOM = 46.0
 """Pixels that a tick along x needs at least, with its label."""
 
@@ -123,8 +129,12 @@ class Panel:
         lying = self._lies(metrics, area.width())
         down, across = (self._x, self._y) if lying else (self._y, self._x)
         names = [down.text(v) for v in down.ticks()]
+        most = area.width() * WIDEST_NAMES
+        if down.axis.categories:
+            room = most - NAME_GAP + BETWEEN
+            names = [line for name in names for line in _wrapped(metrics, name, room)]
         widest = max((metrics.horizontalAdvance(name) for name in names), default=0.0)
-        left = min(widest + 9, area.width() * WIDEST_NAMES)
+        left = min(widest + NAME_GAP + 1, most)
         lines = 1
         if across.axis.categories:
             room = (area.width() - left) / len(across.axis.categories)
@@ -159,11 +169,17 @@ class Panel:
                 painter.setPen(QPen(tokens.color("grid"), 1))
                 painter.drawLine(QLineF(area.left(), y, area.right(), y))
             painter.setPen(tokens.color("text" if rows else "muted"))
-            text = metrics.elidedText(
-                down.text(value), Qt.TextElideMode.ElideRight, area.width() * WIDEST_NAMES * 2
-            )
-            box = QRectF(area.left() - 400, y - LINE / 2, 393, LINE)
-            write(painter, box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+            lines = [down.text(value)]
+            room = area.left() - NAME_GAP - place.left
+            if rows:
+                most = int(area.height() / rows / LINE)
+                lines = _elided(metrics, _wrapped(metrics, lines[0], room + BETWEEN), room, most)
+            top = y - len(lines) * LINE / 2
+            for i, line in enumerate(lines):
+                box = QRectF(area.left() - NAME_GAP - 400, top + i * LINE, 400, LINE)
+                write(
+                    painter, box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, line
+                )
         self._across(painter, place, across, metrics)
         painter.setPen(QPen(tokens.color("muted"), 1))
         painter.drawLine(QLineF(area.bottomLeft(), area.bottomRight()))
@@ -204,8 +220,10 @@ class Panel:
         if across.axis.categories:
             room = area.width() / len(across.axis.categories)
             lines = max(len(_wrapped(metrics, n, room)) for n in across.axis.categories)
-        box = QRectF(area.left(), area.bottom() + 3 + lines * LINE, area.width(), LINE)
-        write(painter, box, Qt.AlignmentFlag.AlignRight, across.title)
+        wide = area.right() - place.left
+        box = QRectF(place.left, area.bottom() + 3 + lines * LINE, wide, LINE)
+        title = metrics.elidedText(across.title, Qt.TextElideMode.ElideLeft, wide)
+        write(painter, box, Qt.AlignmentFlag.AlignRight, title)
 
     # -- levels and places ----------------------------------------------------------------------
 
@@ -332,12 +350,19 @@ def described(panel: Chart) -> str:
 
 
 def _wrapped(metrics: QFontMetricsF, text: str, room: float) -> list[str]:
-    """The words of a text in lines that are no wider than `room`, as far as words allow."""
+    """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and metrics.horizontalAdvance(longer) <= room - 6:
+        if lines and metrics.horizontalAdvance(longer) <= room - BETWEEN:
             lines[-1] = longer
         else:
             lines.append(word)
     return lines or [""]
+
+
+def _elided(metrics: QFontMetricsF, lines: list[str], room: float, most: int) -> list[str]:
+    """At most so many of the lines of a text, at least one; the last has the rest, and of what is too wide its ends."""
+    kept = max(1, most) - 1
+    lines = [*lines[:kept], " ".join(lines[kept:])] if len(lines) > kept + 1 else lines
+    return [metrics.elidedText(line, Qt.TextElideMode.ElideMiddle, room) for line in lines]

@@ -231,7 +231,7 @@ class PipelineForm(QFrame):
             switch = option.switched_by
             field.show_acting(not switch or bool(pipeline.value(switch)))
         self._arrange()
-        name = pipeline.preset.name
+        name = pipeline.preset_shown.name
         changed = self.tr("{0} (modified)") if pipeline.differs() else "{0}"
         self._preset.set_full(changed.format(name))
 

@@ -31,6 +31,12 @@ from profiler.plain import one_line
 SIDE = 300
 """Pixels of the column with the parameters."""
 
+MARGIN, SCROLL_BAR = 16, 12
+"""Pixels beside the columns, and those that the bar of the right one may take of them."""
+
+ABOVE_HEADING = 8
+"""Pixels more above a heading than below it."""
+
 
 class LabDetail(QWidget):
     """One lab, without a run or with its last one."""
@@ -54,7 +60,7 @@ class LabDetail(QWidget):
         self._past: Past | None = None
         self._changed: dict[str, Value] = {}
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 14, 16, 14)
+        row.setContentsMargins(MARGIN, 14, MARGIN - SCROLL_BAR, 14)
         row.setSpacing(14)
         left = QVBoxLayout()
         left.setSpacing(8)
@@ -122,6 +128,7 @@ class LabDetail(QWidget):
         about = Label(self.lab.measured)
         about.setWordWrap(True)
         column.addWidget(about)
+        column.addSpacing(ABOVE_HEADING)
         column.addWidget(self._heading(self.tr("When it holds")))
         bound = Label(self.lab.bound)
         bound.setWordWrap(True)
@@ -130,6 +137,7 @@ class LabDetail(QWidget):
         source.setObjectName("muted")
         source.setWordWrap(True)
         column.addWidget(source)
+        column.addSpacing(ABOVE_HEADING)
         column.addWidget(self._heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
         for option in options_of(type(self.lab.parameters)):
@@ -145,7 +153,7 @@ class LabDetail(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.viewport().setAutoFillBackground(False)
-        area.setFixedWidth(SIDE + 12)
+        area.setFixedWidth(SIDE + SCROLL_BAR)
         area.setWidget(frame)
         return area
 

@@ -16,7 +16,7 @@ from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
 
 MARGIN = 24
 GAP = 12
-MOST_COLUMNS = 5
+MOST_COLUMNS = 8
 
 
 class Gallery(QScrollArea):
