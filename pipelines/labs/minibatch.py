@@ -12,7 +12,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns
-from pipelines.labs.texts import told
+from pipelines.labs.texts import told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 from pipelines.training.parallel.job import DIVERGED
 
@@ -147,8 +147,8 @@ def judge(found: Sizes) -> Finding:
     why = (
         f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
         f"{told(ratio)} times the loss of the best other ({outer.size}); "
-        f"{outer.size if verdict == FAILS else inner.size} frames run at {rate[winner.size]:,.0f} a second, "
-        f"{smallest} at {rate[smallest]:,.0f}, {largest} at {rate[largest]:,.0f}."
+        f"{winner.size} frames run at {whole(rate[winner.size])} a second, "
+        f"{smallest} at {whole(rate[smallest])}, {largest} at {whole(rate[largest])}."
     )
     figures: dict[str, float | None] = {
         "best_minibatch": float(winner.size),

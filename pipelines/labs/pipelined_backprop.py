@@ -275,7 +275,7 @@ def picture(found: Piped) -> Chart:
         Axis("time", "s"),
         Axis("worker", categories=names),
         (Gantt(blocks),),
-        title=f"The last round's first {SHOWN_BATCHES} minibatches, as recorded",
+        title=f"{SHOWN_BATCHES} minibatches, as recorded",
         beside=(
             Chart(
                 Axis("workers"),
@@ -314,7 +314,7 @@ LAB = Lab(
     "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; "
     "the twentieth is ours. The net is ours, too: half of the weights of the smaller one that ships are "
     "in its output layer, so that no split into more than two could be even. The loss is that of the "
-    "frames that are taught: the claim is about descent.",
+    "frames that are taught, as in `minibatch`.",
     parameters=Pipe(),
     stored=Piped,
     measure=measure,
