@@ -52,7 +52,7 @@ class Pipe(shared.Workers, frozen=True, kw_only=True):
     ] = 40
     rounds: Annotated[
         int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)
-    ] = 6
+    ] = 14
     cost_seconds: Annotated[
         float,
         setting(
@@ -324,7 +324,7 @@ LAB = Lab(
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
         FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
         "devices would not; split it, or train data parallel.",
-        UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
+        UNDECIDED: "So: give it more rounds (--set rounds=40) with nothing else running.",
     },
     said=(
         Said("speed-up on 2", SAID_2, "×", "speed_up_2"),

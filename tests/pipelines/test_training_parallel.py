@@ -16,7 +16,7 @@ from pipelines.training.parallel import lessons as labelled
 from pipelines.training.parallel.asynchronous import Asynchronous
 from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
 from pipelines.training.parallel.consensus import Admm, Consensus
-from pipelines.training.parallel.job import Job, Task
+from pipelines.training.parallel.job import DIVERGED, Job, Task
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.pipelined import Pipelined
 from pipelines.training.parallel.synchronous import Synchronous
@@ -315,6 +315,9 @@ def test_a_simulated_pipeline_goes_at_the_pace_of_its_slowest_worker():
         above = begun.get((s.worker + 1, s.batch, True))
         if s.backward and above is not None:
             assert s.begin >= above.end + 0.5 - 1e-9
+        below = begun.get((s.worker - 1, s.batch, False))
+        if not s.backward and below is not None:
+            assert s.begin >= below.end + 0.5 - 1e-9
     for worker in range(3):
         # As in `pipelined`: as many minibatches ahead as updates are late.
         ways = [s.backward for s in slots if s.worker == worker]
@@ -356,6 +359,14 @@ def test_minibatches_are_the_same_wherever_they_are_taken_and_go_over_all_frames
     assert not torch.equal(taught.batch(4, 24)[1], taught.batch(0, 24)[1])
     with pytest.raises(BadInput, match="97 needs as many examples, and there are 96"):
         taught.batch(0, 97)
+
+
+def test_a_loss_that_is_no_number_is_that_of_a_net_that_diverged():
+    found = lessons().losses(lambda x: torch.full((len(x), CLASSES), torch.nan), CPU)
+    assert found == [DIVERGED] * len(found)
+    assert lessons().losses(lambda x: torch.zeros(len(x), CLASSES), CPU) == pytest.approx(
+        [np.log(CLASSES)] * len(found)
+    )
 
 
 def test_all_workers_have_the_first_ones_data():

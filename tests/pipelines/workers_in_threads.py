@@ -24,9 +24,9 @@ from pipelines.training.parallel.peers import Diary, Peers
 PATIENCE = timedelta(minutes=5)
 FEATURES, CLASSES = 4, 5
 TICK_S = 0.05
-STILL, WORK_S = 200, 0.5
-"""Ticks (10 s) in which all together take less processor time than this wait for each other: fifteen idle groups take
-half of it. While the whole process stands still, or everything on the machine does, nothing ticks."""
+STILL, WORK_S = 400, 0.8
+"""Ticks (20 s) in which all together take less processor time than this wait for each other: fifteen idle groups take
+three quarters of it. While the whole process stands still, or everything on the machine does, nothing ticks."""
 
 LONGEST = 2400
 """Ticks that workers may take at all: one that goes round in circles ends, too."""
