@@ -22,7 +22,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.whatif import Prediction
 from profiler.machine.roofs.table import RoofTable
 
-COUNTED: Final = ("block", "frames.", "gmm.", "dnn.")
+COUNTED: Final = ("block", "threads", "frames.", "gmm.", "dnn.")
 """Settings whose effect on scoring follows from counting; a dot ends the name of a whole branch."""
 
 FREE: Final = ("pace", "loop")
@@ -83,9 +83,10 @@ def changed(
             prediction.audio_s, prediction.lines, (*prediction.assumptions, sentence)
         ), without
     if uncounted is None and any(_starts(key, COUNTED) for key in keys):
-        # Threads are a model of their own: both sides are counted with those of the session.
-        same = settings.replace(after, "threads", before.threads)
-        found = rerun.counted({"before": before, "after": same}, roof_table, progress, cancelled)
+        found = rerun.counted({"before": before, "after": after}, roof_table, progress, cancelled)
+        if "threads" in keys:
+            for recording in found.values():
+                recording.calibration = recording.calibration.evenly(before.threads, after.threads)
         rows = {
             name: breakdown(recording).stages  # type: ignore[arg-type]
             for name, recording in found.items()
@@ -93,7 +94,9 @@ def changed(
         prediction = whatif.changed(prediction, rows["before"], rows["after"], "scoring")
         laws = found["after"].costs
         costs = {found["after"].stages[stage].name: cost for (stage, _), cost in laws.items()}
-        doubts = tuple(whatif.doubts(costs, roof_table))
+        doubts = whatif.doubts(costs, roof_table)
+        if "threads" in keys:
+            doubts.append("Threads share evenly what is worth it, and nothing waits.")
         prediction = dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *doubts))
     if TOKENS in keys and searched is not None and uncounted_tokens is None:
         # Of the search alone: the graph stays, whatever else is asked.
@@ -107,8 +110,6 @@ def changed(
         )
     if "block" in keys:
         prediction = whatif.in_blocks(prediction, before.block / after.block)
-    if "threads" in keys:
-        prediction = whatif.shared(prediction, "scoring", before.threads / after.threads)
     return prediction, without
 
 
@@ -129,7 +130,7 @@ def _not_counted(config: Config) -> str | None:
 def _modelled(key: str, uncounted: str | None, uncounted_tokens: str | None) -> bool:
     counted = uncounted is None and _starts(key, COUNTED)
     tokens = uncounted_tokens is None and key == TOKENS
-    return key == "threads" or counted or tokens or _starts(key, FREE)
+    return counted or tokens or _starts(key, FREE)
 
 
 def _quietly(what: str, share: float | None) -> None:

@@ -97,7 +97,8 @@ class NeededRoofs:
             if (term.kind, term.roof, term.bytes, threads) not in self._known
         ]
         if terms:
-            self._measure(terms)
+            # A live change acts at once: what is known of its roofs will do.
+            self._measure(terms, settle=not frame)
         if self._again is not None:
             self._again.need(every, self._roof_table)
         if not terms:
@@ -106,13 +107,14 @@ class NeededRoofs:
         self._lane.put(self._stage, start, end, frame, 0)
         return end
 
-    def _measure(self, terms: Sequence[tuple[Term, int]]) -> None:
+    def _measure(self, terms: Sequence[tuple[Term, int]], *, settle: bool) -> None:
         with suppress(Cancelled):
             table = calibration.measure_terms(
                 terms,
                 work_of,
                 lambda what, share: self._progress(f"measuring the machine: {what}", share),
                 self._cancelled,
+                settle=settle,
             )
             self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
             names = {term.roof for term, _ in terms}

@@ -204,18 +204,6 @@ def changed(
     return Prediction(prediction.audio_s, (*lines[:at], *found, *lines[at:]), tuple(assumptions))
 
 
-def shared(prediction: Prediction, group: str, factor: float) -> Prediction:
-    """Return the prediction with the stages of `group` shared out otherwise over threads."""
-    lines = tuple(
-        dataclasses.replace(line, predicted_ns=line.predicted_ns * factor)
-        if line.group == group
-        else line
-        for line in prediction.lines
-    )
-    sentence = f"The work of {group} is shared out evenly over its threads, and nothing waits."
-    return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
-
-
 def in_blocks(prediction: Prediction, factor: float) -> Prediction:
     """Return the prediction with `factor` times as many blocks: calls of the search, and what is done at their ends."""
     lines = tuple(

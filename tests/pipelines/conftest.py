@@ -59,7 +59,7 @@ def untimed(recorder, lane, journal, probe, share):
 def invented_roofs() -> Iterator[None]:
     """Kernels take 1 ns a unit, parameters beyond the first cache 16 ns more, shared by the rows."""
 
-    def invented(terms: Iterable[tuple[Term, int]], *_: object) -> RoofTable:
+    def invented(terms: Iterable[tuple[Term, int]], *_: object, **__: object) -> RoofTable:
         found = []
         for term, _threads in terms:
             if term.kind == CALL:

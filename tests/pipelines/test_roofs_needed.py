@@ -52,6 +52,7 @@ class Rig:
         self.writer = SessionWriter(path, self.recorder, {})
         self.lane = self.recorder.lane("decode", decode=True)
         self.measured: list[list[str]] = []
+        self.settled: list[bool] = []
         self.stopping = False
         self.progress: list[str] = []
         self.needed = NeededRoofs(
@@ -69,9 +70,12 @@ class Rig:
         work_of: WorkOf,
         progress: Callable[[str, float], None],
         cancelled: Callable[[], bool],
+        *,
+        settle: bool,
     ) -> RoofTable:
         assert work_of is kernel_roofs.work_of
         terms = list(terms)
+        self.settled.append(settle)
         self.measured.append([term.roof for term, _ in terms])
         for term, _ in terms:
             progress(term.roof, 0.5)
@@ -95,10 +99,12 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterable[Rig]:
 def test_what_is_named_is_measured_once_and_put_into_the_session(rig: Rig, tmp_path: Path) -> None:
     first = [of((KERNEL, "a/1", 0), (CALL, "kernel call", 0), (STREAM, "read", 8)), Cost()]
     start = rig.clock()
-    assert rig.needed.take(first, 7) == start + 2_000_000 == rig.clock()
+    assert rig.needed.take(first) == start + 2_000_000 == rig.clock()
     assert rig.needed.take(first) == 0
     more = [*first, of((KERNEL, "a/1", 1 << 20), (KERNEL, "b/2", 0))]
     assert rig.needed.take(more, 9) == rig.clock()
+    # Before the first frame there is time for what is known, too.
+    assert rig.settled == [True, False]
     assert rig.measured == [["a/1", "kernel call"], ["a/1", "b/2"]]
     assert rig.progress[0] == "measuring the machine: a/1"
     rig.writer.close()
@@ -110,7 +116,7 @@ def test_what_is_named_is_measured_once_and_put_into_the_session(rig: Rig, tmp_p
         assert {session.stages[int(n)].name for n in spans["stage"]} == {STAGE}
         assert {session.stages[int(n)].group for n in spans["stage"]} == {"setup"}
         assert spans["duration_ns"].tolist() == [2_000_000, 2_000_000]
-        assert spans["first_frame"].tolist() == [7, 9]
+        assert spans["first_frame"].tolist() == [0, 9]
 
 
 def test_laws_that_name_no_roof_of_their_own_take_no_time(rig: Rig) -> None:
@@ -253,10 +259,10 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     asked: list[set[str]] = []
     real = calibration.measure_terms
 
-    def measure(terms: Asked, *rest: Any) -> RoofTable:
+    def measure(terms: Asked, *rest: Any, settle: bool) -> RoofTable:
         terms = list(terms)
         asked.append({term.roof for term, _ in terms})
-        return real(terms, *rest)
+        return real(terms, *rest, settle=settle)
 
     monkeypatch.setattr(calibration, "measure_terms", measure)
     config = assign(presets.load("gmm-quick").config, {"block": 16})

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pipelines.scoring import thread_pool
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 
@@ -22,7 +23,8 @@ def frames_of(rng, n, inputs):
     ("outputs", "inputs"), [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)]
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_sums_are_exact(kind, outputs, inputs, threads):
+def test_sums_are_exact(kind, outputs, inputs, threads, monkeypatch):
+    monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(outputs)
     weight = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
     made = kind(weight, threads, MAX_ROWS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,14 @@ from profiler_sessions import roof
 
 from profiler.costs import CALL, KERNEL, Linear, Term
 from profiler.errors import Cancelled
-from profiler.machine.roofs import calibration, cpu, probe, terms, torch_child
-from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
+from profiler.machine.roofs import calibration, cpu, probe, terms, timing, torch_child
+from profiler.machine.roofs.calibration import (
+    BUSY_SECONDS,
+    MOMENT_SECONDS,
+    MOMENTS,
+    SETTLING_SECONDS,
+    Calibration,
+)
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
 from profiler.machine.roofs.timing import Effort, Key, Task, Work
@@ -169,6 +176,68 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     machine.now += 100 * BUSY_SECONDS
     calibration.load_or_measure(1)
     assert len(machine.taken) == 6
+
+
+def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_the_better_stays(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = iter([2e9, 3e9, 1e9, 4e9, 9e9])
+    taken: list[int] = []
+
+    def figure(key: Key, *_: object) -> Roof:
+        taken.append(key.bytes)
+        rate = 1e9 if not key.bytes else next(rates)
+        return Roof(*key, rate, rate, rate, "x")
+
+    monkeypatch.setattr(terms, "together", figure)
+    monkeypatch.setattr(terms, "steps_of", lambda keys, work_of: [_taken(k, figure) for k in keys])
+    wide = [(Term(KERNEL, "tile", Linear(1.0), 4 << 20), 1)]
+
+    def after(seconds: float, *, settle: bool = True) -> float:
+        machine.now += seconds
+        table = calibration.measure_terms(wide, work_of, settle=settle)
+        (roof,) = (roof for roof in table.roofs if roof.bytes)
+        return roof.median
+
+    def work_of(name: str, size: int) -> Work:
+        raise AssertionError
+
+    assert after(0) == 2e9
+    # Not at once again, nor where what is known has to do.
+    assert after(MOMENT_SECONDS / 2) == after(MOMENT_SECONDS, settle=False) == 2e9
+    assert sorted(taken) == [0, 4 << 20]
+    assert after(0) == after(MOMENT_SECONDS) == 3e9
+    assert after(MOMENT_SECONDS) == 4e9
+    # Settled, also for the next process; what fits nearer caches was from the beginning.
+    assert after(100 * MOMENT_SECONDS) == 4e9
+    assert sorted(taken) == [0] + MOMENTS * [4 << 20]
+
+
+def test_what_is_known_is_taken_again_for_a_moment_only_the_longest_ago_first(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(count(0.0, 0.6 * SETTLING_SECONDS))
+    monkeypatch.setattr(timing, "clock", lambda: next(clock))
+    taken: list[str] = []
+
+    def figure(key: Key, *_: object) -> Roof:
+        taken.append(key.name)
+        return Roof(*key, 1e9, 1e9, 1e9, "x")
+
+    monkeypatch.setattr(
+        calibration,
+        "plan",
+        lambda *_, **__: [_taken(Key(KERNEL, name, bytes=4 << 20), figure) for name in "abc"],
+    )
+    calibration.load_or_measure(1)
+    for _ in range(3):
+        machine.now += MOMENT_SECONDS
+        calibration.load_or_measure(1)
+    assert "".join(taken) == "abc" + "a" + "b" + "c"
+
+
+def _taken(key: Key, figure: Callable[[Key], Roof]) -> cpu.Step:
+    return cpu.Step(key, lambda effort: figure(key))
 
 
 def test_terms_are_measured_where_they_lack_and_kept_with_the_rest(

@@ -166,10 +166,17 @@ def test_more_blocks_bring_more_calls_of_the_search_and_more_of_their_ends() -> 
     assert "once a block" in prediction.assumptions[0]
 
 
-def test_threads_share_a_group(prediction) -> None:
-    half = whatif.shared(prediction, "scoring", 0.5)
-    assert half.predicted_ns == pytest.approx(70_000)
-    assert "shared out" in half.assumptions[0]
+def test_shared_evenly_threads_do_together_what_each_does_alone() -> None:
+    alone = [roof(BANDWIDTH, "read", 20e9, 1 << 20), roof(KERNEL, "tile", 1e9)]
+    busy = roof(KERNEL, "tile", 1.1e9, threads=2)
+    table = RoofTable((*alone, busy)).evenly(1, 2)
+    two = table.kernel("tile", 2)
+    assert two is not None
+    assert (two.threads, two.median) == (2, 2e9)
+    assert table.kernel("tile") == alone[1]
+    wide = table.bandwidth(1 << 20, 2)
+    assert wide is not None
+    assert wide.median == 40e9
 
 
 @pytest.mark.parametrize(("mib", "doubted"), [(2, False), (11, True), (14, True), (64, False)])

@@ -15,6 +15,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import terms
+from pipelines.scoring.dnn.products import FETCHED
 from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
@@ -25,13 +26,15 @@ from pipelines.scoring.simd.vector import (
     aligned,
     copy_floats,
 )
-from pipelines.scoring.thread_pool import shared
+from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 
 VECTORS = 4
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors."""
 PANEL = VECTORS * LANES
+RATE = 200e9
+"""As `Product.rate`."""
 FRAMES = 6
 
 
@@ -42,6 +45,9 @@ class Integers(Protocol):
     """Of the weights as they are stored."""
     moved: tuple[float, float]
     """At most: bytes of weights in a call, and bytes of weights and activations besides for each of its frames."""
+
+    def threads(self, frames: int) -> int:
+        """How many threads share a call of so many frames."""
 
     def terms(self, call: Call) -> tuple[Term, ...]:
         """What bounds `sums` where the layer is called so."""
@@ -74,6 +80,10 @@ class Library:
         self._columns = torch.from_numpy(whole).t()
         self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
         self._threads, self._torch = threads, torch
+
+    def threads(self, frames: int) -> int:
+        """As many as it may use: the library decides."""
+        return self._threads
 
     def terms(self, call: Call) -> tuple[Term, ...]:
         """The same product of the library."""
@@ -114,6 +124,10 @@ class Panels:
         self._excess = np.empty(max_frames, np.int32)
         self._tiles = aligned((self._threads, FRAMES, PANEL), np.int32)
 
+    def threads(self, frames: int) -> int:
+        """As `Product.threads`."""
+        return worthwhile(self._threads, self._panels.size * (frames + FETCHED) / RATE)
+
     def terms(self, call: Call) -> tuple[Term, ...]:
         """The tiles of all panels, what fills up the last one among them, and the sums of the inputs."""
         groups = self._panels.shape[1]
@@ -132,7 +146,7 @@ class Panels:
         def part(thread: int, first: int, last: int) -> None:
             _multiply(self._panels, x, self._excess, sums, self._tiles[thread], first, last)
 
-        shared(part, len(self._panels), self._threads)
+        shared(part, len(self._panels), self.threads(len(x)))
         return sums
 
 

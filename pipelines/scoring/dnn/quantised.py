@@ -50,7 +50,7 @@ class Quantised:
         self.shape = weight.shape
         made = integers.create(self.weight, threads, max_frames)
         self.sums, self.nbytes, self.moved = made.sums, made.nbytes, made.moved
-        self.terms = made.terms
+        self.terms, self.threads = made.terms, made.threads
 
 
 class QuantisedNet(Splicer):
@@ -176,8 +176,8 @@ class QuantisedNet(Splicer):
             bytes_min=Linear(fixed=times * layer.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
             working_set_bytes=self._net_bytes,
-            threads=self._threads,
-            terms=(*layer.terms(call), *more),
+            threads=layer.threads(call.frames),
+            terms=(*layer.terms(call), *call.handed_over(layer.threads(call.frames)), *more),
         )
 
 

@@ -27,6 +27,8 @@ HEADS = "net heads"
 """A call: what Python does to score by several heads, beside their products; heads, frames, KiB read before."""
 MOVED, TURNED = "net frames moved", "net frames turned"
 """Floats put side by side by sixteens, from columns and from rows; frames, inputs."""
+HANDED_OVER = "net handed over"
+"""A call: nothing, shared by so many threads, KiB read before."""
 ROWS_CALL = "net rows call"
 """A call: what Python does for the active outputs of a frame; bytes of a weight, KiB read before."""
 ROWS = "net rows"
@@ -89,6 +91,10 @@ class Call:
     def calls(self, family: str) -> tuple[Term, ...]:
         """One call for each product, by frames and what was read before."""
         return calls(family, (self.frames,), self.passed, self.times)
+
+    def handed_over(self, threads: int) -> tuple[Term, ...]:
+        """Waking the other threads for each product, and waiting for them."""
+        return calls(HANDED_OVER, (threads,), self.passed, self.times) if threads > 1 else ()
 
 
 def passed(net_bytes: float, layers: int) -> int:

@@ -3,7 +3,9 @@
 One file per machine and library build holds every roof with the time of its measurement. A run measures
 what of its quick plan is not there; `calibrate` measures everything, torch's and the device's in a process
 of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
-better of the two stays. The file is replaced as a whole at the end: no partial result is ever stored.
+better of the two stays. So it is with one over as much data as only a cache that others share holds: all of
+its rounds may fall into a busy minute and agree, so that runs take it at MOMENTS moments before it is settled.
+The file is replaced as a whole at the end: no partial result is ever stored.
 """
 
 import hashlib
@@ -18,7 +20,7 @@ from typing import Any, Final
 from profiler.costs import Term
 from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
-from profiler.machine.roofs import cpu, probe, terms, torch_child
+from profiler.machine.roofs import cpu, probe, terms, timing, torch_child
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import (
     KERNEL,
@@ -32,10 +34,18 @@ from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 20
+METHOD: Final = 21
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
+
+SHARED_BYTES: Final = 1 << 20
+"""Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory."""
+MOMENTS: Final = 4
+MOMENT_SECONDS: Final = 60.0
+"""How often such a roof is taken, at least so far apart."""
+SETTLING_SECONDS: Final = 0.5
+"""For so long roofs that are known already are taken at a time: a run is waited for."""
 
 RUN: Final = "run"
 """The part of the calibration that this process takes itself."""
@@ -54,6 +64,7 @@ class Calibration:
     roofs: dict[Key, Roof] = field(default_factory=dict)
     measured: dict[Key, float] = field(default_factory=dict)
     part: dict[Key, str] = field(default_factory=dict)
+    moments: dict[Key, int] = field(default_factory=dict)
     unavailable: dict[str, list[Missing]] = field(default_factory=dict)
 
     @property
@@ -79,6 +90,15 @@ class Calibration:
             is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS
         )
 
+    def settled(self, key: Key, now: float) -> bool:
+        """Whether a known roof was taken at as many moments as it wants, or a moment ago."""
+        shared = key.bytes >= SHARED_BYTES and self.part[key] == RUN
+        return (
+            not shared
+            or self.moments[key] >= MOMENTS
+            or 0 <= now - self.measured[key] < MOMENT_SECONDS
+        )
+
     def fit_part(self, part: str, now: float) -> bool:
         """Whether that part of the calibration was taken and need not be taken again."""
         failed = any(missing.name == part for missing in self.unavailable.get(part, []))
@@ -95,6 +115,7 @@ class Calibration:
             known = None if replace else self.roofs.get(key)
             self.roofs[key] = roof if known is None else better(known, roof)
             self.measured[key], self.part[key] = now, part
+            self.moments[key] = 1 if known is None else self.moments[key] + 1
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -104,6 +125,7 @@ class Calibration:
             row["spread"], row["steady"] = roof.spread, is_steady(roof)
             row["disturbed"] = roof.disturbed
             row["measured_at"], row["part"] = self.measured[key], self.part[key]
+            row["moments"] = self.moments[key]
         parts = {
             part: [missing._asdict() for missing in found]
             for part, found in self.unavailable.items()
@@ -118,6 +140,7 @@ class Calibration:
             values = {name: row[name] for name in Roof.__slots__}
             for roof in RoofTable.from_rows([values]).roofs:
                 made.add([roof], str(row["part"]), float(row["measured_at"]))
+                made.moments[key_of(roof)] = int(row["moments"])
         for part, found in tree["unavailable"].items():
             made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
         return made
@@ -172,9 +195,14 @@ def measure_terms(
     work_of: WorkOf,
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
+    *,
+    settle: bool = True,
 ) -> RoofTable:
-    """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks."""
-    return _known_with(terms.steps(needed, work_of), progress, cancelled)
+    """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks.
+
+    `settle`: there is time to take others at one more moment.
+    """
+    return _known_with(terms.steps(needed, work_of), progress, cancelled, settle=settle)
 
 
 def _known_with(
@@ -183,12 +211,20 @@ def _known_with(
     cancelled: Cancelled | None,
     *,
     fresh: bool = False,
+    settle: bool = True,
 ) -> RoofTable:
     known = load(file())
     lacking = _lacking(known, steps, fresh)
+    unsettled = [] if fresh or not settle else _unsettled(known, steps)
     if lacking:
-        roofs = cpu.take(lacking, progress, cancelled)
-        known.add(roofs, RUN, time.time(), replace=fresh)
+        known.add(cpu.take(lacking, progress, cancelled), RUN, time.time(), replace=fresh)
+    until = timing.clock() + SETTLING_SECONDS
+    for i, step in enumerate(unsettled):
+        if timing.clock() > until:
+            break
+        told = _scaled(progress, i / len(unsettled), (i + 1) / len(unsettled))
+        known.add(cpu.take([step], told, cancelled), RUN, time.time())
+    if lacking or unsettled:
         _keep(known)
     return known.roof_table
 
@@ -276,6 +312,13 @@ def load(path: Path) -> Calibration:
 def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
     now = time.time()
     return [step for step in steps if fresh or not known.fit(step.key, now)]
+
+
+def _unsettled(known: Calibration, steps: list[Step]) -> list[Step]:
+    """What was taken too few times of what is known, the longest ago first, each once."""
+    now = time.time()
+    found = {s.key: s for s in steps if known.fit(s.key, now) and not known.settled(s.key, now)}
+    return sorted(found.values(), key=lambda step: known.measured[step.key])
 
 
 def _named(

@@ -72,7 +72,8 @@ def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
 def _call(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
         work = work_of(key.name, 0)
-        return roof_of(key, work.operations, work.make(), effort, 1)
+        threads = None if work.waits else 1
+        return roof_of(key, work.operations, work.make(), effort, threads)
 
     return timed
 

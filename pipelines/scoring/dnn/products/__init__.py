@@ -16,20 +16,28 @@ import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.thread_pool import worthwhile
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 from profiler.spans import Cost
+
+FETCHED = 2
+"""Frames that take as long as fetching the weights."""
 
 
 class Product(ABC):
     """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
 
+    rate: ClassVar[float]
+    """Multiply-adds a second of one thread at blocks of 16, about: whether a call is worth being shared follows."""
     into_rows: ClassVar[bool]
     """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
     shape: tuple[int, int]
     """Outputs, inputs + 1."""
     nbytes: int
     """Of its parameters as they are stored."""
+    held: int
+    """Weights that are multiplied."""
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """`weight` f32 [outputs, inputs + 1], the bias in the last column; it may be kept, never written.
@@ -37,6 +45,8 @@ class Product(ABC):
         Made on any thread while others compute.
         """
         self.shape = weight.shape[0], weight.shape[1]
+        self.held = weight.size
+        self._threads = threads
         self._max_frames = max_frames
 
     def multiply(self, x: Array, out: Array) -> None:
@@ -62,6 +72,10 @@ class Product(ABC):
             )
         self._product(x, out)
 
+    def threads(self, frames: int) -> int:
+        """How many threads share a call of so many frames."""
+        return worthwhile(self._threads, self.held * (frames + FETCHED) / self.rate)
+
     @abstractmethod
     def _product(self, x: Array, out: Array) -> None:
         """What `multiply` says, of arrays that fit."""
@@ -71,7 +85,7 @@ class Product(ABC):
         """What one call computes and moves, by work count.
 
         `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
-        products of this size share the call. The net says the working set: all of its layers together.
+        products of this size share the call. The net says the working set, all of its layers together, and the threads.
         """
 
     @abstractmethod

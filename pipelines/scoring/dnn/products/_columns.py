@@ -41,9 +41,7 @@ class SparseProduct(Product):
     few: ClassVar[int]
     """Frames up to which they are taken as they come; more are put side by side."""
 
-    def _hold(
-        self, rows: Array, columns: Array, values: Array, count: int, threads: int, name: str
-    ) -> None:
+    def _hold(self, rows: Array, columns: Array, values: Array, count: int, name: str) -> None:
         """Keep what there is, row by row: `rows`, `columns` int64 [n], `values` f32 [n, …], of `count` rows.
 
         BadInput, which names the product, for more inputs than 16 bits tell apart.
@@ -59,7 +57,7 @@ class SparseProduct(Product):
         check_indices("columns", self._columns, inputs)
         check_offsets("starts", self._starts, len(self._columns))
         self.nbytes = self._columns.nbytes + values.nbytes + self._starts.nbytes
-        self._threads, self._count = min(threads, count), count
+        self.held, self._count = values.size, count
         self._frames = room(self._max_frames, inputs)
 
     @property
@@ -81,7 +79,6 @@ class SparseProduct(Product):
             operations={"gemm": Linear(per_work=(2.0 * self._values.size * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
         )
 
     def terms(self, call: Call) -> tuple[Term, ...]:

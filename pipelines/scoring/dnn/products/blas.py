@@ -28,12 +28,17 @@ PACKED = 3.0
 class Weights(Product):
     """As they are."""
 
+    rate: ClassVar[float] = 70e9
     into_rows: ClassVar[bool] = False
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         super().__init__(weight, threads, max_frames)
-        self._weight, self._threads = weight, threads
+        self._weight = weight
         self.nbytes = weight.nbytes
+
+    def threads(self, frames: int) -> int:
+        """As many as it may use: the library decides."""
+        return self._threads
 
     def _product(self, x: Array, out: Array) -> None:
         np.matmul(self._weight, x, out=out)
@@ -47,7 +52,6 @@ class Weights(Product):
             operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=PACKED * times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
         )
 
     def terms(self, call: Call) -> tuple[Term, ...]:

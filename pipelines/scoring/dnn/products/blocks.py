@@ -147,6 +147,7 @@ def _multiply_many(
 class Weights(SparseProduct):
     """Panels of 16 outputs, of which zeros fill up the last."""
 
+    rate: ClassVar[float] = 50e9
     at_once: ClassVar[int] = LANES
     family: ClassVar[str] = KERNEL
     few: ClassVar[int] = FEW
@@ -162,7 +163,7 @@ class Weights(SparseProduct):
         owners, columns = np.nonzero(panels.any(2))
         blocks = aligned((len(columns), LANES))
         blocks[:] = panels[owners, columns]
-        self._hold(owners, columns, blocks, count, threads, "blocks")
+        self._hold(owners, columns, blocks, count, "blocks")
 
     def _product(self, x: Array, out: Array) -> None:
         sparse = self._sparse
@@ -177,4 +178,4 @@ class Weights(SparseProduct):
             def part(thread: int, first: int, last: int) -> None:
                 _multiply_many(*sparse, self.shape[1], frames, out, first, last)
 
-        shared(part, self._count, self._threads)
+        shared(part, self._count, self.threads(x.shape[1]))

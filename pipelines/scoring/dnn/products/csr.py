@@ -128,6 +128,7 @@ def _multiply_one(
 class Weights(SparseProduct):
     """Those that are not zero."""
 
+    rate: ClassVar[float] = 28e9
     at_once: ClassVar[int] = VECTORS * LANES
     family: ClassVar[str] = KERNEL
     few: ClassVar[int] = 1
@@ -136,7 +137,7 @@ class Weights(SparseProduct):
         """BadInput for more inputs than 16 bits tell apart."""
         super().__init__(weight, threads, max_frames)
         rows, columns = np.nonzero(weight)
-        self._hold(rows, columns, weight[rows, columns], len(weight), threads, "csr")
+        self._hold(rows, columns, weight[rows, columns], len(weight), "csr")
 
     def _product(self, x: Array, out: Array) -> None:
         sparse = *self._sparse, self.shape[1]
@@ -151,4 +152,4 @@ class Weights(SparseProduct):
             def part(thread: int, first: int, last: int) -> None:
                 _multiply(*sparse, frames, out, first, last)
 
-        shared(part, self._count, self._threads)
+        shared(part, self._count, self.threads(x.shape[1]))

@@ -45,13 +45,13 @@ def _multiply(weight, frames, out, first, last):  # type: ignore[no-untyped-def]
 class Weights(Product):
     """As they are; frame by frame, as a recogniser without batching goes through them."""
 
+    rate: ClassVar[float] = 1e9
     into_rows: ClassVar[bool] = True
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         super().__init__(weight, threads, max_frames)
         self._weight = weight
         self.nbytes = weight.nbytes
-        self._threads = min(threads, len(weight))
         self._frames = np.empty((max_frames, weight.shape[1]), np.float32)
 
     def _product(self, x: Array, out: Array) -> None:
@@ -61,7 +61,7 @@ class Weights(Product):
         def part(thread: int, first: int, last: int) -> None:
             _multiply(self._weight, frames, out, first, last)
 
-        shared(part, len(self._weight), self._threads)
+        shared(part, len(self._weight), self.threads(len(frames)))
 
     def cost(self, frame: float, times: float) -> Cost:
         """The weights once per call at least, and at most once per frame; activations in and out."""
@@ -72,7 +72,6 @@ class Weights(Product):
             operations={"scalar": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
         )
 
     def terms(self, call: Call) -> tuple[Term, ...]:

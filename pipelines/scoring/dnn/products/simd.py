@@ -114,6 +114,7 @@ def _multiply(
 class Weights(Product):
     """Panels of outputs, filled up with zeros."""
 
+    rate: ClassVar[float] = 50e9
     into_rows: ClassVar[bool] = True
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
@@ -124,7 +125,7 @@ class Weights(Product):
         for p, panel in enumerate(self._panels):
             rows = weight[p * PANEL : (p + 1) * PANEL]
             panel[:, : len(rows)] = rows.T
-        self.nbytes = self._panels.nbytes
+        self.nbytes, self.held = self._panels.nbytes, self._panels.size
         self._threads = min(threads, count)
         self._sums = aligned((self._threads, FRAMES, PANEL))
 
@@ -135,7 +136,7 @@ class Weights(Product):
         def part(thread: int, first: int, last: int) -> None:
             _multiply(self._panels, here, there, out.shape, self._sums[thread], first, last)
 
-        shared(part, len(self._panels), self._threads)
+        shared(part, len(self._panels), self.threads(x.shape[1]))
 
     def cost(self, frame: float, times: float) -> Cost:
         """Weights once per call, activations in and out; at most each weight once per tile of frames."""
@@ -148,7 +149,6 @@ class Weights(Product):
             operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            threads=self._threads,
         )
 
     def terms(self, call: Call) -> tuple[Term, ...]:

@@ -19,6 +19,7 @@ from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
+from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array
 from profiler.costs import Term
 from profiler.machine.roofs.timing import Task, Work
@@ -147,6 +148,19 @@ def heads_call(size: int, numbers: Numbers) -> Work:
     return Work(1.0, make)
 
 
+def handed_over(size: int, numbers: Numbers) -> Work:
+    """What is nothing to do, shared by so many threads, after reading so many KiB."""
+    threads, passed = numbers
+
+    def make() -> Task:
+        def nothing(thread: int, first: int, last: int) -> None:
+            pass
+
+        return after_reading(passed, lambda: shared(nothing, threads, threads))
+
+    return Work(1.0, make, waits=True)
+
+
 def rows_call(size: int, numbers: Numbers) -> Work:
     """The active output of a frame that has one, after reading so many KiB."""
     weight_bytes, passed = numbers
@@ -188,5 +202,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         terms.SPLICE: splice_call,
         terms.HEADS: heads_call,
         terms.ROWS_CALL: rows_call,
+        terms.HANDED_OVER: handed_over,
     }
 )
