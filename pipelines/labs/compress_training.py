@@ -310,7 +310,7 @@ LAB = Lab(
         HOLDS: "So: cut, train on for a few minutes, and ship the small one; let a large net teach the smallest.",
         FAILS: "So: cutting without enough training costs score; look at the curves, and give the tuning more "
         "frames of more speech before you call the small net as good.",
-        UNDECIDED: "So: train on more frames (--set frames=1000000).",
+        UNDECIDED: "So: train on more frames (--set frames=1000000), and look at words, too: see teacher-student.",
     },
     said=(
         Said("share of the weights below 0.1", 0.7, SHARE, "weights_below_0_1_share"),
