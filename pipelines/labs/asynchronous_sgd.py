@@ -190,7 +190,7 @@ def picture(found: Pooled) -> Chart:
     loss = Axis("loss", "nat")
     return Chart(
         Axis("way", categories=names),
-        Axis("speed-up over one worker", "×", low=0.0),
+        Axis("over one worker", "×", low=0.0),
         (bars, Mark("one worker", 1.0), Mark("Zhang 2013, 4 GPUs", SAID_4)),
         title="Speed",
         beside=(

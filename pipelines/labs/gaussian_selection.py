@@ -202,7 +202,7 @@ LAB: Final = Lab(
             "gaussians_share",
         ),
         Said(
-            "Gaussians computed by clusters (by state: Gales 1999: 10 to 15 %)",
+            "Gaussians computed by clusters (Gales 1999, by state: 10 to 15 %)",
             0.15,
             SHARE,
             "clusters_64_expanded_gaussians_share",
