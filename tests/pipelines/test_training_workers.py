@@ -132,6 +132,7 @@ def test_workers_that_stand_still_end_with_an_error(
     monkeypatch.setattr(launch.children, "python", lambda *rest: [sys.executable, "-c", STANDING])
     monkeypatch.setattr(standstill, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
     monkeypatch.setattr(standstill, "LOOKS", 5)
+    monkeypatch.setattr(launch, "GRACE_S", 0.5)
     # Of a tenth of a second the ticks of processor time are too coarse a share.
     monkeypatch.setattr(standstill, "IDLE", 0.5)
     with pytest.raises(launch.WorkerDied, match="wait for each other: for 30 seconds none"):
